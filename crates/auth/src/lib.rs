@@ -1,0 +1,1 @@
+//! From a token to a participant.

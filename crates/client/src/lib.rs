@@ -1,0 +1,1 @@
+//! Links to MCP servers: stdio, Streamable HTTP, HTTP+SSE.

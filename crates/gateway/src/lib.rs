@@ -1,0 +1,1 @@
+//! The pump, the listeners and the supervision of upstreams.

@@ -1,0 +1,1 @@
+//! The nouns: kind, capability, envelope, operation, refusal and ids.

@@ -1,0 +1,1 @@
+//! Records that survive: the journal.

@@ -1,0 +1,1 @@
+//! The decisions: who is in a topic, what is admitted, where it goes.

@@ -1,0 +1,1 @@
+//! The codecs: JSON-RPC, MCP's eras, and how a refusal is spelled on each.
