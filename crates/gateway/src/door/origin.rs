@@ -1,0 +1,99 @@
+//! Who may speak to this listener: `Host` and `Origin` of every HTTP request (MCP 2025-11-25 and 2026-07-28,
+//! Streamable HTTP, "Security Warning"; DNS rebinding). Must not know what is asked for.
+
+use http::HeaderMap;
+use http::header::{HOST, ORIGIN};
+
+/// The names under which this listener is addressed.
+#[derive(Debug, Clone, Default)]
+pub struct Hosts {
+    names: Vec<String>,
+}
+
+/// Why a request is turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Foreign {
+    /// `Host` is missing, doubled, or none of ours.
+    Host,
+    /// `Origin` is present and none of ours.
+    Origin,
+}
+
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+impl Hosts {
+    /// Loopback names, and `more`: host names, or `host:port`, of the operator's configuration (`[server] hosts`).
+    pub fn new(more: impl IntoIterator<Item = String>) -> Self {
+        let mut names: Vec<String> = LOOPBACK.iter().map(ToString::to_string).collect();
+        names.extend(more.into_iter().map(|name| name.to_ascii_lowercase()));
+        Self { names }
+    }
+
+    /// Checks both headers.
+    pub fn check(&self, headers: &HeaderMap) -> Result<(), Foreign> {
+        let mut hosts = headers.get_all(HOST).iter();
+        let host = hosts.next().and_then(|v| v.to_str().ok()).ok_or(Foreign::Host)?;
+        if hosts.next().is_some() || !self.knows(host) {
+            return Err(Foreign::Host);
+        }
+        let mut origins = headers.get_all(ORIGIN).iter();
+        match origins.next() {
+            None => Ok(()),
+            Some(origin) if origins.next().is_none() => {
+                let host = origin.to_str().ok().and_then(|origin| {
+                    origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))
+                });
+                if host.is_some_and(|host| self.knows(host)) { Ok(()) } else { Err(Foreign::Origin) }
+            }
+            Some(_) => Err(Foreign::Origin),
+        }
+    }
+
+    fn knows(&self, authority: &str) -> bool {
+        let bare = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => host,
+            _ => authority,
+        };
+        self.names.iter().any(|name| name.eq_ignore_ascii_case(bare) || name.eq_ignore_ascii_case(authority))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(host: &[&str], origin: Option<&str>) -> Result<(), Foreign> {
+        let hosts = Hosts::new(["Gate.example.org".to_string(), "other.example.org:8443".to_string()]);
+        let mut headers = HeaderMap::new();
+        for value in host {
+            headers.append(HOST, value.parse().unwrap());
+        }
+        if let Some(origin) = origin {
+            headers.insert(ORIGIN, origin.parse().unwrap());
+        }
+        hosts.check(&headers)
+    }
+
+    #[test]
+    fn only_our_own_names_are_heard() {
+        let cases: [(&[&str], Option<&str>, Result<(), Foreign>); 14] = [
+            (&["127.0.0.1:7070"], None, Ok(())),
+            (&["localhost"], Some("http://localhost:3000"), Ok(())),
+            (&["[::1]:7070"], Some("http://[::1]:7070"), Ok(())),
+            (&["GATE.example.org"], Some("https://gate.example.org"), Ok(())),
+            (&["other.example.org:8443"], None, Ok(())),
+            (&["other.example.org:1"], None, Err(Foreign::Host)),
+            (&["evil.example.org"], None, Err(Foreign::Host)),
+            (&["localhost.evil.example.org"], None, Err(Foreign::Host)),
+            (&[], None, Err(Foreign::Host)),
+            (&["localhost", "localhost"], None, Err(Foreign::Host)),
+            (&["localhost"], Some("http://evil.example.org"), Err(Foreign::Origin)),
+            (&["localhost"], Some("null"), Err(Foreign::Origin)),
+            (&["localhost"], Some("http://localhost@evil.example.org"), Err(Foreign::Origin)),
+            (&["localhost"], Some("http://localhost:80@evil.example.org:80"), Err(Foreign::Origin)),
+        ];
+        for (host, origin, expected) in cases {
+            assert_eq!(check(host, origin), expected, "{host:?} {origin:?}");
+        }
+    }
+}

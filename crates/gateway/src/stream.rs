@@ -1,0 +1,367 @@
+//! A stream: what waits to be sent to one reader, in order, within bounds.
+//!
+//! Owns the queue between those who have something to say (upstream readers, the pump) and the one connection that
+//! carries it out. A writer never waits; a reader may leave and, on a resumable stream, come back for what it
+//! missed. Must not know what a message means, nor how it is framed.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+
+/// Bytes that may wait unsent in one stream. Beyond it progress is merged, then the stream ends (design, section 4, Limits).
+pub const STREAM_UNSENT_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Messages that may wait unsent in one stream.
+pub const STREAM_UNSENT_MESSAGES_MAX: usize = 4096;
+/// Messages already sent that a resumable stream keeps for a reader that comes back.
+pub const STREAM_REPLAY_MESSAGES_MAX: usize = 128;
+/// Bytes already sent that a resumable stream keeps for a reader that comes back.
+pub const STREAM_REPLAY_BYTES_MAX: usize = 256 * 1024;
+
+/// What becomes of a stream when its reader leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    /// It stays, and a later reader takes up where the last one left (legacy HTTP).
+    Resumable,
+    /// It ends with its reader (modern HTTP, the 2024-11-05 pair, stdio).
+    Reader,
+}
+
+/// The stream has no room, or nobody will ever read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// Its bound is reached: the reader is too slow. The stream has been ended.
+    Full,
+    /// It has ended.
+    Ended,
+}
+
+/// One message in a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// Its number in the stream, from 1.
+    pub number: u64,
+    /// The JSON-RPC message.
+    pub frame: Bytes,
+    /// Whether the stream ends with it.
+    pub last: bool,
+}
+
+#[derive(Debug)]
+struct Queued {
+    frame: Bytes,
+    /// The progress token, if a later message with the same token makes this one stale.
+    progress: Option<Bytes>,
+    last: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<Queued>,
+    /// Number of the first message in `queue`.
+    first: u64,
+    /// Number of the next message that nobody has been given.
+    unsent: u64,
+    unsent_bytes: usize,
+    sent_bytes: usize,
+    /// Answers that are still to come before the stream ends; 0 with `open` for streams that no answer ends.
+    answers: u32,
+    ended: bool,
+    reader: u64,
+    attached: bool,
+    waker: Option<Waker>,
+}
+
+/// A bounded, ordered, single-reader stream of JSON-RPC messages.
+#[derive(Debug)]
+pub struct Stream {
+    id: u64,
+    lifetime: Lifetime,
+    state: Mutex<State>,
+}
+
+impl Stream {
+    /// A stream that ends after `answers` answers; with 0 it ends only by [`Stream::end`].
+    pub fn new(id: u64, lifetime: Lifetime, answers: u32) -> Arc<Self> {
+        let state = State { first: 1, unsent: 1, answers, ..State::default() };
+        Arc::new(Self { id, lifetime, state: Mutex::new(state) })
+    }
+
+    /// The stream's number within its session; event ids begin with it.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Says what is not an answer: a notification or a question. `progress` is the token of a progress notification.
+    pub fn say(&self, frame: Bytes, progress: Option<Bytes>) -> Result<(), Refused> {
+        let mut state = self.lock();
+        if state.ended {
+            return Err(Refused::Ended);
+        }
+        if state.is_full(frame.len()) && !state.merge(progress.as_deref(), frame.len()) {
+            state.end();
+            return Err(Refused::Full);
+        }
+        state.push(Queued { frame, progress, last: false });
+        Ok(())
+    }
+
+    /// Gives an answer. Its place is always there: an answer is bounded where it is read.
+    pub fn answer(&self, frame: Bytes) {
+        let mut state = self.lock();
+        if state.ended {
+            return;
+        }
+        let last = state.answers == 1;
+        state.answers = state.answers.saturating_sub(1);
+        state.push(Queued { frame, progress: None, last });
+        state.ended = last;
+    }
+
+    /// Ends the stream after what is queued.
+    pub fn end(&self) {
+        self.lock().end();
+    }
+
+    /// Whether nothing more will be said.
+    pub fn has_ended(&self) -> bool {
+        self.lock().ended
+    }
+
+    /// Whether a reader is attached.
+    pub fn is_attached(&self) -> bool {
+        self.lock().attached
+    }
+
+    /// Attaches a reader to what comes after message `after`, or to all that nobody has been given. An earlier
+    /// reader is put off. `None` if messages after `after` are no longer kept.
+    pub fn read(self: &Arc<Self>, after: Option<u64>) -> Option<Reader> {
+        let mut state = self.lock();
+        let next = after.map_or(state.unsent, |number| number.saturating_add(1));
+        if next < state.first || next > state.next() {
+            return None;
+        }
+        state.reader += 1;
+        state.attached = true;
+        if let Some(waker) = state.waker.take() {
+            waker.wake();
+        }
+        Some(Reader { stream: Arc::clone(self), generation: state.reader, next })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn next(&self) -> u64 {
+        self.first + self.queue.len() as u64
+    }
+
+    fn unsent_messages(&self) -> usize {
+        usize::try_from(self.next().saturating_sub(self.unsent)).unwrap_or(usize::MAX)
+    }
+
+    fn is_full(&self, more: usize) -> bool {
+        self.unsent_messages() >= STREAM_UNSENT_MESSAGES_MAX
+            || self.unsent_bytes.saturating_add(more) > STREAM_UNSENT_BYTES_MAX
+    }
+
+    /// Empties an unsent progress message with the same token, so that the new one may take its room.
+    fn merge(&mut self, token: Option<&[u8]>, more: usize) -> bool {
+        let Some(token) = token else { return false };
+        let skip = self.queue.len().saturating_sub(self.unsent_messages());
+        let stale = self.queue.iter().skip(skip).position(|q| q.progress.as_deref() == Some(token));
+        let Some(queued) = stale.and_then(|at| self.queue.remove(skip + at)) else { return false };
+        self.unsent_bytes = self.unsent_bytes.saturating_sub(queued.frame.len());
+        self.unsent_bytes.saturating_add(more) <= STREAM_UNSENT_BYTES_MAX
+    }
+
+    fn push(&mut self, queued: Queued) {
+        self.unsent_bytes = self.unsent_bytes.saturating_add(queued.frame.len());
+        self.queue.push_back(queued);
+        self.wake();
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.wake();
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    fn take(&mut self, number: u64, keep: bool) -> Option<Item> {
+        let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        let queued = self.queue.get(at)?;
+        let item = Item { number, frame: queued.frame.clone(), last: queued.last };
+        if number >= self.unsent {
+            self.unsent = number + 1;
+            self.unsent_bytes = self.unsent_bytes.saturating_sub(item.frame.len());
+            self.sent_bytes = self.sent_bytes.saturating_add(item.frame.len());
+        }
+        self.forget(keep);
+        Some(item)
+    }
+
+    fn forget(&mut self, keep: bool) {
+        let messages = if keep { STREAM_REPLAY_MESSAGES_MAX } else { 0 };
+        let bytes = if keep { STREAM_REPLAY_BYTES_MAX } else { 0 };
+        while self.first < self.unsent {
+            let sent = self.unsent - self.first;
+            if sent <= messages as u64 && self.sent_bytes <= bytes {
+                break;
+            }
+            let Some(gone) = self.queue.pop_front() else { break };
+            self.sent_bytes = self.sent_bytes.saturating_sub(gone.frame.len());
+            self.first += 1;
+        }
+        if self.queue.is_empty() {
+            self.queue.shrink_to(0);
+        }
+    }
+}
+
+/// The one who reads a stream now.
+#[derive(Debug)]
+pub struct Reader {
+    stream: Arc<Stream>,
+    generation: u64,
+    next: u64,
+}
+
+impl Reader {
+    /// The stream that is read.
+    pub fn stream(&self) -> &Arc<Stream> {
+        &self.stream
+    }
+
+    /// The next message; `None` when the stream has ended or another reader has taken over.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Item>> {
+        let mut state = self.stream.lock();
+        if state.reader != self.generation {
+            return Poll::Ready(None);
+        }
+        let keep = self.stream.lifetime == Lifetime::Resumable;
+        if let Some(item) = state.take(self.next, keep) {
+            self.next = item.number + 1;
+            return Poll::Ready(Some(item));
+        }
+        if state.ended {
+            return Poll::Ready(None);
+        }
+        match &state.waker {
+            Some(waker) if waker.will_wake(cx.waker()) => {}
+            _ => state.waker = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// The next message, as a future.
+    pub async fn next(&mut self) -> Option<Item> {
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// Gives the last message read back, so that the next reader gets it again.
+    pub fn has_taken_over(&self) -> bool {
+        self.stream.lock().reader != self.generation
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut state = self.stream.lock();
+        if state.reader != self.generation {
+            return;
+        }
+        state.attached = false;
+        state.waker = None;
+        if self.stream.lifetime == Lifetime::Reader {
+            state.end();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(text: &str) -> Bytes {
+        Bytes::copy_from_slice(text.as_bytes())
+    }
+
+    fn drain(reader: &mut Reader) -> Vec<String> {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut got = Vec::new();
+        while let Poll::Ready(Some(item)) = reader.poll_next(&mut cx) {
+            got.push(String::from_utf8(item.frame.to_vec()).unwrap());
+        }
+        got
+    }
+
+    #[test]
+    fn ends_with_its_answer() {
+        let stream = Stream::new(1, Lifetime::Reader, 1);
+        stream.say(frame("a"), None).unwrap();
+        stream.answer(frame("b"));
+        assert_eq!(stream.say(frame("c"), None), Err(Refused::Ended));
+        let mut reader = stream.read(None).unwrap();
+        assert_eq!(drain(&mut reader), ["a", "b"]);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(matches!(reader.poll_next(&mut cx), Poll::Ready(None)));
+    }
+
+    #[test]
+    fn a_reader_that_comes_back_gets_what_it_missed_and_no_more() {
+        let stream = Stream::new(1, Lifetime::Resumable, 1);
+        let mut reader = stream.read(None).unwrap();
+        stream.say(frame("a"), None).unwrap();
+        stream.say(frame("b"), None).unwrap();
+        assert_eq!(drain(&mut reader), ["a", "b"]);
+        drop(reader);
+        stream.say(frame("c"), None).unwrap();
+        let mut again = stream.read(Some(1)).unwrap();
+        assert_eq!(drain(&mut again), ["b", "c"]);
+        let mut fresh = stream.read(None).unwrap();
+        stream.answer(frame("d"));
+        assert_eq!(drain(&mut fresh), ["d"]);
+        assert_eq!(drain(&mut again), Vec::<String>::new(), "the earlier reader is put off");
+        assert!(stream.read(Some(99)).is_none());
+    }
+
+    #[test]
+    fn the_replay_is_bounded() {
+        let stream = Stream::new(1, Lifetime::Resumable, 0);
+        let mut reader = stream.read(None).unwrap();
+        for n in 0..STREAM_REPLAY_MESSAGES_MAX + 5 {
+            stream.say(frame(&n.to_string()), None).unwrap();
+        }
+        assert_eq!(drain(&mut reader).len(), STREAM_REPLAY_MESSAGES_MAX + 5);
+        assert!(stream.read(Some(4)).is_none(), "5 is forgotten");
+        assert_eq!(drain(&mut stream.read(Some(5)).unwrap()).len(), STREAM_REPLAY_MESSAGES_MAX);
+    }
+
+    #[test]
+    fn progress_is_merged_before_the_slow_reader_pays() {
+        let stream = Stream::new(1, Lifetime::Reader, 1);
+        for n in 0..STREAM_UNSENT_MESSAGES_MAX {
+            stream.say(frame(&n.to_string()), Some(frame("token"))).unwrap();
+        }
+        stream.say(frame("newest"), Some(frame("token"))).unwrap();
+        assert_eq!(stream.say(frame("log"), None), Err(Refused::Full));
+        assert!(stream.has_ended());
+    }
+
+    #[test]
+    fn unsent_bytes_are_bounded_and_an_answer_always_has_its_place() {
+        let stream = Stream::new(1, Lifetime::Reader, 1);
+        stream.say(Bytes::from(vec![b'x'; STREAM_UNSENT_BYTES_MAX]), None).unwrap();
+        stream.answer(frame("answer"));
+        assert_eq!(drain(&mut stream.read(None).unwrap()).len(), 2);
+    }
+}
