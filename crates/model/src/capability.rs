@@ -1,0 +1,251 @@
+//! Owns one capability: its grammar, its compiled form and the matching of a kind against it.
+//! Must not know of sets of capabilities, nor of who holds them.
+
+use std::fmt;
+
+use crate::{
+    kind::{KindRef, reserved},
+    pattern::Pattern,
+};
+
+/// The longest capability, in bytes.
+pub const CAPABILITY_BYTES_MAX: usize = 2048;
+
+/// Why a text is no capability. The messages are written for whoever wrote the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CapabilityError {
+    /// Nothing there, or nothing before the first colon.
+    #[error("a capability needs a first part, such as `chat` or `mcp/request`")]
+    NoHead,
+    /// A part between or after colons is empty.
+    #[error("a part of the capability is empty: leave the colon out to match anything")]
+    EmptyPart,
+    /// A wildcard that would reach over several namespaces.
+    #[error("`*` cannot span namespaces: write `mcp/*`, `name/*`, or the exact word")]
+    WideWildcard,
+    /// Two stars side by side.
+    #[error("write one `*`: it matches any run of characters, `/` included")]
+    DoubledStar,
+    /// `system` or `presence`, or something below them.
+    #[error("`system` and `presence` belong to the gateway and cannot be granted")]
+    Reserved,
+    /// A `..` segment in the context.
+    #[error("a capability cannot hold a `..` path segment: write the path it leads to")]
+    ParentSegment,
+    /// Longer than [`CAPABILITY_BYTES_MAX`].
+    #[error("a capability has at most {CAPABILITY_BYTES_MAX} bytes")]
+    TooLong,
+    /// A list of addressees that names nobody.
+    #[error("`to` names nobody: leave it out to admit every addressee")]
+    NoAddressee,
+}
+
+/// What a participant may say, perhaps only to some. Compiled once, matched without allocation.
+///
+/// The same shape as a kind, with wildcards. Part is compared with part; a part that is left out matches
+/// anything; `*` stays inside its part. Source: MCPx v0.1 section 4, Decision 002.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capability {
+    text: Box<str>,
+    head: Pattern,
+    method: Option<Pattern>,
+    context: Option<Pattern>,
+    to: Option<Box<[Addressee]>>,
+}
+
+/// Whom a capability is narrowed to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Addressee {
+    text: Box<str>,
+    pattern: Pattern,
+}
+
+impl Capability {
+    /// Reads and compiles a capability that admits every addressee.
+    ///
+    /// # Errors
+    /// Says what is wrong in words for the configuration's author.
+    pub fn parse(text: &str) -> Result<Self, CapabilityError> {
+        if text.len() > CAPABILITY_BYTES_MAX {
+            return Err(CapabilityError::TooLong);
+        }
+        if text.contains("**") {
+            return Err(CapabilityError::DoubledStar);
+        }
+        if text.is_empty() || text.starts_with(':') {
+            return Err(CapabilityError::NoHead);
+        }
+        if text.starts_with("mcp/") { Self::promised(text) } else { Self::plain(text) }
+    }
+
+    /// Narrows to these addressees (patterns with `*`): an act is admitted only if it names at least one
+    /// addressee and each one that it names is among them.
+    ///
+    /// # Errors
+    /// The list is empty, or holds an empty or oversized name or doubled stars.
+    pub fn to<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Result<Self, CapabilityError> {
+        let mut to = Vec::new();
+        for name in names {
+            if name.is_empty() {
+                return Err(CapabilityError::EmptyPart);
+            }
+            if name.len() > CAPABILITY_BYTES_MAX {
+                return Err(CapabilityError::TooLong);
+            }
+            if name.contains("**") {
+                return Err(CapabilityError::DoubledStar);
+            }
+            to.push(Addressee { text: name.into(), pattern: Pattern::new(name) });
+        }
+        if to.is_empty() {
+            return Err(CapabilityError::NoAddressee);
+        }
+        self.to = Some(to.into());
+        Ok(self)
+    }
+
+    /// Outside `mcp/`: one part, exact or `name/*`.
+    fn plain(text: &str) -> Result<Self, CapabilityError> {
+        if text.contains('*') && text.strip_suffix("/*").is_none_or(|name| name.contains('*')) {
+            return Err(CapabilityError::WideWildcard);
+        }
+        if text == "/*" {
+            return Err(CapabilityError::WideWildcard);
+        }
+        if reserved(text) {
+            return Err(CapabilityError::Reserved);
+        }
+        Ok(Self { text: text.into(), head: Pattern::new(text), method: None, context: None, to: None })
+    }
+
+    /// Under `mcp/`: up to three parts.
+    fn promised(text: &str) -> Result<Self, CapabilityError> {
+        let mut parts = text.splitn(3, ':');
+        let head = parts.next().unwrap_or_default();
+        if head == "mcp/" {
+            return Err(CapabilityError::NoHead);
+        }
+        let (method, context) = (parts.next(), parts.next());
+        if [method, context].contains(&Some("")) {
+            return Err(CapabilityError::EmptyPart);
+        }
+        if context.is_some_and(has_parent_segment) {
+            return Err(CapabilityError::ParentSegment);
+        }
+        Ok(Self {
+            text: text.into(),
+            head: Pattern::new(head),
+            method: method.map(Pattern::new),
+            context: context.map(Pattern::new),
+            to: None,
+        })
+    }
+
+    /// Whether this kind is admitted when it names no addressee. A capability that is narrowed to
+    /// addressees then admits nothing.
+    pub fn admits(&self, kind: KindRef<'_>) -> bool {
+        self.admits_to(kind, &[])
+    }
+
+    /// Whether this kind is admitted towards these addressees. Allocates nothing.
+    pub fn admits_to(&self, kind: KindRef<'_>, addressees: &[&str]) -> bool {
+        !kind.is_reserved()
+            && self.covers_head(kind.head())
+            && covers(self.method.as_ref(), kind.method())
+            && covers(self.context.as_ref(), kind.context())
+            && !self.climbs(kind)
+            && self.reaches(addressees)
+    }
+
+    /// Whether some request `METHOD:CONTEXT` is admitted whose context fits `shape`, in which `None` stands
+    /// for any run of characters. This is how a list judges a URI template.
+    pub fn admits_some(&self, method: &str, shape: &[Option<char>], addressees: &[&str]) -> bool {
+        self.covers_head(crate::kind::REQUEST)
+            && covers(self.method.as_ref(), Some(method))
+            && self.context.as_ref().is_none_or(|context| context.overlaps(shape))
+            && self.reaches(addressees)
+    }
+
+    /// The capability as it was written, without its addressees.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The addressees that it is narrowed to, as they were written; `None` admits all.
+    pub fn addressees(&self) -> Option<impl Iterator<Item = &str>> {
+        self.to.as_deref().map(|to| to.iter().map(|name| &*name.text))
+    }
+
+    fn covers_head(&self, head: &str) -> bool {
+        // Outside `mcp/` a head may hold colons; a wildcard does not cross them.
+        self.head.matches(head) && !(self.head.is_partial() && head.contains(':'))
+    }
+
+    /// A partial wildcard in the context does not match a value that climbs out of its directory.
+    fn climbs(&self, kind: KindRef<'_>) -> bool {
+        self.context.as_ref().is_some_and(Pattern::is_partial)
+            && kind.context().is_some_and(has_parent_segment)
+    }
+
+    fn reaches(&self, addressees: &[&str]) -> bool {
+        let Some(to) = &self.to else { return true };
+        !addressees.is_empty()
+            && addressees.iter().all(|addressee| to.iter().any(|name| name.pattern.matches(addressee)))
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.text)
+    }
+}
+
+/// Left out matches anything; named matches an absent part only if it is exactly `*`.
+fn covers(pattern: Option<&Pattern>, part: Option<&str>) -> bool {
+    match (pattern, part) {
+        (None, _) | (Some(Pattern::Any), None) => true,
+        (Some(pattern), Some(part)) => pattern.matches(part),
+        (Some(_), None) => false,
+    }
+}
+
+/// Whether a path segment is `..`, also where dots and slashes are percent-encoded or slashes turned round:
+/// a server that decodes would climb all the same.
+fn has_parent_segment(text: &str) -> bool {
+    let mut rest = text.as_bytes();
+    let (mut dots, mut only_dots) = (0_u8, true);
+    loop {
+        let (symbol, behind) = next_symbol(rest);
+        match symbol {
+            None | Some(b'/') => {
+                if only_dots && dots == 2 {
+                    return true;
+                }
+                (dots, only_dots) = (0, true);
+            }
+            Some(b'.') => dots = dots.saturating_add(1),
+            Some(_) => only_dots = false,
+        }
+        if symbol.is_none() {
+            return false;
+        }
+        rest = behind;
+    }
+}
+
+/// The next byte of a path, with `.`, `/` and `\` also read from their percent-encoded forms. A query or a
+/// fragment ends a segment as a slash does.
+fn next_symbol(rest: &[u8]) -> (Option<u8>, &[u8]) {
+    match rest {
+        [] => (None, rest),
+        [b'%', b'2', b'e' | b'E', behind @ ..] => (Some(b'.'), behind),
+        [b'%', b'2', b'f' | b'F', behind @ ..] | [b'%', b'5', b'c' | b'C', behind @ ..] => {
+            (Some(b'/'), behind)
+        }
+        [b'/' | b'\\' | b'?' | b'#', behind @ ..] => (Some(b'/'), behind),
+        [byte, behind @ ..] => (Some(*byte), behind),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! Owns the grammar of a kind, `HEAD[:METHOD[:CONTEXT]]`, and its two forms: owned and borrowed.
+//! Must not know who may do what (see `capability`), nor any protocol's field names.
+
+use std::fmt;
+
+/// The head of a request on MCP wires.
+pub const REQUEST: &str = "mcp/request";
+
+/// Why a text is no kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KindError {
+    /// Nothing before the first colon, or `mcp/` with nothing behind it.
+    #[error("a kind needs a first part, such as `chat` or `mcp/request`")]
+    NoHead,
+    /// An `mcp/` kind without a method, or with an empty one.
+    #[error("a kind under `mcp/` needs a method, as in `mcp/request:tools/call`")]
+    NoMethod,
+    /// A trailing colon: the context is there but empty.
+    #[error("the part after the last colon is empty")]
+    EmptyContext,
+    /// A wildcard where only a capability may have one.
+    #[error("a kind names one act: `*` belongs in a capability")]
+    Wildcard,
+    /// A colon inside a method handed in as a part of its own.
+    #[error("a method cannot hold a colon")]
+    Colon,
+}
+
+/// A kind in borrowed parts, so that admission allocates nothing.
+///
+/// Always well formed: it can only be made by [`KindRef::parse`] and [`KindRef::request`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KindRef<'a> {
+    head: &'a str,
+    method: Option<&'a str>,
+    context: Option<&'a str>,
+}
+
+impl<'a> KindRef<'a> {
+    /// Reads a kind, cutting at the first two colons only: a context keeps the colons of its URI.
+    ///
+    /// Outside `mcp/` there is no method and no context, so the whole text is the head.
+    /// Source: MCPx v0.1 sections 3 and 4, Decision 002.
+    ///
+    /// # Errors
+    /// Tells which part is missing, empty or not allowed.
+    pub fn parse(text: &'a str) -> Result<Self, KindError> {
+        if !text.starts_with("mcp/") {
+            return Self::plain(text);
+        }
+        let mut parts = text.splitn(3, ':');
+        let head = parts.next().unwrap_or_default();
+        let method = parts.next().ok_or(KindError::NoMethod)?;
+        Self::promised(head, method, parts.next())
+    }
+
+    /// The kind of a request: `mcp/request:METHOD[:CONTEXT]`.
+    ///
+    /// # Errors
+    /// The method is empty or holds `:` or `*`, or the context is empty.
+    pub fn request(method: &'a str, context: Option<&'a str>) -> Result<Self, KindError> {
+        Self::promised(REQUEST, method, context)
+    }
+
+    fn plain(text: &'a str) -> Result<Self, KindError> {
+        if text.is_empty() || text.starts_with(':') {
+            return Err(KindError::NoHead);
+        }
+        if text.contains('*') {
+            return Err(KindError::Wildcard);
+        }
+        Ok(Self { head: text, method: None, context: None })
+    }
+
+    fn promised(head: &'a str, method: &'a str, context: Option<&'a str>) -> Result<Self, KindError> {
+        if head == "mcp/" {
+            return Err(KindError::NoHead);
+        }
+        if method.is_empty() {
+            return Err(KindError::NoMethod);
+        }
+        if head.contains('*') {
+            return Err(KindError::Wildcard);
+        }
+        for byte in method.bytes() {
+            match byte {
+                b'*' => return Err(KindError::Wildcard),
+                b':' => return Err(KindError::Colon),
+                _ => {}
+            }
+        }
+        if context.is_some_and(str::is_empty) {
+            return Err(KindError::EmptyContext);
+        }
+        Ok(Self { head, method: Some(method), context })
+    }
+
+    /// The first part, such as `mcp/request` or `chat`.
+    pub fn head(&self) -> &'a str {
+        self.head
+    }
+
+    /// The second part, such as `tools/call`. Always there under `mcp/`, never elsewhere.
+    pub fn method(&self) -> Option<&'a str> {
+        self.method
+    }
+
+    /// The third part: a tool's or prompt's name, or a URI.
+    pub fn context(&self) -> Option<&'a str> {
+        self.context
+    }
+
+    /// Whether only the gateway may say this, whatever was granted: `system`, `presence` and all below them.
+    pub fn is_reserved(&self) -> bool {
+        reserved(self.head)
+    }
+
+    /// An owned copy.
+    pub fn to_kind(&self) -> Kind {
+        let text = self.to_string();
+        let method_end = self.head.len() + self.method.map_or(0, |method| method.len() + 1);
+        Kind { text: text.into(), head_end: self.head.len(), method_end }
+    }
+}
+
+impl fmt::Display for KindRef<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.head)?;
+        for part in [self.method, self.context].into_iter().flatten() {
+            write!(out, ":{part}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a head, of a kind or of a capability, lies in the gateway's own space.
+pub(crate) fn reserved(head: &str) -> bool {
+    ["system", "presence"].iter().any(|own| {
+        head.strip_prefix(own)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || rest.starts_with(':'))
+    })
+}
+
+/// A kind that owns its text. Prints exactly as it was read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Kind {
+    text: Box<str>,
+    head_end: usize,
+    method_end: usize,
+}
+
+impl Kind {
+    /// Reads a kind; see [`KindRef::parse`].
+    ///
+    /// # Errors
+    /// As [`KindRef::parse`].
+    pub fn parse(text: &str) -> Result<Self, KindError> {
+        KindRef::parse(text).map(|kind| kind.to_kind())
+    }
+
+    /// The borrowed parts, for matching.
+    pub fn parts(&self) -> KindRef<'_> {
+        let part = |from: usize, to: usize| self.text.get(from..to).filter(|part| !part.is_empty());
+        KindRef {
+            head: part(0, self.head_end).unwrap_or_default(),
+            method: part(self.head_end + 1, self.method_end),
+            context: part(self.method_end + 1, self.text.len()),
+        }
+    }
+
+    /// The kind as text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests;
