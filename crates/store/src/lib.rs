@@ -1,1 +1,17 @@
-//! Records that survive: the journal.
+//! What survives a restart: the journal of one data directory.
+//!
+//! Owns the file formats, the lock that gives a directory to one process, and the order "synced first, told second".
+//! Must not know who may issue a token, what a capability means, or how anything is sealed: it keeps names, hashes,
+//! strings and keys as they are handed in.
+
+mod directory;
+mod error;
+mod journal;
+mod record;
+mod state;
+
+pub use directory::{Directory, Owner};
+pub use error::StoreError;
+pub use journal::Journal;
+pub use record::{IssuedToken, Record, SealingKey};
+pub use state::State;

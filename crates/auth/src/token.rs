@@ -1,0 +1,112 @@
+//! Tokens and their hashes. Must not know whose they are.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// What every token begins with, so that secret scanners can find one that leaked.
+pub const TOKEN_PREFIX: &str = "pm_";
+
+/// Spells a new token from 32 bytes of the operating system's randomness. It is shown once and never stored.
+#[must_use]
+pub fn token(random: &[u8; 32]) -> String {
+    format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(random))
+}
+
+/// SHA-256 of a token: what is kept in its place. Tokens carry 256 random bits, so no slow hash is needed.
+#[derive(Clone, Copy)]
+pub struct TokenHash([u8; 32]);
+
+/// A text that is not 64 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a SHA-256 is written as 64 hexadecimal digits")]
+pub struct TokenHashError;
+
+impl TokenHash {
+    /// Hashes a token as its bearer shows it.
+    #[must_use]
+    pub fn of(token: &str) -> TokenHash {
+        TokenHash(Sha256::digest(token.as_bytes()).into())
+    }
+
+    /// The first bytes, for an index. They tell nothing about the token, and an equal start is no proof of anything.
+    pub(crate) fn shelf(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
+}
+
+/// Compares in constant time.
+impl PartialEq for TokenHash {
+    fn eq(&self, other: &TokenHash) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Eq for TokenHash {}
+
+impl fmt::Display for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenHash(..)")
+    }
+}
+
+impl FromStr for TokenHash {
+    type Err = TokenHashError;
+
+    fn from_str(text: &str) -> Result<TokenHash, TokenHashError> {
+        let digits = text.as_bytes();
+        if digits.len() != 64 {
+            return Err(TokenHashError);
+        }
+        let mut hash = [0; 32];
+        for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
+            let [high, low] = pair else { return Err(TokenHashError) };
+            *byte = digit(*high)? << 4 | digit(*low)?;
+        }
+        Ok(TokenHash(hash))
+    }
+}
+
+fn digit(digit: u8) -> Result<u8, TokenHashError> {
+    let value = char::from(digit).to_digit(16).ok_or(TokenHashError)?;
+    u8::try_from(value).map_err(|_| TokenHashError)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_has_the_prefix_and_43_url_safe_characters() {
+        let token = token(&[0xff; 32]);
+        assert_eq!(token, format!("pm_{}8", "_".repeat(42)));
+    }
+
+    #[test]
+    fn hashes_print_and_parse_back() {
+        let hash = TokenHash::of("abc");
+        let text = hash.to_string();
+        assert_eq!(text, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(text.parse(), Ok(hash));
+        assert_eq!(text.to_uppercase().parse(), Ok(hash));
+        assert_ne!(TokenHash::of("abd"), hash);
+    }
+
+    #[test]
+    fn what_is_no_hash_is_refused() {
+        for text in ["", "00", &"0".repeat(63), &"0".repeat(65), &"g".repeat(64), &"é".repeat(32)] {
+            assert_eq!(text.parse::<TokenHash>(), Err(TokenHashError), "{text}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The journal against a real directory: torn tails, damage, the lock, compaction, modes.
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+use crate::record::{IssuedToken, SealingKey};
+
+fn token(name: &str) -> Record {
+    Record::TokenIssued(IssuedToken {
+        name: name.into(),
+        sha256: "ab".repeat(32),
+        capabilities: Some(vec!["chat".into()]),
+        topics: None,
+        created_ms: 10,
+        expires_ms: Some(20),
+    })
+}
+
+fn names(journal: &Journal) -> Vec<String> {
+    journal.state().tokens().iter().map(|token| token.name.clone()).collect()
+}
+
+#[test]
+fn what_was_appended_is_there_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = Journal::open(dir.path()).unwrap();
+    let key = Record::SealingKey(SealingKey { key: "cd".repeat(32), created_ms: 1 });
+    journal.append(&[key, token("scout"), token("ci")]).unwrap();
+    journal.append(&[Record::TokenRevoked { name: "ci".into(), at_ms: 30 }]).unwrap();
+    let before = journal.state().clone();
+    drop(journal);
+    assert_eq!(*Journal::open(dir.path()).unwrap().state(), before);
+}
+
+#[test]
+fn a_torn_last_line_is_cut_off_and_writing_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    Journal::open(dir.path()).unwrap().append(&[token("scout"), token("ci")]).unwrap();
+    let path = dir.path().join(JOURNAL_FILE);
+    let text = fs::read(&path).unwrap();
+    for cut in 1..40 {
+        fs::write(&path, &text[..text.len() - cut]).unwrap();
+        let mut journal = Journal::open(dir.path()).unwrap();
+        assert_eq!(names(&journal), ["scout"], "cut {cut}");
+        journal.append(&[token("late")]).unwrap();
+        drop(journal);
+        assert_eq!(names(&Journal::open(dir.path()).unwrap()), ["scout", "late"], "cut {cut}");
+    }
+}
+
+#[test]
+fn damage_before_the_last_line_is_told_with_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    Journal::open(dir.path()).unwrap().append(&[token("scout"), token("ci")]).unwrap();
+    let path = dir.path().join(JOURNAL_FILE);
+    let mut text = fs::read(&path).unwrap();
+    text[0] = b'#';
+    fs::write(&path, text).unwrap();
+    let error = Journal::open(dir.path()).unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { line: 1, .. }), "{error}");
+}
+
+#[test]
+fn one_owner_at_a_time_and_the_second_learns_where_the_first_listens() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(Directory::owner(dir.path()), None);
+    let first = Journal::open(dir.path()).unwrap();
+    first.directory().announce(Some("127.0.0.1:7070")).unwrap();
+    let StoreError::Locked { owner, listen, .. } = Journal::open(dir.path()).unwrap_err() else {
+        panic!("locked")
+    };
+    assert_eq!(owner, format!("process {}", std::process::id()));
+    assert_eq!(listen.as_deref(), Some("127.0.0.1:7070"));
+    assert_eq!(Directory::owner(dir.path()).unwrap().listen, listen);
+    drop(first);
+    assert_eq!(Directory::owner(dir.path()), None);
+    Journal::open(dir.path()).unwrap();
+}
+
+#[test]
+fn only_the_owner_may_read_and_loose_directories_are_tightened() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("a/data");
+    fs::create_dir_all(&data).unwrap();
+    fs::set_permissions(&data, PermissionsExt::from_mode(0o755)).unwrap();
+    let mut journal = Journal::open(&data).unwrap();
+    journal.append(&[token("scout")]).unwrap();
+    journal.compact().unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&data), 0o700);
+    assert_eq!(mode(&data.join(JOURNAL_FILE)), 0o600);
+    assert_eq!(mode(&data.join("lock")), 0o600);
+}
+
+#[test]
+fn revoked_tokens_do_not_make_the_journal_grow_for_ever() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = Journal::open(dir.path()).unwrap();
+    journal.append(&[token("keeper")]).unwrap();
+    for round in 0..SLACK_LINES {
+        let name = format!("job-{round}");
+        journal.append(&[token(&name), Record::TokenRevoked { name, at_ms: 1 }]).unwrap();
+    }
+    assert!(journal.lines <= 2 + SLACK_LINES, "{}", journal.lines);
+    drop(journal);
+    assert_eq!(names(&Journal::open(dir.path()).unwrap()), ["keeper"]);
+}

@@ -1,0 +1,55 @@
+//! The records of the journal, one JSON object a line. Must not know how lines are written or kept.
+
+use serde::{Deserialize, Serialize};
+
+/// One thing that happened and must be known after a restart. Times are Unix milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Record {
+    /// A token was issued (its hash, never the token).
+    TokenIssued(IssuedToken),
+    /// Every token of this name stopped being valid.
+    TokenRevoked {
+        /// The participant whose token it was.
+        name: String,
+        /// When, in Unix milliseconds.
+        at_ms: u64,
+    },
+    /// A new sealing key; the newest is used, the one before it is still accepted.
+    SealingKey(SealingKey),
+}
+
+/// A token that was issued by `portmoot token new` or the API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IssuedToken {
+    /// The participant that it makes of its bearer.
+    pub name: String,
+    /// SHA-256 of the token, 64 hexadecimal digits.
+    pub sha256: String,
+    /// Capabilities as they were written; `None` takes those of the configuration, or a new participant's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Vec<String>>,
+    /// Topics that it may enter; `None` means the configuration's, or `main`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topics: Option<Vec<String>>,
+    /// When it was issued, in Unix milliseconds.
+    pub created_ms: u64,
+    /// When it stops being valid, in Unix milliseconds; `None` is never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_ms: Option<u64>,
+}
+
+/// A key for sealed states.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealingKey {
+    /// 32 bytes, as 64 hexadecimal digits.
+    pub key: String,
+    /// When it was made, in Unix milliseconds.
+    pub created_ms: u64,
+}
+
+impl std::fmt::Debug for SealingKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SealingKey").field("created_ms", &self.created_ms).finish_non_exhaustive()
+    }
+}
