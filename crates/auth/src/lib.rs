@@ -9,7 +9,7 @@ mod seal;
 mod token;
 
 pub use bind::may_listen;
-pub use identities::{Credential, Identities};
+pub use identities::{Credential, Identities, LOCAL_USER};
 pub use participant::{Participant, Rate};
 pub use seal::{SealError, SealKey, Sealer};
 pub use token::{TOKEN_PREFIX, TokenHash, TokenHashError, token};

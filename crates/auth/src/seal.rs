@@ -45,7 +45,14 @@ impl Sealer {
     /// milliseconds). `nonce` is 24 fresh random bytes. The text is URL-safe base64 without padding, about 4/3 of the
     /// state and 76 characters more.
     #[must_use]
-    pub fn seal(&self, purpose: &str, principal: &str, expires_ms: u64, nonce: [u8; 24], state: &[u8]) -> String {
+    pub fn seal(
+        &self,
+        purpose: &str,
+        principal: &str,
+        expires_ms: u64,
+        nonce: [u8; 24],
+        state: &[u8],
+    ) -> String {
         let mut plain = Vec::with_capacity(TIME_BYTES + state.len());
         plain.extend_from_slice(&expires_ms.to_be_bytes());
         plain.extend_from_slice(state);
@@ -64,7 +71,13 @@ impl Sealer {
     ///
     /// # Errors
     /// [`SealError::Foreign`] when it is not ours or not theirs, [`SealError::Expired`] when `now_ms` has reached its end.
-    pub fn open(&self, purpose: &str, principal: &str, now_ms: u64, sealed: &str) -> Result<Vec<u8>, SealError> {
+    pub fn open(
+        &self,
+        purpose: &str,
+        principal: &str,
+        now_ms: u64,
+        sealed: &str,
+    ) -> Result<Vec<u8>, SealError> {
         let bytes = URL_SAFE_NO_PAD.decode(sealed).map_err(|_| SealError::Foreign)?;
         let (form, rest) = bytes.split_first().ok_or(SealError::Foreign)?;
         let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(SealError::Foreign)?;
@@ -72,8 +85,11 @@ impl Sealer {
             return Err(SealError::Foreign);
         }
         let (nonce, bound) = (XNonce::from(*nonce), bound(purpose, principal));
-        let open = |cipher: &XChaCha20Poly1305| cipher.decrypt(&nonce, Payload { msg: sealed, aad: &bound }).ok();
-        let plain = open(&self.current).or_else(|| self.previous.as_ref().and_then(open)).ok_or(SealError::Foreign)?;
+        let open =
+            |cipher: &XChaCha20Poly1305| cipher.decrypt(&nonce, Payload { msg: sealed, aad: &bound }).ok();
+        let plain = open(&self.current)
+            .or_else(|| self.previous.as_ref().and_then(open))
+            .ok_or(SealError::Foreign)?;
         let (expires, state) = plain.split_first_chunk::<TIME_BYTES>().ok_or(SealError::Foreign)?;
         if now_ms >= u64::from_be_bytes(*expires) { Err(SealError::Expired) } else { Ok(state.to_vec()) }
     }

@@ -1,0 +1,313 @@
+//! The one checked configuration that a gateway runs on: plain values, variables expanded, capabilities compiled.
+//!
+//! Owns the types and their defaults. Must not know TOML, JSON, the command line or where a value was written; whoever
+//! fills it has checked it (names, prefixes, references between tables).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::{Credential, Participant};
+use model::{Capabilities, ParticipantId, TopicName};
+
+/// Everything a gateway needs to start, and to compare with when it reloads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Where it listens: `[server] listen`.
+    pub listen: SocketAddr,
+    /// Where it keeps its journal; `None` keeps nothing on disk (`portmoot stdio`).
+    pub data_dir: Option<PathBuf>,
+    /// Host names that are ours besides the address itself and loopback: `[server] hosts`, lower case, without a port.
+    pub hosts: Vec<String>,
+    /// Whether `/sse` and `/messages` serve 2024-11-05 clients.
+    pub legacy_sse: bool,
+    /// Bounds of everything.
+    pub limits: Limits,
+    /// Upstreams in the order of the configuration; the earlier one wins where two want one name.
+    pub servers: Vec<ServerConfig>,
+    /// Who may come in, as configured. Empty (and no token issued) means the local user on loopback only.
+    pub participants: Vec<ParticipantConfig>,
+    /// The topics, `main` among them.
+    pub topics: Vec<TopicConfig>,
+}
+
+/// One upstream: `[servers.NAME]` or an entry of `mcpServers`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerConfig {
+    /// Its name as a participant.
+    pub name: ParticipantId,
+    /// How it is reached.
+    pub transport: Transport,
+    /// What stands before its public names; `""` gives its own names. The default is its name.
+    pub prefix: Arc<str>,
+    /// Which era is spoken with it.
+    pub era: EraChoice,
+    /// Who shares a session with it.
+    pub sessions: Sessions,
+    /// How long it may take for what.
+    pub timeouts: Timeouts,
+    /// What it may send towards its callers. The default: responses, notifications, and sampling, elicitation and roots
+    /// requests.
+    pub capabilities: Arc<Capabilities>,
+    /// Whether it is started at all.
+    pub enabled: bool,
+    /// Where its definition comes from: decides whether it starts without consent.
+    pub origin: Origin,
+}
+
+/// How an upstream is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// A child process, one JSON-RPC message a line.
+    Stdio(StdioConfig),
+    /// Streamable HTTP.
+    Http(HttpConfig),
+    /// HTTP with a separate event stream, as 2024-11-05 has it.
+    Sse(HttpConfig),
+    /// The small server that is built in.
+    Demo,
+}
+
+/// A child process to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StdioConfig {
+    /// The program, looked up on PATH.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<Secret>,
+    /// Its own environment variables; it gets PATH, HOME and locale besides and nothing else.
+    pub env: Vec<(String, Secret)>,
+    /// The directory that it starts in; `None` is the gateway's.
+    pub cwd: Option<PathBuf>,
+}
+
+/// An HTTP endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpConfig {
+    /// An absolute `http` or `https` URL. May carry secrets: never told outside.
+    pub url: Secret,
+    /// Headers that every request carries.
+    pub headers: Vec<(String, Secret)>,
+}
+
+/// A text that may hold a secret: it is not shown by `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+/// Which era is spoken with an upstream (`era`, also spelled `protocolEra`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EraChoice {
+    /// Found out by asking.
+    #[default]
+    Auto,
+    /// 2024-11-05 to 2025-11-25, without asking.
+    Legacy,
+    /// 2026-07-28, without asking.
+    Modern,
+}
+
+/// Who shares a session with an upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sessions {
+    /// All callers that declare no client capabilities share one; any other has its own.
+    #[default]
+    Auto,
+    /// Everybody shares one.
+    Shared,
+    /// Every caller has its own.
+    Caller,
+    /// Every call has its own.
+    Call,
+}
+
+/// How long an upstream may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timeouts {
+    /// From starting it to its answered handshake.
+    pub start: Duration,
+    /// One request; progress begins it anew.
+    pub request: Duration,
+    /// The same for single tools, by their own names.
+    pub tools: BTreeMap<String, Duration>,
+    /// What no progress extends.
+    pub max: Duration,
+}
+
+/// Where a definition comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A file or flag that the operator named on the command line or in the environment.
+    Named,
+    /// The operator's own configuration directory, or what is built in.
+    Own,
+    /// Anything else that was found: a file in the working directory, another client's file.
+    Imported,
+    /// The API.
+    Api,
+}
+
+/// A participant that was configured: who it is, and the token that proves it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ParticipantConfig {
+    /// Who.
+    pub participant: Arc<Participant>,
+    /// Its tokens' hashes; may be empty when its tokens are issued ones.
+    pub credentials: Vec<Credential>,
+    /// Whether `capabilities` was written out; an issued token may then not bring its own.
+    pub capabilities_written: bool,
+}
+
+/// A topic: `[topics.NAME]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TopicConfig {
+    /// Its name.
+    pub name: TopicName,
+    /// Envelopes kept for late joiners; 0 is none.
+    pub history: usize,
+    /// The upstreams that take part, `*` already resolved, in the order of the configuration.
+    pub servers: Vec<ParticipantId>,
+    /// What others see of MCP clients' calls.
+    pub mcp_calls: McpCalls,
+    /// Built-in tools that lists show.
+    pub builtin: Vec<BuiltIn>,
+    /// How long a first list waits for servers that are still starting.
+    pub list_wait: Duration,
+}
+
+/// What the others in a topic see of an MCP client's call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum McpCalls {
+    /// Nothing.
+    None,
+    /// Kind, from, to and verdict.
+    #[default]
+    Kinds,
+    /// The payload too.
+    Full,
+}
+
+/// A tool of the gateway's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BuiltIn {
+    /// List, info and call over everything.
+    Proxy,
+    /// Finds tools by words.
+    SearchTools,
+}
+
+/// Bounds of everything, each with its unit last in the name: `[server.limits]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// One HTTP request body, bytes.
+    pub body_bytes_max: usize,
+    /// All headers of one HTTP request, bytes.
+    pub header_bytes_max: usize,
+    /// One line of a stdio server or client, and one event of a stream, bytes.
+    pub line_bytes_max: usize,
+    /// Bytes held for all open calls together.
+    pub held_bytes_max: usize,
+    /// HTTP connections at once.
+    pub connections_max: usize,
+    /// Legacy sessions at once.
+    pub sessions_max: usize,
+    /// Legacy sessions of one participant at once.
+    pub participant_sessions_max: usize,
+    /// After this long without a request or stream a session ends.
+    pub session_idle: Duration,
+    /// Open calls of one participant.
+    pub participant_calls_max: usize,
+    /// Open calls at one upstream; more are refused with `upstream_busy`.
+    pub upstream_calls_max: usize,
+    /// Sessions of callers' own at one upstream.
+    pub upstream_sessions_max: usize,
+    /// After this long without a call an upstream's caller session is closed.
+    pub upstream_session_idle: Duration,
+    /// Messages waiting for one slow stream.
+    pub queue_len_max: usize,
+    /// Events of one session that are kept to resume it.
+    pub resume_events_max: usize,
+    /// Their bytes.
+    pub resume_bytes_max: usize,
+    /// Messages in one JSON-RPC batch.
+    pub batch_len_max: usize,
+    /// Participants in one topic.
+    pub topic_participants_max: usize,
+    /// Rounds of input in one operation.
+    pub input_rounds_max: u32,
+    /// How long a call that waits for approval holds its answer.
+    pub hold: Duration,
+    /// Between two keep-alive comments on a silent stream.
+    pub keep_alive: Duration,
+}
+
+impl Secret {
+    /// Wraps a text.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Secret {
+        Secret(text.into())
+    }
+
+    /// The text itself, for the one place that needs it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl Origin {
+    /// Whether a command of this origin starts only after consent.
+    #[must_use]
+    pub fn needs_consent(self) -> bool {
+        match self {
+            Origin::Named | Origin::Own => false,
+            Origin::Imported | Origin::Api => true,
+        }
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts {
+            start: Duration::from_secs(30),
+            request: Duration::from_secs(60),
+            tools: BTreeMap::new(),
+            max: Duration::from_secs(600),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            body_bytes_max: 4 << 20,
+            header_bytes_max: 64 << 10,
+            line_bytes_max: 16 << 20,
+            held_bytes_max: 256 << 20,
+            connections_max: 10_000,
+            sessions_max: 10_000,
+            participant_sessions_max: 10_000,
+            session_idle: Duration::from_secs(1_800),
+            participant_calls_max: 1_024,
+            upstream_calls_max: 1_024,
+            upstream_sessions_max: 64,
+            upstream_session_idle: Duration::from_secs(300),
+            queue_len_max: 1_024,
+            resume_events_max: 256,
+            resume_bytes_max: 1 << 20,
+            batch_len_max: 64,
+            topic_participants_max: 10_000,
+            input_rounds_max: 8,
+            hold: Duration::from_secs(50),
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}
