@@ -76,7 +76,7 @@ pub enum Transport {
 pub struct StdioConfig {
     /// The program, looked up on PATH.
     pub command: String,
-    /// Its arguments.
+    /// Its arguments. Their variables may be secrets; people are shown them as written.
     pub args: Vec<Secret>,
     /// Its own environment variables; it gets PATH, HOME and locale besides and nothing else.
     pub env: Vec<(String, Secret)>,
@@ -93,9 +93,12 @@ pub struct HttpConfig {
     pub headers: Vec<(String, Secret)>,
 }
 
-/// A text that may hold a secret: it is not shown by `Debug`.
+/// A text that may hold a secret: it is not shown by `Debug`, and people are shown it as it was written.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret {
+    text: String,
+    written: String,
+}
 
 /// Which era is spoken with an upstream (`era`, also spelled `protocolEra`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -244,16 +247,29 @@ pub struct Limits {
 }
 
 impl Secret {
-    /// Wraps a text.
+    /// A text without variables.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Secret {
-        Secret(text.into())
+        let text = text.into();
+        Secret { written: text.clone(), text }
+    }
+
+    /// A text with its variables expanded, and as it was written.
+    #[must_use]
+    pub fn expanded(text: impl Into<String>, written: impl Into<String>) -> Secret {
+        Secret { text: text.into(), written: written.into() }
     }
 
     /// The text itself, for the one place that needs it.
     #[must_use]
     pub fn expose(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// As it was written, variables unexpanded: for the operator's eyes.
+    #[must_use]
+    pub fn written(&self) -> &str {
+        &self.written
     }
 }
 
