@@ -1,1 +1,15 @@
 //! The codecs: JSON-RPC, MCP's eras, and how a refusal is spelled on each.
+//!
+//! Everything here is a pure function over bytes. There is no socket, no clock and no state of a topic. What is
+//! relayed is never decoded into a typed model and written again: the few members that matter are read where they
+//! lie ([`json::members`]), and a rewrite is a [`json::Splice`] over the frame, so that all other bytes survive.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`json`] | members of an object with their places in the frame, and edits of a frame |
+//! | [`rpc`] | JSON-RPC 2.0 messages, ids, batches |
+//! | [`mcp`] | MCP: revisions, methods, params, headers, lists, URIs, translation between the eras, refusals |
+
+pub mod json;
+pub mod mcp;
+pub mod rpc;

@@ -1,0 +1,127 @@
+//! Changing some bytes of a frame and keeping all others.
+//!
+//! It must not know JSON: it moves bytes.
+
+use bytes::Bytes;
+
+/// A place in a frame: `start` inclusive, `end` exclusive, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span {
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+}
+
+impl Span {
+    /// The whole of `frame`.
+    #[must_use]
+    pub fn all(frame: &[u8]) -> Self {
+        Self { start: 0, end: frame.len() }
+    }
+
+    /// The empty place before byte `at`.
+    #[must_use]
+    pub fn before(at: usize) -> Self {
+        Self { start: at, end: at }
+    }
+
+    /// The bytes at this place; empty if the place does not lie in `frame`.
+    #[must_use]
+    pub fn of<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
+        frame.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// How many bytes lie here.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Whether nothing lies here.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Edits of one frame, collected first and applied together with one allocation for the output.
+///
+/// Places are those of the unchanged frame. Edits at the same empty place appear in the order in which they were
+/// given. An edit inside a place that another edit replaces is swallowed by that one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Splice {
+    edits: Vec<(Span, Span)>,
+    text: Vec<u8>,
+}
+
+impl Splice {
+    /// No edits yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Puts `with` where `span` is.
+    pub fn replace(&mut self, span: Span, with: &[u8]) {
+        let start = self.text.len();
+        self.text.extend_from_slice(with);
+        self.edits.push((span, Span { start, end: self.text.len() }));
+    }
+
+    /// Puts `what` before byte `at`.
+    pub fn insert(&mut self, at: usize, what: &[u8]) {
+        self.replace(Span::before(at), what);
+    }
+
+    /// Takes the bytes at `span` out.
+    pub fn remove(&mut self, span: Span) {
+        self.replace(span, b"");
+    }
+
+    /// Whether there is nothing to change.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.edits.is_empty()
+    }
+
+    /// The frame with all edits made. Without edits it is the same frame, not a copy.
+    #[must_use]
+    pub fn apply(&self, frame: &Bytes) -> Bytes {
+        if self.edits.is_empty() {
+            return frame.clone();
+        }
+        Bytes::from(self.splice(frame))
+    }
+
+    /// As [`Splice::apply`], for the part of the frame that lies at `within`; edits elsewhere do not count.
+    #[must_use]
+    pub fn apply_within(&self, frame: &[u8], within: Span) -> Vec<u8> {
+        let mut part = Self { edits: Vec::new(), text: self.text.clone() };
+        for (span, with) in &self.edits {
+            if span.start >= within.start && span.end <= within.end {
+                let moved = Span { start: span.start - within.start, end: span.end - within.start };
+                part.edits.push((moved, *with));
+            }
+        }
+        part.splice(within.of(frame))
+    }
+
+    fn splice(&self, frame: &[u8]) -> Vec<u8> {
+        let mut order: Vec<&(Span, Span)> = self.edits.iter().collect();
+        // Stable: insertions at one place keep their order, and come before what replaces the bytes after it.
+        order.sort_by_key(|(span, _)| (span.start, if span.is_empty() { 0 } else { 1 }));
+        let mut out = Vec::with_capacity(frame.len() + self.text.len());
+        let mut from = 0;
+        for (span, with) in order {
+            if span.start < from {
+                continue;
+            }
+            out.extend_from_slice(Span { start: from, end: span.start }.of(frame));
+            out.extend_from_slice(with.of(&self.text));
+            from = span.end.max(span.start);
+        }
+        out.extend_from_slice(frame.get(from..).unwrap_or_default());
+        out
+    }
+}

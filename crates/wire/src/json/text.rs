@@ -1,0 +1,78 @@
+//! Single values: strings, integers, and what kind of value lies at hand.
+//!
+//! It must not know objects or frames.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+
+use super::members::is_space;
+
+/// A string that borrows from the frame unless it had escapes.
+pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        struct Plain;
+        impl<'de> Visitor<'de> for Plain {
+            type Value = Cow<'de, str>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Cow::Borrowed(text))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Cow::Owned(text.to_owned()))
+            }
+        }
+        source.deserialize_str(Plain).map(Text)
+    }
+}
+
+/// The string that `raw` spells, unescaped; `None` if `raw` is no string, or holds half a surrogate pair.
+#[must_use]
+pub fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
+    serde_json::from_slice::<Text<'_>>(raw).ok().map(|text| text.0)
+}
+
+/// The integer that `raw` spells; `None` for fractions, exponents and what does not fit 64 bits.
+#[must_use]
+pub fn integer(raw: &[u8]) -> Option<i64> {
+    std::str::from_utf8(raw).ok()?.parse().ok()
+}
+
+/// Whether the first byte that is not white space opens an object.
+#[must_use]
+pub fn is_object(raw: &[u8]) -> bool {
+    raw.iter().find(|byte| !is_space(**byte)) == Some(&b'{')
+}
+
+/// `text` as a JSON string, quotes included.
+#[must_use]
+pub fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            control if control < ' ' => {
+                let code = u32::from(control);
+                out.push_str("\\u00");
+                out.push(if code >= 16 { '1' } else { '0' });
+                out.push(char::from_digit(code % 16, 16).unwrap_or('0'));
+            }
+            plain => out.push(plain),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,189 @@
+//! The methods that MCP's revisions define: who sends them, in which era, and what they aim at.
+//!
+//! It must not know params' bytes. A method that is not here is unknown to us, yet may be passed on.
+
+use super::version::Era;
+
+/// Who sends a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The client only.
+    Client,
+    /// The server only.
+    Server,
+    /// Either side.
+    Both,
+}
+
+/// Which member of params names what is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TargetKind {
+    /// Nothing does.
+    None,
+    /// `name`: a tool or a prompt.
+    Name,
+    /// `uri`: a resource.
+    Uri,
+    /// `ref`: a prompt by `name` or a resource template by `uri`.
+    Ref,
+    /// `taskId`: a task.
+    Task,
+}
+
+/// Which list a method reads or a notification is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ListKind {
+    /// `tools`.
+    Tools,
+    /// `prompts`.
+    Prompts,
+    /// `resources`.
+    Resources,
+    /// `resourceTemplates`.
+    Templates,
+}
+
+impl ListKind {
+    /// All four.
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    /// The member of the result that holds the items.
+    #[must_use]
+    pub fn items(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+
+    /// The member of an item by which it is called.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Tools | Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+        }
+    }
+
+    /// The method that reads it.
+    #[must_use]
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Prompts => "prompts/list",
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+        }
+    }
+
+    /// The notification that says it changed.
+    #[must_use]
+    pub fn changed(self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Prompts => "notifications/prompts/list_changed",
+            Self::Resources | Self::Templates => "notifications/resources/list_changed",
+        }
+    }
+}
+
+/// What is known about one method.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Method {
+    /// Its name.
+    pub name: &'static str,
+    /// Who sends it.
+    pub origin: Origin,
+    /// Whether revisions up to 2025-11-25 have it as a message.
+    pub legacy: bool,
+    /// Whether 2026-07-28 (or an extension of it) has it as a message.
+    pub modern: bool,
+    /// What it aims at.
+    pub target: TargetKind,
+    /// Which list it reads.
+    pub list: Option<ListKind>,
+    /// Whether modern results of it carry `ttlMs` and `cacheScope` (2026-07-28, caching).
+    pub cached: bool,
+    /// Whether it may be answered with `input_required` (2026-07-28, multi round-trip requests).
+    pub asks: bool,
+}
+
+impl Method {
+    /// Whether this era has the method.
+    #[must_use]
+    pub fn is_in(&self, era: Era) -> bool {
+        match era {
+            Era::Legacy => self.legacy,
+            Era::Modern => self.modern,
+        }
+    }
+}
+
+/// What is known about the method of this name.
+#[must_use]
+pub fn lookup(name: &str) -> Option<&'static Method> {
+    TABLE.iter().find(|method| method.name == name)
+}
+
+const fn row(name: &'static str, origin: Origin, eras: &str) -> Method {
+    let (legacy, modern) = match eras.as_bytes() {
+        b"both" => (true, true),
+        b"legacy" => (true, false),
+        _ => (false, true),
+    };
+    Method { name, origin, legacy, modern, target: TargetKind::None, list: None, cached: false, asks: false }
+}
+
+const fn aimed(name: &'static str, eras: &str, target: TargetKind) -> Method {
+    Method { target, ..row(name, Origin::Client, eras) }
+}
+
+const fn listing(name: &'static str, list: ListKind) -> Method {
+    Method { list: Some(list), cached: true, ..row(name, Origin::Client, "both") }
+}
+
+/// Ordered by how often a method is met.
+static TABLE: [Method; 39] = [
+    Method { asks: true, ..aimed("tools/call", "both", TargetKind::Name) },
+    listing("tools/list", ListKind::Tools),
+    Method { asks: true, cached: true, ..aimed("resources/read", "both", TargetKind::Uri) },
+    Method { asks: true, ..aimed("prompts/get", "both", TargetKind::Name) },
+    row("notifications/progress", Origin::Both, "both"),
+    row("notifications/message", Origin::Server, "both"),
+    row("initialize", Origin::Client, "legacy"),
+    row("notifications/initialized", Origin::Client, "legacy"),
+    row("ping", Origin::Both, "legacy"),
+    Method { cached: true, ..row("server/discover", Origin::Client, "modern") },
+    row("subscriptions/listen", Origin::Client, "modern"),
+    row("notifications/subscriptions/acknowledged", Origin::Server, "modern"),
+    listing("prompts/list", ListKind::Prompts),
+    listing("resources/list", ListKind::Resources),
+    listing("resources/templates/list", ListKind::Templates),
+    aimed("resources/subscribe", "legacy", TargetKind::Uri),
+    aimed("resources/unsubscribe", "legacy", TargetKind::Uri),
+    aimed("completion/complete", "both", TargetKind::Ref),
+    row("logging/setLevel", Origin::Client, "legacy"),
+    row("sampling/createMessage", Origin::Server, "legacy"),
+    row("elicitation/create", Origin::Server, "legacy"),
+    row("roots/list", Origin::Server, "legacy"),
+    row("notifications/cancelled", Origin::Both, "both"),
+    row("notifications/tools/list_changed", Origin::Server, "both"),
+    row("notifications/prompts/list_changed", Origin::Server, "both"),
+    row("notifications/resources/list_changed", Origin::Server, "both"),
+    Method { origin: Origin::Server, ..aimed("notifications/resources/updated", "both", TargetKind::Uri) },
+    row("notifications/roots/list_changed", Origin::Client, "legacy"),
+    row("notifications/elicitation/complete", Origin::Server, "legacy"),
+    Method { origin: Origin::Both, ..aimed("tasks/get", "both", TargetKind::Task) },
+    Method { origin: Origin::Both, ..aimed("tasks/result", "legacy", TargetKind::Task) },
+    row("tasks/list", Origin::Both, "legacy"),
+    Method { origin: Origin::Both, ..aimed("tasks/cancel", "both", TargetKind::Task) },
+    aimed("tasks/update", "modern", TargetKind::Task),
+    row("notifications/tasks/status", Origin::Both, "legacy"),
+    row("notifications/tasks", Origin::Server, "modern"),
+    Method { cached: true, ..row("skills/list", Origin::Client, "modern") },
+    Method { cached: true, ..aimed("skills/get", "modern", TargetKind::Uri) },
+    aimed("resources/directory/read", "modern", TargetKind::Uri),
+];

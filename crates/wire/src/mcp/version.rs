@@ -1,0 +1,98 @@
+//! The published revisions of MCP, and the era of each.
+//!
+//! It must not know messages.
+
+use std::fmt;
+
+/// How a revision is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Era {
+    /// Opens with `initialize`; up to 2025-11-25.
+    Legacy,
+    /// Stateless: every request says all; from 2026-07-28.
+    Modern,
+}
+
+/// A published revision, oldest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// The first; HTTP+SSE as two endpoints.
+    V2024_11_05,
+    /// Streamable HTTP, and the only one with batches.
+    V2025_03_26,
+    /// Elicitation, structured output; assumed nowhere.
+    V2025_06_18,
+    /// Tasks, URL elicitation; the newest legacy one.
+    V2025_11_25,
+    /// Stateless; the first modern one.
+    V2026_07_28,
+}
+
+impl Version {
+    /// All of them, oldest first.
+    pub const ALL: [Self; 5] =
+        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
+    /// The newest that opens with `initialize`.
+    pub const NEWEST_LEGACY: Self = Self::V2025_11_25;
+    /// The newest of all.
+    pub const NEWEST: Self = Self::V2026_07_28;
+    /// What a legacy HTTP request without a version header speaks (2025-11-25, transports).
+    pub const ASSUMED: Self = Self::V2025_03_26;
+
+    /// The revision of this name, if it is one of those published.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|version| version.as_str() == text)
+    }
+
+    /// Its name: a date.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::V2024_11_05 => "2024-11-05",
+            Self::V2025_03_26 => "2025-03-26",
+            Self::V2025_06_18 => "2025-06-18",
+            Self::V2025_11_25 => "2025-11-25",
+            Self::V2026_07_28 => "2026-07-28",
+        }
+    }
+
+    /// How it is spoken.
+    #[must_use]
+    pub fn era(self) -> Era {
+        match self {
+            Self::V2024_11_05 | Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25 => Era::Legacy,
+            Self::V2026_07_28 => Era::Modern,
+        }
+    }
+
+    /// Whether it has JSON-RPC batches.
+    #[must_use]
+    pub fn batches(self) -> bool {
+        self == Self::V2025_03_26
+    }
+
+    /// What to answer to an `initialize` that asks for `asked`: the same if it is a known legacy revision, else the
+    /// newest legacy one.
+    #[must_use]
+    pub fn answer_to(asked: &str) -> Self {
+        Self::parse(asked).filter(|version| version.era() == Era::Legacy).unwrap_or(Self::NEWEST_LEGACY)
+    }
+
+    /// Whether a version text, known or not, claims to be modern. Revisions are dates and sort as text.
+    #[must_use]
+    pub fn claims_modern(text: &str) -> bool {
+        let date = text.len() == 10
+            && text.bytes().enumerate().all(|(at, byte)| match at {
+                4 | 7 => byte == b'-',
+                _ => byte.is_ascii_digit(),
+            });
+        date && text >= Self::V2026_07_28.as_str()
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
