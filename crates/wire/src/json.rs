@@ -33,3 +33,6 @@ pub enum JsonError {
     #[error("the member {0:?} occurs twice")]
     Duplicate(String),
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

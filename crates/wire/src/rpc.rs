@@ -25,3 +25,6 @@ pub mod code {
     /// Something went wrong inside.
     pub const INTERNAL_ERROR: i64 = -32603;
 }
+
+#[cfg(test)]
+mod tests;

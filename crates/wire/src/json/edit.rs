@@ -56,7 +56,11 @@ impl<'m, 'a> ObjectEdit<'m, 'a> {
         while let Some(member) = list.next() {
             if self.removes(&member.key) {
                 // After a member that stays, the comma before goes too; else the comma after.
-                let start = if kept_end.is_some() { before.unwrap_or(member.whole.start) } else { member.whole.start };
+                let start = if kept_end.is_some() {
+                    before.unwrap_or(member.whole.start)
+                } else {
+                    member.whole.start
+                };
                 let end = match (kept_end, list.peek()) {
                     (None, Some(next)) => next.whole.start,
                     (Some(_), _) | (None, None) => member.whole.end,

@@ -70,10 +70,11 @@ impl<'m> Params<'m> {
                 other => Malformed::json(&other, id()),
             })?;
             if let Some(member) = members.get("_meta").filter(|member| member.raw != b"null") {
-                params.meta = Some(json::members(message.frame(), member.span).map_err(|error| match error {
-                    json::JsonError::NotAnObject => Malformed::params("`_meta` must be an object", id()),
-                    other => Malformed::json(&other, id()),
-                })?);
+                params.meta =
+                    Some(json::members(message.frame(), member.span).map_err(|error| match error {
+                        json::JsonError::NotAnObject => Malformed::params("`_meta` must be an object", id()),
+                        other => Malformed::json(&other, id()),
+                    })?);
             }
             params.members = Some(members);
         }
@@ -239,7 +240,8 @@ impl<'m> Params<'m> {
             TargetKind::Task => "taskId",
             TargetKind::Ref => return self.find_ref().map(Some),
         };
-        let wrong = || Malformed::params(format!("`params.{key}` must be a string"), self.message.id().cloned());
+        let wrong =
+            || Malformed::params(format!("`params.{key}` must be a string"), self.message.id().cloned());
         let member = self.get(key).ok_or_else(wrong)?;
         let text = json::text(member.raw).ok_or_else(wrong)?;
         Ok(Some(Field { kind, text, span: member.span }))
@@ -263,3 +265,6 @@ impl<'m> Params<'m> {
         Ok(Field { kind, text, span })
     }
 }
+
+#[cfg(test)]
+mod tests;

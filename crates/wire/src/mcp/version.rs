@@ -4,14 +4,7 @@
 
 use std::fmt;
 
-/// How a revision is spoken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Era {
-    /// Opens with `initialize`; up to 2025-11-25.
-    Legacy,
-    /// Stateless: every request says all; from 2026-07-28.
-    Modern,
-}
+pub use model::Era;
 
 /// A published revision, oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,5 +87,44 @@ impl Version {
 impl fmt::Display for Version {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_sort() {
+        for version in Version::ALL {
+            assert_eq!(Version::parse(version.as_str()), Some(version));
+        }
+        assert!(Version::ALL.is_sorted());
+        assert_eq!(Version::parse("2025-06-19"), None);
+    }
+
+    #[test]
+    fn initialize_never_answers_a_modern_version() {
+        for (asked, expect) in [
+            ("2024-11-05", "2024-11-05"),
+            ("2026-07-28", "2025-11-25"),
+            ("", "2025-11-25"),
+            ("1.0", "2025-11-25"),
+        ] {
+            assert_eq!(Version::answer_to(asked).as_str(), expect);
+        }
+    }
+
+    #[test]
+    fn only_dates_claim_to_be_modern() {
+        for (text, expect) in [
+            ("2026-07-28", true),
+            ("2027-01-01", true),
+            ("2025-11-25", false),
+            ("DRAFT-2026", false),
+            ("9999", false),
+        ] {
+            assert_eq!(Version::claims_modern(text), expect, "{text}");
+        }
     }
 }

@@ -117,7 +117,8 @@ impl Message {
             let id = if key == "id" { None } else { id };
             return Err(Malformed::json(&JsonError::Duplicate(key.to_owned()), id));
         }
-        let (shape, method, body) = parts.check(id.as_ref()).map_err(|why| Malformed::request(why, id.clone()))?;
+        let (shape, method, body) =
+            parts.check(id.as_ref()).map_err(|why| Malformed::request(why, id.clone()))?;
         let id_span = id.as_ref().and(parts.id).map(|member| member.span);
         Ok(Self { shape, id, id_span, method, body, frame })
     }
@@ -195,7 +196,11 @@ impl Message {
         Some(ErrorObject {
             code: json::integer(code.raw)?,
             code_span: code.span,
-            message: members.get("message").and_then(|text| json::text(text.raw)).unwrap_or_default().into_owned(),
+            message: members
+                .get("message")
+                .and_then(|text| json::text(text.raw))
+                .unwrap_or_default()
+                .into_owned(),
             data: members.get("data").map(|data| data.raw),
         })
     }
@@ -265,7 +270,11 @@ impl<'s, 'a> Parts<'s, 'a> {
         }
     }
 
-    fn call(&self, method: &Member<'a>, id: Option<&Id>) -> Result<(Shape, Option<Method>, Option<Span>), &'static str> {
+    fn call(
+        &self,
+        method: &Member<'a>,
+        id: Option<&Id>,
+    ) -> Result<(Shape, Option<Method>, Option<Span>), &'static str> {
         if self.result.is_some() || self.error.is_some() {
             return Err("a message with `method` has neither `result` nor `error`");
         }

@@ -1,0 +1,195 @@
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+
+fn keys(text: &str) -> Result<Vec<String>, JsonError> {
+    Ok(members(text.as_bytes(), Span::all(text.as_bytes()))?.iter().map(|m| m.key.to_string()).collect())
+}
+
+#[test]
+fn members_keep_spelling_and_places() {
+    let text = b" { \"a\" : -0.0 ,\"\\u0062\":1e400,\n\"c\":12345678901234567890 , \"d\":null, \"e\":\"\\u00e9\\ud800\" } ";
+    let read = members(text, Span::all(text)).unwrap();
+    let raw: Vec<_> = read.iter().map(|m| (&*m.key, std::str::from_utf8(m.raw).unwrap())).collect();
+    let expect = [
+        ("a", "-0.0"),
+        ("b", "1e400"),
+        ("c", "12345678901234567890"),
+        ("d", "null"),
+        ("e", "\"\\u00e9\\ud800\""),
+    ];
+    assert_eq!(raw, expect);
+    for member in &read {
+        assert_eq!(member.span.of(text), member.raw);
+        assert_eq!(member.whole.of(text).first(), Some(&b'"'));
+        assert!(member.whole.of(text).ends_with(member.raw));
+    }
+    assert_eq!(read.get("b").unwrap().whole.of(text), b"\"\\u0062\":1e400");
+}
+
+#[test]
+fn duplicates_and_bad_syntax_are_refused() {
+    assert_eq!(keys(r#"{"a":1,"\u0061":2}"#), Err(JsonError::Duplicate("a".into())));
+    let many =
+        format!("{{{},\"k3\":0}}", (0..40).map(|n| format!("\"k{n}\":{n}")).collect::<Vec<_>>().join(","));
+    assert_eq!(keys(&many), Err(JsonError::Duplicate("k3".into())));
+    assert_eq!(keys("[1]"), Err(JsonError::NotAnObject));
+    for bad in [
+        "",
+        " ",
+        "{",
+        "{}x",
+        "{\"a\":01}",
+        "{\"a\":1,}",
+        "{'a':1}",
+        "{\"a\":\"\n\"}",
+        "{\"a\":NaN}",
+        "[",
+        "\u{feff}{}",
+    ] {
+        assert!(matches!(keys(bad), Err(JsonError::Syntax(_))), "{bad:?}");
+    }
+    for bad in [&b"{\"a\":\"\xff\"}"[..], b"{\"\xc3\":1}", b"{\"a\":[\"\xed\xa0\x80\"]}"] {
+        assert!(matches!(members(bad, Span::all(bad)), Err(JsonError::Syntax(_))), "{bad:?}");
+    }
+}
+
+#[test]
+fn deep_nesting_does_not_overflow() {
+    let open = "[".repeat(1 << 20);
+    assert!(matches!(keys(&open), Err(JsonError::Syntax(_))));
+    let text = format!("{{\"a\":{open}{}}}", "]".repeat(1 << 20));
+    assert_eq!(keys(&text).unwrap(), ["a"]);
+    assert_eq!(refuse_duplicates(text.as_bytes()), Ok(()));
+    let objects = format!("{}1{}", "{\"a\":".repeat(1 << 18), "}".repeat(1 << 18));
+    assert_eq!(refuse_duplicates(objects.as_bytes()), Ok(()));
+}
+
+#[test]
+fn duplicates_are_found_at_any_depth() {
+    let dup = |text: &str| refuse_duplicates(text.as_bytes());
+    assert_eq!(dup(r#"{"a":[{"b":1e400,"c":{"x":1,"\u0078":2}}]}"#), Err(JsonError::Duplicate("x".into())));
+    assert_eq!(dup(r#"[{"a":1},{"a":2},"a","a",{"a":"a","b":["a","a"],"c":{"a":1}}]"#), Ok(()));
+    assert_eq!(dup(r#"{"a\"}":1,"b":"{\"b\":1,\"b\"\\","a\\":[]}"#), Ok(()));
+    assert!(matches!(dup("{"), Err(JsonError::Syntax(_))));
+}
+
+fn edited(text: &str, set: &[(&str, &str)], remove: &[&str]) -> String {
+    let frame = Bytes::copy_from_slice(text.as_bytes());
+    let read = members(&frame, Span::all(&frame)).unwrap();
+    let mut edit = ObjectEdit::new(&read);
+    for key in remove {
+        edit.remove(key);
+    }
+    for (key, raw) in set {
+        edit.set(key, raw.as_bytes());
+    }
+    let mut splice = Splice::new();
+    edit.finish(&mut splice);
+    String::from_utf8(splice.apply(&frame).to_vec()).unwrap()
+}
+
+#[test]
+fn object_edits_mind_the_commas() {
+    let text = r#"{ "a":1, "b":2 , "c":3 }"#;
+    for (set, remove, expect) in [
+        (vec![], vec!["a"], r#"{ "b":2 , "c":3 }"#),
+        (vec![], vec!["b"], r#"{ "a":1 , "c":3 }"#),
+        (vec![], vec!["c"], r#"{ "a":1, "b":2 }"#),
+        (vec![], vec!["a", "b"], r#"{ "c":3 }"#),
+        (vec![], vec!["b", "c"], r#"{ "a":1 }"#),
+        (vec![], vec!["a", "c"], r#"{ "b":2 }"#),
+        (vec![], vec!["a", "b", "c", "x"], r#"{  }"#),
+        (vec![("x", "9")], vec!["a", "b", "c"], r#"{"x":9  }"#),
+        (vec![("x", "9"), ("y", "8")], vec!["c"], r#"{ "a":1, "b":2,"x":9,"y":8 }"#),
+        (vec![("b", "7")], vec![], r#"{ "a":1, "b":7 , "c":3 }"#),
+        (vec![("c", "7"), ("x", "1")], vec!["b"], r#"{ "a":1 , "c":7,"x":1 }"#),
+    ] {
+        assert_eq!(edited(text, &set, &remove), expect);
+    }
+    assert_eq!(edited("{}", &[("a\"", "1")], &["b"]), r#"{"a\"":1}"#);
+}
+
+#[test]
+fn a_splice_without_edits_copies_nothing() {
+    let frame = Bytes::from_static(b"{}");
+    assert_eq!(Splice::new().apply(&frame).as_ptr(), frame.as_ptr());
+}
+
+#[test]
+fn an_edit_inside_a_replaced_place_is_swallowed() {
+    let frame = Bytes::from_static(b"abcdef");
+    let mut splice = Splice::new();
+    splice.replace(Span { start: 3, end: 4 }, b"X");
+    splice.replace(Span { start: 1, end: 5 }, b"-");
+    splice.insert(1, b"<");
+    splice.insert(5, b">");
+    assert_eq!(&splice.apply(&frame)[..], b"a<->f");
+    assert_eq!(splice.apply_within(&frame, Span { start: 1, end: 5 }), b"<->");
+}
+
+/// JSON values as text, with the spellings that decoders lose.
+pub(crate) fn value() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        Just("-0.0".to_owned()),
+        Just("1e400".to_owned()),
+        Just("12345678901234567890".to_owned()),
+        Just("\"\\u00e9\\/\\ud83d\\ude00\"".to_owned()),
+        Just("true".to_owned()),
+        "[a-z \u{e9}]{0,8}".prop_map(|text| format!("\"{text}\"")),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(|list| format!("[{}]", list.join(" , "))),
+            object_of(inner),
+        ]
+    })
+}
+
+/// Objects of such values, with distinct keys that no protocol knows.
+pub(crate) fn object_of(inner: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
+    prop::collection::vec((0..3u8, inner), 0..4).prop_map(|list| {
+        let members: Vec<_> = list
+            .iter()
+            .enumerate()
+            .map(|(at, (space, raw))| format!("{}\"k\\u0078{at}\" :{raw}", " ".repeat(usize::from(*space))))
+            .collect();
+        format!("{{{}}}", members.join(","))
+    })
+}
+
+proptest! {
+    #[test]
+    fn never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = members(&bytes, Span::all(&bytes));
+        let _ = elements(&bytes, Span::all(&bytes));
+        let _ = refuse_duplicates(&bytes);
+    }
+
+    #[test]
+    fn never_panics_near_json(text in "[\\[\\]{}\":,\\\\ua-f0-9 ]{0,60}") {
+        let _ = members(text.as_bytes(), Span::all(text.as_bytes()));
+        let _ = refuse_duplicates(text.as_bytes());
+    }
+
+    #[test]
+    fn quote_and_text_are_inverse(text in any::<String>()) {
+        prop_assert_eq!(super::text(quote(&text).as_bytes()).unwrap(), text);
+    }
+
+    #[test]
+    fn edits_leave_valid_json_and_all_else(text in object_of(value()), gone in prop::collection::vec(0..5u8, 0..4), new in value()) {
+        let remove: Vec<String> = gone.iter().map(|at| format!("kx{at}")).collect();
+        let remove: Vec<&str> = remove.iter().map(String::as_str).collect();
+        let out = edited(&text, &[("new", &new)], &remove);
+        let before = members(text.as_bytes(), Span::all(text.as_bytes())).unwrap();
+        let after = members(out.as_bytes(), Span::all(out.as_bytes())).unwrap();
+        for member in &before {
+            let found = after.get(&member.key).map(|m| m.raw);
+            prop_assert_eq!(found, (!remove.contains(&&*member.key)).then_some(member.raw));
+        }
+        prop_assert_eq!(after.get("new").unwrap().raw, new.as_bytes());
+    }
+}

@@ -1,0 +1,156 @@
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+use crate::json::Splice;
+use crate::json::tests::{object_of, value};
+
+fn message(text: &str) -> Message {
+    Message::read(Bytes::copy_from_slice(text.as_bytes())).unwrap()
+}
+
+fn call(method: &str, params: &str) -> Message {
+    message(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#))
+}
+
+fn edited(message: &Message, change: impl FnOnce(&mut ParamsEdit<'_, '_>)) -> String {
+    let params = Params::read(message).unwrap();
+    let mut edit = params.edit();
+    change(&mut edit);
+    let mut splice = Splice::new();
+    edit.finish(&mut splice);
+    let out = message.edited(&splice);
+    Message::read(out.clone()).unwrap();
+    String::from_utf8(out.to_vec()).unwrap()
+}
+
+#[test]
+fn targets() {
+    for (method, params, expect) in [
+        ("tools/call", r#"{"name":"a\u0062"}"#, Some(Target::Name("ab"))),
+        ("resources/read", r#"{"uri":"file:///x"}"#, Some(Target::Uri("file:///x"))),
+        ("tasks/get", r#"{"taskId":"t"}"#, Some(Target::Task("t"))),
+        ("completion/complete", r#"{"ref":{"type":"ref/prompt","name":"p"}}"#, Some(Target::Name("p"))),
+        ("completion/complete", r#"{"ref":{"uri":"u{x}","type":"ref/resource"}}"#, Some(Target::Uri("u{x}"))),
+        ("tools/list", r#"{"name":"a"}"#, None),
+        ("vendor/method", r#"{"name":5}"#, None),
+    ] {
+        assert_eq!(Params::read(&call(method, params)).unwrap().target(), expect, "{method} {params}");
+    }
+}
+
+#[test]
+fn wrong_params() {
+    for (method, params, code) in [
+        ("tools/call", r#"{}"#, -32602),
+        ("tools/call", r#"{"name":5}"#, -32602),
+        ("tools/call", r#"{"name":null}"#, -32602),
+        ("tools/call", r#"[1]"#, -32602),
+        ("tools/call", r#"{"name":"a","n\u0061me":"b"}"#, -32600),
+        ("tools/call", r#"{"name":"a","_meta":{"x":1,"x":2}}"#, -32600),
+        ("tools/call", r#"{"name":"a","_meta":5}"#, -32602),
+        ("tools/call", r#"{"name":"a","_meta":{"progressToken":1.5}}"#, -32602),
+        ("completion/complete", r#"{"ref":{"type":"ref/tool","name":"p"}}"#, -32602),
+        ("completion/complete", r#"{"ref":{"type":"ref/prompt","name":"p","name":"q"}}"#, -32600),
+    ] {
+        let malformed = Params::read(&call(method, params)).unwrap_err();
+        assert_eq!((malformed.code, malformed.id), (code, Some(Id::number(1))), "{method} {params}");
+    }
+    assert!(Params::read(&message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#)).is_err());
+}
+
+#[test]
+fn the_modern_keys() {
+    let message = call(
+        "tools/call",
+        r#"{"name":"a","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"x":1},"io.modelcontextprotocol/logLevel":"info","progressToken":7},"inputResponses":{},"requestState":"s"}"#,
+    );
+    let params = Params::read(&message).unwrap();
+    assert!(params.is_modern() && params.has_input_responses());
+    assert_eq!(params.protocol_version().unwrap(), "2026-07-28");
+    assert_eq!(params.client_capabilities().unwrap(), br#"{"x":1}"#);
+    assert_eq!(params.client_info(), None);
+    assert_eq!(params.log_level().unwrap(), "info");
+    assert_eq!(params.progress_token(), Some(Id::number(7)));
+    assert_eq!(params.request_state().unwrap(), b"\"s\"");
+}
+
+#[test]
+fn edits_are_splices() {
+    let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{ "name" : "gh_a","arguments":{"n":-0.0},"_meta":{"progressToken":1,"k":1e400} }}"#;
+    let message = message(text);
+    let out = edited(&message, |edit| {
+        edit.set_target("a").set_progress_token(&Id::string("t")).set_meta("m", b"{}");
+    });
+    assert_eq!(out, text.replace("gh_a", "a").replace(":1,\"k\":1e400", ":\"t\",\"k\":1e400,\"m\":{}"));
+    let out = edited(&message, |edit| {
+        edit.remove_meta(&["progressToken", "k"]);
+    });
+    assert_eq!(out, text.replace(r#","_meta":{"progressToken":1,"k":1e400}"#, ""));
+    assert_eq!(edited(&message, |edit| drop(edit.remove_meta(&["absent"]))), text);
+}
+
+#[test]
+fn params_and_meta_are_made_where_they_are_missing() {
+    let bare = message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    assert_eq!(
+        edited(&bare, |edit| drop(edit.set_cursor("c").set_meta("m", b"1").set_meta("m", b"2"))),
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"c","_meta":{"m":2}}}"#
+    );
+    assert_eq!(edited(&bare, |edit| drop(edit.remove_cursor().remove_meta(&["m"]))), &bare.frame()[..]);
+    let null = call("tools/list", r#"{"_meta":null}"#);
+    assert!(edited(&null, |edit| drop(edit.set_meta("m", b"1"))).contains(r#""params":{"_meta":{"m":1}}"#));
+}
+
+#[test]
+fn notifications() {
+    let progress = message(
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":0.5}}"#,
+    );
+    assert_eq!(Params::read(&progress).unwrap().progress_token(), Some(Id::number(7)));
+    assert!(
+        edited(&progress, |edit| drop(edit.set_progress_token(&Id::string("x"))))
+            .contains(r#"{"progressToken":"x","progress":0.5}"#)
+    );
+    let cancelled =
+        message(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"7"}}"#);
+    assert_eq!(Params::read(&cancelled).unwrap().request_id(), Some(Id::string("7")));
+    assert!(
+        edited(&cancelled, |edit| drop(edit.set_request_id(&Id::number(9)))).contains(r#"{"requestId":9}"#)
+    );
+    let updated =
+        message(r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a"}}"#);
+    assert!(edited(&updated, |edit| drop(edit.set_target("b"))).contains(r#"{"uri":"b"}"#));
+}
+
+proptest! {
+    #[test]
+    fn members_survive_every_edit(arguments in value(), extra in value(), meta in object_of(value())) {
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"x":{extra},"name":"old_name","arguments":{arguments},"_meta":{meta}}}, "y":{extra}}}"#
+        );
+        let message = message(&text);
+        let out = edited(&message, |edit| drop(edit.set_target("new_name")));
+        prop_assert_eq!(&out, &text.replace("old_name", "new_name"));
+        let out = edited(&message, |edit| drop(edit.set_meta("added", b"1")));
+        let back = self::message(&out);
+        let out = edited(&back, |edit| drop(edit.remove_meta(&["added"])));
+        let before = Params::read(&message).unwrap();
+        let again = self::message(&out);
+        let after = Params::read(&again).unwrap();
+        for member in before.members().unwrap().iter().filter(|m| m.key != "_meta") {
+            prop_assert_eq!(after.get(&member.key).unwrap().raw, member.raw);
+        }
+        for member in before.meta().unwrap() {
+            prop_assert_eq!(after.meta_raw(&member.key), Some(member.raw));
+        }
+    }
+
+    #[test]
+    fn never_panics(params in "[\\[\\]{}\":,\\\\a-z0-9_/]{0,60}", method in "(tools/call|completion/complete|tasks/get|x)") {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+        if let Ok(message) = Message::read(Bytes::from(text)) {
+            let _ = Params::read(&message);
+        }
+    }
+}
