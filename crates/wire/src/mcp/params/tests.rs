@@ -87,19 +87,36 @@ fn edits_are_splices() {
         edit.remove_meta(&["progressToken", "k"]);
     });
     assert_eq!(out, text.replace(r#","_meta":{"progressToken":1,"k":1e400}"#, ""));
-    assert_eq!(edited(&message, |edit| drop(edit.remove_meta(&["absent"]))), text);
+    assert_eq!(
+        edited(&message, |edit| {
+            edit.remove_meta(&["absent"]);
+        }),
+        text
+    );
 }
 
 #[test]
 fn params_and_meta_are_made_where_they_are_missing() {
     let bare = message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
     assert_eq!(
-        edited(&bare, |edit| drop(edit.set_cursor("c").set_meta("m", b"1").set_meta("m", b"2"))),
+        edited(&bare, |edit| {
+            edit.set_cursor("c").set_meta("m", b"1").set_meta("m", b"2");
+        }),
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"c","_meta":{"m":2}}}"#
     );
-    assert_eq!(edited(&bare, |edit| drop(edit.remove_cursor().remove_meta(&["m"]))), &bare.frame()[..]);
+    assert_eq!(
+        edited(&bare, |edit| {
+            edit.remove_cursor().remove_meta(&["m"]);
+        }),
+        *bare.frame()
+    );
     let null = call("tools/list", r#"{"_meta":null}"#);
-    assert!(edited(&null, |edit| drop(edit.set_meta("m", b"1"))).contains(r#""params":{"_meta":{"m":1}}"#));
+    assert!(
+        edited(&null, |edit| {
+            edit.set_meta("m", b"1");
+        })
+        .contains(r#""params":{"_meta":{"m":1}}"#)
+    );
 }
 
 #[test]
@@ -109,18 +126,28 @@ fn notifications() {
     );
     assert_eq!(Params::read(&progress).unwrap().progress_token(), Some(Id::number(7)));
     assert!(
-        edited(&progress, |edit| drop(edit.set_progress_token(&Id::string("x"))))
-            .contains(r#"{"progressToken":"x","progress":0.5}"#)
+        edited(&progress, |edit| {
+            edit.set_progress_token(&Id::string("x"));
+        })
+        .contains(r#"{"progressToken":"x","progress":0.5}"#)
     );
     let cancelled =
         message(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"7"}}"#);
     assert_eq!(Params::read(&cancelled).unwrap().request_id(), Some(Id::string("7")));
     assert!(
-        edited(&cancelled, |edit| drop(edit.set_request_id(&Id::number(9)))).contains(r#"{"requestId":9}"#)
+        edited(&cancelled, |edit| {
+            edit.set_request_id(&Id::number(9));
+        })
+        .contains(r#"{"requestId":9}"#)
     );
     let updated =
         message(r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a"}}"#);
-    assert!(edited(&updated, |edit| drop(edit.set_target("b"))).contains(r#"{"uri":"b"}"#));
+    assert!(
+        edited(&updated, |edit| {
+            edit.set_target("b");
+        })
+        .contains(r#"{"uri":"b"}"#)
+    );
 }
 
 proptest! {
@@ -130,11 +157,11 @@ proptest! {
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"x":{extra},"name":"old_name","arguments":{arguments},"_meta":{meta}}}, "y":{extra}}}"#
         );
         let message = message(&text);
-        let out = edited(&message, |edit| drop(edit.set_target("new_name")));
+        let out = edited(&message, |edit| { edit.set_target("new_name"); });
         prop_assert_eq!(&out, &text.replace("old_name", "new_name"));
-        let out = edited(&message, |edit| drop(edit.set_meta("added", b"1")));
+        let out = edited(&message, |edit| { edit.set_meta("added", b"1"); });
         let back = self::message(&out);
-        let out = edited(&back, |edit| drop(edit.remove_meta(&["added"])));
+        let out = edited(&back, |edit| { edit.remove_meta(&["added"]); });
         let before = Params::read(&message).unwrap();
         let again = self::message(&out);
         let after = Params::read(&again).unwrap();
