@@ -1,1 +1,17 @@
-//! Links to MCP servers: stdio, Streamable HTTP, HTTP+SSE.
+//! Links: the wires that lead from this process to an MCP server.
+//!
+//! A [`Link`] carries JSON-RPC messages as bytes, in both directions, over one of three transports: a child process
+//! ([`StdioSpec`]), Streamable HTTP or the older HTTP+SSE pair ([`HttpSpec`]). It knows where a message came from and
+//! whether it may still be answered; it never knows what the message means. The [`guard`] ends children that would
+//! otherwise outlive this process.
+
+pub mod guard;
+mod http;
+mod link;
+mod sse;
+mod stdio;
+
+pub use guard::Guard;
+pub use http::{HttpLimits, HttpSpec};
+pub use link::{Bounds, Flow, Inbox, Link, LinkFailure, SendMeta, Unsent};
+pub use stdio::{StdioLimits, StdioSpec};

@@ -1,0 +1,144 @@
+//! Streamable HTTP as a link: every message is a POST, its answer a JSON body or an event stream.
+//!
+//! Owns which requests are open and the stream that belongs to no request. One task per message; a request's task is
+//! its life, so that stopping it closes its stream.
+
+pub(crate) mod events;
+mod exchange;
+mod origin;
+pub(crate) mod peer;
+mod pool;
+pub(crate) mod stream;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use crate::link::{Bounds, Inbox, Link, LinkFailure, SendMeta, Unsent};
+use peer::Peer;
+pub use peer::{HttpLimits, HttpSpec};
+
+/// A Streamable HTTP server.
+#[derive(Debug)]
+pub(crate) struct HttpLink(Arc<Core>);
+
+/// What the tasks of one link share.
+pub(crate) struct Core {
+    peer: Peer,
+    inbox: Arc<dyn Inbox>,
+    open: Mutex<Open>,
+    /// Notifications and answers on their way.
+    notes: AtomicUsize,
+    closed: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    requests: HashMap<u64, AbortHandle>,
+    listen: Option<AbortHandle>,
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core").field("server", &self.peer.name).finish_non_exhaustive()
+    }
+}
+
+impl Link {
+    /// A link to a Streamable HTTP server. Nothing is connected before the first message.
+    ///
+    /// # Errors
+    /// [`LinkFailure::Unreachable`] when the URL cannot be used.
+    pub fn http(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkFailure> {
+        let peer = Peer::new(spec)?;
+        let core =
+            Core { peer, inbox, open: Mutex::default(), notes: AtomicUsize::new(0), closed: AtomicBool::new(false) };
+        Ok(HttpLink(Arc::new(core)).into())
+    }
+}
+
+impl Core {
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the inbox, once, that the link has ended, and stops everything that runs on it.
+    fn end(&self, why: LinkFailure) {
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let (requests, listen) = {
+            let mut open = self.open();
+            (std::mem::take(&mut open.requests), open.listen.take())
+        };
+        for task in requests.values().chain(&listen) {
+            task.abort();
+        }
+        self.peer.disconnect();
+        self.inbox.closed(why);
+    }
+}
+
+impl HttpLink {
+    pub(crate) fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), Unsent> {
+        let core = &self.0;
+        if core.closed.load(Ordering::SeqCst) {
+            return Err(Unsent::Closed);
+        }
+        if frame.len() > core.peer.limits.frame_bytes_max {
+            return Err(Unsent::TooLarge);
+        }
+        let Some(request) = meta.request else {
+            if core.notes.fetch_add(1, Ordering::SeqCst) >= core.peer.limits.requests_max {
+                core.notes.fetch_sub(1, Ordering::SeqCst);
+                return Err(Unsent::Busy);
+            }
+            tokio::spawn(exchange::note(Arc::clone(core), frame, meta.headers));
+            return Ok(());
+        };
+        let mut open = core.open();
+        if open.requests.len() >= core.peer.limits.requests_max {
+            return Err(Unsent::Busy);
+        }
+        // Spawned under the lock: the task finds its own entry when it ends.
+        let task = tokio::spawn(exchange::request(Arc::clone(core), request, frame, meta.headers));
+        open.requests.insert(request, task.abort_handle());
+        Ok(())
+    }
+
+    pub(crate) fn cancel(&self, request: u64) {
+        if let Some(task) = self.0.open().requests.remove(&request) {
+            task.abort();
+        }
+    }
+
+    pub(crate) fn set_version(&self, version: &str) {
+        self.0.peer.set_version(version);
+    }
+
+    pub(crate) fn listen(&self) {
+        let mut open = self.0.open();
+        if open.listen.is_none() && !self.0.closed.load(Ordering::SeqCst) {
+            open.listen = Some(tokio::spawn(exchange::listen(Arc::clone(&self.0))).abort_handle());
+        }
+    }
+
+    pub(crate) async fn close(&self, bounds: Bounds) {
+        let first = !self.0.closed.load(Ordering::SeqCst);
+        self.0.end(LinkFailure::Closed);
+        if first && self.0.peer.has_session() {
+            let _ = timeout(bounds.eof, self.0.peer.delete()).await;
+        }
+        self.0.peer.disconnect();
+    }
+}
+
+impl Drop for HttpLink {
+    fn drop(&mut self) {
+        self.0.end(LinkFailure::Closed);
+    }
+}

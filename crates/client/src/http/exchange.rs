@@ -1,0 +1,142 @@
+//! The life of one POST, and of the stream that belongs to no request.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use tokio::time::{sleep, timeout};
+
+use super::Core;
+use super::peer::Reply;
+use super::stream::{Cursor, End, read};
+use crate::link::{Flow, LinkFailure};
+
+/// Resumptions of one stream in a row that bring nothing new.
+const RESUME_MAX: u32 = 5;
+/// The longest wait between two attempts at the free stream.
+const LISTEN_WAIT_MAX: Duration = Duration::from_secs(30);
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// Sends a request and sees it through to its answer.
+pub(super) async fn request(core: Arc<Core>, number: u64, frame: Bytes, headers: HeaderMap) {
+    let outcome = answer(&core, number, frame, &headers).await;
+    core.open().requests.remove(&number);
+    if let Err(failure) = outcome {
+        core.inbox.failed(number, failure);
+    }
+}
+
+async fn answer(core: &Core, number: u64, frame: Bytes, headers: &HeaderMap) -> Result<(), LinkFailure> {
+    let reply = core.peer.post(frame, headers).await?;
+    let mut reply = core.peer.success(reply).await?;
+    if !reply.is(EVENT_STREAM) {
+        let (body, sender) = core.peer.collect(reply).await?;
+        let settled = !body.is_empty() && core.inbox.frame(body, Some(number)) == Flow::Settled;
+        core.peer.give_back(sender).await;
+        return if settled { Ok(()) } else { Err(LinkFailure::Garbage("no answer in the body".to_owned())) };
+    }
+    let mut cursor = Cursor::default();
+    let mut barren = 0;
+    loop {
+        let before = cursor.last_id.clone();
+        let (body, sender) = (reply.body, reply.sender);
+        match read(body, core.peer.limits.frame_bytes_max, &mut cursor, |frame| core.inbox.frame(frame, Some(number)))
+            .await
+        {
+            End::Settled(rest) => {
+                if super::stream::drained(rest).await {
+                    core.peer.give_back(sender).await;
+                }
+                return Ok(());
+            }
+            End::TooLarge => return Err(LinkFailure::TooLarge),
+            End::Ended => {}
+        }
+        // The server may close the connection but not the stream; what had ids can be taken up again.
+        if cursor.last_id.is_none() {
+            return Err(LinkFailure::Broken("the stream ended without an answer".to_owned()));
+        }
+        barren = if cursor.last_id == before { barren + 1 } else { 0 };
+        reply = loop {
+            if barren >= RESUME_MAX {
+                return Err(LinkFailure::Broken("the stream could not be resumed".to_owned()));
+            }
+            sleep(cursor.wait()).await;
+            match resume(core, cursor.last_id.as_deref()).await {
+                Ok(reply) => break reply,
+                Err(LinkFailure::SessionGone) => return Err(LinkFailure::Broken("the session ended".to_owned())),
+                Err(LinkFailure::Unauthorized) => return Err(LinkFailure::Broken("HTTP status 401".to_owned())),
+                Err(_) => barren += 1,
+            }
+        };
+    }
+}
+
+async fn resume(core: &Core, last_id: Option<&str>) -> Result<Reply, LinkFailure> {
+    let reply = core.peer.get(last_id).await?;
+    let reply = core.peer.success(reply).await?;
+    if reply.is(EVENT_STREAM) { Ok(reply) } else { Err(LinkFailure::Garbage("no event stream".to_owned())) }
+}
+
+/// Sends a notification or an answer. Servers say 202, 204, or 200 with or without a body.
+pub(super) async fn note(core: Arc<Core>, frame: Bytes, headers: HeaderMap) {
+    let sent = timeout(core.peer.limits.head, async {
+        let reply = core.peer.success(core.peer.post(frame, &headers).await?).await?;
+        if !reply.is(EVENT_STREAM) {
+            let (_, sender) = core.peer.collect(reply).await?;
+            core.peer.give_back(sender).await;
+        }
+        Ok(())
+    });
+    let outcome = sent.await.unwrap_or(Err(LinkFailure::Timeout));
+    core.notes.fetch_sub(1, Ordering::SeqCst);
+    match outcome {
+        Ok(()) => {}
+        Err(LinkFailure::SessionGone) => core.end(LinkFailure::SessionGone),
+        Err(failure) => tracing::debug!(server = &*core.peer.name, %failure, "a notification was not taken"),
+    }
+}
+
+/// Keeps the free stream open until the server says that it has none, or that the session is gone.
+pub(super) async fn listen(core: Arc<Core>) {
+    let mut cursor = Cursor::default();
+    let mut heard = false;
+    let mut misses = 0_u32;
+    loop {
+        let opened = match core.peer.get(cursor.last_id.as_deref()).await {
+            Ok(reply) => core.peer.success(reply).await,
+            Err(failure) => Err(failure),
+        };
+        match opened {
+            Ok(reply) if reply.is(EVENT_STREAM) => {
+                heard = true;
+                misses = 0;
+                let max = core.peer.limits.frame_bytes_max;
+                let each = |frame| {
+                    core.inbox.frame(frame, None);
+                    Flow::Open
+                };
+                let _ = read(reply.body, max, &mut cursor, each).await;
+            }
+            Err(LinkFailure::SessionGone) if heard => {
+                core.end(LinkFailure::SessionGone);
+                return;
+            }
+            // The stream is optional; a server without it answers 405, some 404 or 400.
+            Err(LinkFailure::SessionGone | LinkFailure::Unauthorized) => return,
+            Err(LinkFailure::Http { status, .. })
+                if !heard || status == StatusCode::METHOD_NOT_ALLOWED.as_u16() =>
+            {
+                return;
+            }
+            Ok(_) => return,
+            Err(failure) => {
+                misses += 1;
+                tracing::debug!(server = &*core.peer.name, %failure, "the free stream cannot be opened");
+            }
+        }
+        sleep((cursor.wait() * 2_u32.saturating_pow(misses.min(5))).min(LISTEN_WAIT_MAX)).await;
+    }
+}

@@ -1,0 +1,145 @@
+//! Connections to one origin, kept alive between requests.
+//!
+//! Owns dialling and TLS. Speaks hyper's http1 directly: a connection is one task and one `SendRequest`.
+
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::origin::Origin;
+use crate::link::LinkFailure;
+
+/// An idle connection is not used again after this long: common servers close theirs after 5 s, and a request that
+/// meets a closing connection could not be repeated safely.
+const IDLE_MAX: Duration = Duration::from_secs(4);
+
+/// The sending half of one connection.
+pub(crate) type Sender = SendRequest<Full<Bytes>>;
+
+/// The connections to one origin.
+#[derive(Debug)]
+pub(super) struct Pool {
+    origin: Origin,
+    idle: Mutex<Vec<(Sender, Instant)>>,
+    idle_max: usize,
+    connect: Duration,
+}
+
+impl Pool {
+    pub(super) fn new(origin: Origin, idle_max: usize, connect: Duration) -> Self {
+        Self { origin, idle: Mutex::default(), idle_max, connect }
+    }
+
+    /// Sends one request. The sender comes back with the answer; give it to [`Pool::put`] once the body was read.
+    pub(super) async fn send(
+        &self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<(Response<Incoming>, Sender), LinkFailure> {
+        while let Some(mut sender) = self.take() {
+            match sender.try_send_request(request).await {
+                Ok(response) => return Ok((response, sender)),
+                // Given back unsent: the connection had been closed. Try the next one.
+                Err(mut error) => match error.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return Err(LinkFailure::Broken(error.into_error().to_string())),
+                },
+            }
+        }
+        let mut sender = self.dial().await?;
+        let response = sender.send_request(request).await.map_err(|error| LinkFailure::Broken(error.to_string()))?;
+        Ok((response, sender))
+    }
+
+    fn take(&self) -> Option<Sender> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((sender, since)) = idle.pop() {
+            if since.elapsed() > IDLE_MAX {
+                // The last in is the first out, so all that remain are older.
+                idle.clear();
+                return None;
+            }
+            if sender.is_ready() {
+                return Some(sender);
+            }
+        }
+        None
+    }
+
+    /// Takes back a connection whose answer was read to its end.
+    pub(super) async fn put(&self, mut sender: Sender) {
+        if sender.ready().await.is_ok() {
+            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            if idle.len() < self.idle_max {
+                idle.push((sender, Instant::now()));
+            }
+        }
+    }
+
+    /// Closes what is idle.
+    pub(super) fn clear(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    async fn dial(&self) -> Result<Sender, LinkFailure> {
+        let dialled = timeout(self.connect, async {
+            let tcp = TcpStream::connect((self.origin.host.as_str(), self.origin.port)).await?;
+            tcp.set_nodelay(true)?;
+            match &self.origin.tls {
+                None => start(tcp).await,
+                Some(name) => start(TlsConnector::from(tls()?).connect(name.clone(), tcp).await?).await,
+            }
+        });
+        match dialled.await {
+            Ok(Ok(sender)) => Ok(sender),
+            Ok(Err(error)) => Err(LinkFailure::Unreachable(error.to_string())),
+            Err(_) => Err(LinkFailure::Unreachable("connecting took too long".to_owned())),
+        }
+    }
+}
+
+async fn start(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> io::Result<Sender> {
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to an upstream ended");
+        }
+    });
+    Ok(sender)
+}
+
+/// The TLS settings, made on first use: the machine's certificates, HTTP/1.1.
+fn tls() -> io::Result<Arc<ClientConfig>> {
+    static TLS: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+    if let Some(config) = TLS.get() {
+        return Ok(Arc::clone(config));
+    }
+    let found = rustls_native_certs::load_native_certs();
+    for error in &found.errors {
+        tracing::warn!(%error, "a certificate store cannot be read");
+    }
+    let mut roots = RootCertStore::empty();
+    let (added, _) = roots.add_parsable_certificates(found.certs);
+    if added == 0 {
+        return Err(io::Error::other("no trusted certificates found on this machine"));
+    }
+    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::clone(TLS.get_or_init(|| Arc::new(config))))
+}

@@ -1,0 +1,86 @@
+//! An event stream read to its end, and where to take it up again.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::time::timeout;
+
+use super::events::Events;
+use crate::link::Flow;
+
+/// The wait before a stream is taken up again, where the server names none.
+const RETRY: Duration = Duration::from_millis(1000);
+/// The longest wait that a server may ask for.
+const RETRY_MAX: Duration = Duration::from_secs(60);
+/// How long the end of a stream is waited for once its answer is there.
+const DRAIN: Duration = Duration::from_millis(100);
+
+/// What a stream has left for its successor.
+#[derive(Debug, Default)]
+pub(crate) struct Cursor {
+    pub(crate) last_id: Option<String>,
+    retry_ms: Option<u64>,
+}
+
+impl Cursor {
+    /// How long to wait before reconnecting.
+    pub(crate) fn wait(&self) -> Duration {
+        self.retry_ms.map_or(RETRY, Duration::from_millis).min(RETRY_MAX)
+    }
+}
+
+/// How reading a stream ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The answer came; here is what may be left of the body.
+    Settled(Incoming),
+    /// The stream ended or broke.
+    Ended,
+    /// An event was longer than the limit.
+    TooLarge,
+}
+
+/// Gives the data of every message event to `each`, until that says settled or the stream ends.
+pub(crate) async fn read(
+    mut body: Incoming,
+    max: usize,
+    cursor: &mut Cursor,
+    mut each: impl FnMut(Bytes) -> Flow,
+) -> End {
+    let mut events = Events::new(max);
+    while let Some(Ok(frame)) = body.frame().await {
+        let Ok(chunk) = frame.into_data() else { continue };
+        events.push(&chunk);
+        loop {
+            let event = match events.next() {
+                Ok(Some(event)) => event,
+                Ok(None) => break,
+                Err(_) => return End::TooLarge,
+            };
+            if let Some(id) = &events.last_id {
+                cursor.last_id = Some(id.clone()).filter(|id| !id.is_empty());
+            }
+            let message = event.name.is_empty() || &*event.name == b"message";
+            if message && !event.data.is_empty() && each(event.data) == Flow::Settled {
+                return End::Settled(body);
+            }
+        }
+        cursor.retry_ms = events.retry_ms.or(cursor.retry_ms);
+    }
+    End::Ended
+}
+
+/// Reads what a server sends after the answer, normally nothing; true when the connection can be used again.
+pub(crate) async fn drained(mut body: Incoming) -> bool {
+    let rest = async {
+        while let Some(frame) = body.frame().await {
+            if frame.is_err() {
+                return false;
+            }
+        }
+        true
+    };
+    timeout(DRAIN, rest).await.unwrap_or(false)
+}

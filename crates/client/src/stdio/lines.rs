@@ -1,0 +1,59 @@
+//! Lines out of a byte stream, with a bound.
+//!
+//! Owns the buffer of one reader. An overlong line is skipped to its end; the caller is shown how it began.
+
+use bytes::{Bytes, BytesMut};
+
+/// How much of an overlong line is kept to say what it was.
+const HEAD_BYTES: usize = 256;
+
+/// One step of the framing.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// A whole line, without its end.
+    Whole(Bytes),
+    /// A line longer than the limit was skipped; this is its beginning.
+    Overlong(Bytes),
+}
+
+#[derive(Debug)]
+pub(super) struct Lines {
+    max: usize,
+    /// Bytes of the buffer that are known to hold no line end.
+    searched: usize,
+    /// Set while the rest of an overlong line is thrown away.
+    skipping: Option<Bytes>,
+}
+
+impl Lines {
+    pub(super) fn new(max: usize) -> Self {
+        Self { max, searched: 0, skipping: None }
+    }
+
+    /// The next line in `buffer`, which is cut off it; `None` when more bytes are needed.
+    pub(super) fn next(&mut self, buffer: &mut BytesMut) -> Option<Line> {
+        let end = buffer.get(self.searched..).and_then(|rest| memchr::memchr(b'\n', rest));
+        let Some(end) = end.map(|at| at + self.searched) else {
+            self.searched = buffer.len();
+            if buffer.len() > self.max || self.skipping.is_some() {
+                let head = buffer.split().freeze();
+                self.skipping.get_or_insert_with(|| Bytes::copy_from_slice(head.get(..HEAD_BYTES).unwrap_or(&head)));
+                self.searched = 0;
+            }
+            return None;
+        };
+        self.searched = 0;
+        let mut line = buffer.split_to(end + 1);
+        line.truncate(end);
+        if let Some(head) = self.skipping.take() {
+            return Some(Line::Overlong(head));
+        }
+        if line.len() > self.max {
+            return Some(Line::Overlong(Bytes::copy_from_slice(line.get(..HEAD_BYTES).unwrap_or(&line))));
+        }
+        if line.last() == Some(&b'\r') {
+            line.truncate(end - 1);
+        }
+        Some(Line::Whole(line.freeze()))
+    }
+}

@@ -1,0 +1,117 @@
+//! The way to a child's stdin: messages that wait are joined into one write.
+//!
+//! Owns the bound. A sender never waits; one task writes.
+
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::BytesMut;
+use tokio::io::AsyncWriteExt;
+use tokio::process::ChildStdin;
+use tokio::sync::Notify;
+
+use crate::link::Unsent;
+
+/// A buffer that grew beyond this is given back after the write.
+const KEEP_BYTES_MAX: usize = 64 << 10;
+
+#[derive(Debug)]
+pub(super) struct Queue {
+    state: Mutex<Waiting>,
+    wake: Notify,
+    bytes_max: usize,
+    len_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Whole lines, one after the other.
+    lines: BytesMut,
+    len: usize,
+    /// Bytes and messages that the writer has taken but not yet written: they still count.
+    writing: (usize, usize),
+    closed: bool,
+}
+
+impl Queue {
+    pub(super) fn new(bytes_max: usize, len_max: usize) -> Self {
+        Self { state: Mutex::default(), wake: Notify::new(), bytes_max, len_max }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds one line. Raw line breaks, legal only between JSON tokens, become spaces: a second message cannot hide
+    /// behind one.
+    pub(super) fn push(&self, frame: &[u8]) -> Result<(), Unsent> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(Unsent::Closed);
+        }
+        if frame.len() >= self.bytes_max {
+            return Err(Unsent::TooLarge);
+        }
+        let (bytes, len) = (state.lines.len() + state.writing.0, state.len + state.writing.1);
+        if len >= self.len_max || bytes + frame.len() >= self.bytes_max {
+            return Err(Unsent::Busy);
+        }
+        let start = state.lines.len();
+        state.lines.extend_from_slice(frame);
+        for byte in state.lines.iter_mut().skip(start) {
+            if *byte == b'\n' || *byte == b'\r' {
+                *byte = b' ';
+            }
+        }
+        state.lines.extend_from_slice(b"\n");
+        state.len += 1;
+        let first = state.len == 1;
+        drop(state);
+        if first {
+            self.wake.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Takes nothing more; what waits is still written, then stdin is closed.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.wake.notify_one();
+    }
+
+    /// Exchanges the empty `spare` for what waits; `None` when closed and empty.
+    fn take(&self, spare: &mut BytesMut) -> Option<bool> {
+        let mut state = self.lock();
+        state.writing = (0, 0);
+        if state.lines.is_empty() {
+            return if state.closed { None } else { Some(false) };
+        }
+        std::mem::swap(&mut state.lines, spare);
+        state.writing = (spare.len(), state.len);
+        state.len = 0;
+        Some(true)
+    }
+}
+
+/// Writes until the queue is closed and empty, or the pipe breaks; then closes stdin.
+pub(super) async fn write(queue: std::sync::Arc<Queue>, mut stdin: ChildStdin) -> io::Result<()> {
+    let mut buffer = BytesMut::new();
+    loop {
+        // Senders that are ready run first, so that their lines go out in the same write.
+        tokio::task::yield_now().await;
+        match queue.take(&mut buffer) {
+            Some(true) => {
+                if let Err(error) = stdin.write_all(&buffer).await {
+                    queue.close();
+                    return Err(error);
+                }
+                buffer.clear();
+                if buffer.capacity() > KEEP_BYTES_MAX {
+                    buffer = BytesMut::new();
+                }
+            }
+            Some(false) => queue.wake.notified().await,
+            None => return Ok(()),
+        }
+    }
+}
