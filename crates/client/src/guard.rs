@@ -142,7 +142,9 @@ pub fn run() -> io::Result<()> {
     {
         use tokio::signal::unix::{SignalKind, signal};
         let _entered = runtime.enter();
-        for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()] {
+        for kind in
+            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()]
+        {
             let _ = signal(kind)?;
         }
     }

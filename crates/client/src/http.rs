@@ -55,8 +55,13 @@ impl Link {
     /// [`LinkFailure::Unreachable`] when the URL cannot be used.
     pub fn http(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkFailure> {
         let peer = Peer::new(spec)?;
-        let core =
-            Core { peer, inbox, open: Mutex::default(), notes: AtomicUsize::new(0), closed: AtomicBool::new(false) };
+        let core = Core {
+            peer,
+            inbox,
+            open: Mutex::default(),
+            notes: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+        };
         Ok(HttpLink(Arc::new(core)).into())
     }
 }

@@ -49,7 +49,9 @@ impl Link {
         let endpoint = timeout(peer.limits.head, endpoint(&mut body, &mut events));
         let endpoint = endpoint.await.map_err(|_| LinkFailure::Timeout)??;
         let path = peer.origin.join(endpoint.trim());
-        peer.set_path(path.ok_or_else(|| LinkFailure::Garbage("the endpoint is on another origin".to_owned()))?);
+        peer.set_path(
+            path.ok_or_else(|| LinkFailure::Garbage("the endpoint is on another origin".to_owned()))?,
+        );
         let core = Arc::new(Core {
             peer,
             inbox,

@@ -6,3 +6,4 @@
 pub mod config;
 mod door;
 pub mod stream;
+pub mod upstream;

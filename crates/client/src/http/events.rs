@@ -77,7 +77,11 @@ impl Events {
                 }
             }
         }
-        if self.buffer.len() + self.data_len() > self.max.saturating_add(64) { Err(TooLong) } else { Ok(None) }
+        if self.buffer.len() + self.data_len() > self.max.saturating_add(64) {
+            Err(TooLong)
+        } else {
+            Ok(None)
+        }
     }
 
     fn data_len(&self) -> usize {

@@ -42,8 +42,10 @@ async fn answer(core: &Core, number: u64, frame: Bytes, headers: &HeaderMap) -> 
     loop {
         let before = cursor.last_id.clone();
         let (body, sender) = (reply.body, reply.sender);
-        match read(body, core.peer.limits.frame_bytes_max, &mut cursor, |frame| core.inbox.frame(frame, Some(number)))
-            .await
+        match read(body, core.peer.limits.frame_bytes_max, &mut cursor, |frame| {
+            core.inbox.frame(frame, Some(number))
+        })
+        .await
         {
             End::Settled(rest) => {
                 if super::stream::drained(rest).await {
@@ -66,8 +68,12 @@ async fn answer(core: &Core, number: u64, frame: Bytes, headers: &HeaderMap) -> 
             sleep(cursor.wait()).await;
             match resume(core, cursor.last_id.as_deref()).await {
                 Ok(reply) => break reply,
-                Err(LinkFailure::SessionGone) => return Err(LinkFailure::Broken("the session ended".to_owned())),
-                Err(LinkFailure::Unauthorized) => return Err(LinkFailure::Broken("HTTP status 401".to_owned())),
+                Err(LinkFailure::SessionGone) => {
+                    return Err(LinkFailure::Broken("the session ended".to_owned()));
+                }
+                Err(LinkFailure::Unauthorized) => {
+                    return Err(LinkFailure::Broken("HTTP status 401".to_owned()));
+                }
                 Err(_) => barren += 1,
             }
         };

@@ -36,7 +36,8 @@ impl Origin {
             tls,
             host,
             port: authority.port_u16().unwrap_or(port),
-            authority: HeaderValue::from_str(authority.as_str()).map_err(|_| "the host is not a valid name")?,
+            authority: HeaderValue::from_str(authority.as_str())
+                .map_err(|_| "the host is not a valid name")?,
             path: uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
         })
     }

@@ -58,7 +58,8 @@ impl Pool {
             }
         }
         let mut sender = self.dial().await?;
-        let response = sender.send_request(request).await.map_err(|error| LinkFailure::Broken(error.to_string()))?;
+        let response =
+            sender.send_request(request).await.map_err(|error| LinkFailure::Broken(error.to_string()))?;
         Ok((response, sender))
     }
 

@@ -37,7 +37,8 @@ impl Lines {
             self.searched = buffer.len();
             if buffer.len() > self.max || self.skipping.is_some() {
                 let head = buffer.split().freeze();
-                self.skipping.get_or_insert_with(|| Bytes::copy_from_slice(head.get(..HEAD_BYTES).unwrap_or(&head)));
+                self.skipping
+                    .get_or_insert_with(|| Bytes::copy_from_slice(head.get(..HEAD_BYTES).unwrap_or(&head)));
                 self.searched = 0;
             }
             return None;

@@ -40,7 +40,11 @@ pub(super) async fn stdout(
                     inbox.frame(line, None);
                 }
                 Line::Overlong(head) => {
-                    tracing::warn!(server = &*name, limit = limits.line_bytes_max, "a line on stdout is too long");
+                    tracing::warn!(
+                        server = &*name,
+                        limit = limits.line_bytes_max,
+                        "a line on stdout is too long"
+                    );
                     inbox.skipped(&head);
                 }
             }
@@ -49,7 +53,11 @@ pub(super) async fn stdout(
 }
 
 /// Logs stderr under the server's name, so many lines a second.
-pub(super) async fn stderr(name: Arc<str>, limits: StdioLimits, mut pipe: impl AsyncRead + Unpin) -> io::Result<()> {
+pub(super) async fn stderr(
+    name: Arc<str>,
+    limits: StdioLimits,
+    mut pipe: impl AsyncRead + Unpin,
+) -> io::Result<()> {
     let mut lines = Lines::new(limits.stderr_line_bytes_max);
     let mut buffer = BytesMut::new();
     let mut rate = Rate { since: Instant::now(), logged: 0, left_out: 0 };

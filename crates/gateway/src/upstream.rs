@@ -1,0 +1,19 @@
+//! Upstreams: the servers behind the gateway, kept warm.
+//!
+//! An [`Upstream`] is one configured server with its state; a [`Session`] is one conversation with it, shared or one
+//! caller's own. What comes out of a session goes to the sinks that the pump hands in. Nothing here knows public names,
+//! topics or doors, and no refusal that leaves here holds a command, a path, a URL or a secret.
+
+mod manifest;
+mod session;
+mod sink;
+mod spec;
+mod status;
+mod supervise;
+
+pub use manifest::{Listed, Manifest};
+pub use session::Session;
+pub use sink::{Answer, CallSink, Hello, Outgoing, QuestionId, SessionKey, SessionSink, Ticket};
+pub use spec::{Questions, UpstreamBounds, UpstreamSpec};
+pub use status::{Quarantined, State, Status};
+pub use supervise::{Ground, Upstream};
