@@ -1,0 +1,75 @@
+//! Owns the verdict on one act: whether capabilities admit it.
+//! Must not know where it goes or what follows.
+
+use model::{Capabilities, KindRef};
+
+use crate::effect::Cause;
+
+/// What is decided about an act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It may go on.
+    Admit,
+    /// It may not.
+    Refuse(Cause),
+}
+
+/// Judges a request `METHOD[:CONTEXT]` to one upstream. Allocates nothing.
+pub(crate) fn judge(
+    capabilities: &Capabilities,
+    method: &str,
+    context: Option<&str>,
+    upstream: &str,
+) -> Verdict {
+    let Ok(kind) = KindRef::request(method, context) else { return Verdict::Refuse(Cause::Malformed) };
+    if needs_no_capability(method, context) || capabilities.admits(kind, &[upstream]) {
+        return Verdict::Admit;
+    }
+    // Whoever may subscribe may also stop.
+    if method == "resources/unsubscribe"
+        && let Ok(kind) = KindRef::request("resources/subscribe", context)
+        && capabilities.admits(kind, &[upstream])
+    {
+        return Verdict::Admit;
+    }
+    Verdict::Refuse(Cause::NotAdmitted)
+}
+
+/// Handshake, ping and lists (which are filtered), and what serves one's own operations.
+/// None of these names anything, so with a context they are judged like all others.
+fn needs_no_capability(method: &str, context: Option<&str>) -> bool {
+    context.is_none()
+        && match method {
+            "initialize" | "ping" | "server/discover" | "subscriptions/listen" => true,
+            "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => true,
+            _ => method.starts_with("tasks/"),
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts() {
+        let granted =
+            Capabilities::parse(["mcp/request:tools/call:a*", "mcp/request:resources/subscribe:x:*"])
+                .unwrap();
+        let check = |method: &str, context: Option<&str>, expected: Verdict| {
+            assert_eq!(judge(&granted, method, context, "up"), expected, "{method} {context:?}");
+        };
+        let no = Verdict::Refuse(Cause::NotAdmitted);
+        check("tools/call", Some("ab"), Verdict::Admit);
+        check("tools/call", Some("b"), no);
+        check("tools/call", None, no);
+        check("tools/call", Some(""), Verdict::Refuse(Cause::Malformed));
+        check("tools/call:ab", None, Verdict::Refuse(Cause::Malformed));
+        check("tools/list", None, Verdict::Admit);
+        check("tools/list", Some("x"), no);
+        check("ping", None, Verdict::Admit);
+        check("tasks/get", None, Verdict::Admit);
+        check("logging/setLevel", None, no);
+        check("resources/unsubscribe", Some("x:y"), Verdict::Admit);
+        check("resources/unsubscribe", Some("y"), no);
+    }
+}

@@ -1,0 +1,197 @@
+//! Owns the question whose lists could have changed, and what is told about it.
+//! Must not know why they changed.
+
+use std::sync::Arc;
+
+use model::{Capabilities, LinkId, ParticipantId};
+
+use crate::{
+    admission::{Verdict, judge},
+    catalog::UpstreamIndex,
+    effect::{Effect, Effects},
+    event::Role,
+    manifest::ListKind,
+    names::public_uri,
+    topic::Topic,
+    view::UpstreamView,
+};
+
+/// More changed entries than this are not looked at one by one: whoever sees anything of the list is told.
+const LOOKED_AT_MAX: usize = 256;
+
+/// What links saw of each list before something changed.
+pub(crate) struct Sights(Vec<(LinkId, ListKind, Vec<Sight>)>);
+
+/// One entry as one link saw it.
+#[derive(PartialEq, Eq)]
+struct Sight {
+    upstream: ParticipantId,
+    own: Arc<str>,
+    public: Box<str>,
+}
+
+/// One entry that came, went or changed.
+struct Changed<'a> {
+    /// The public name, or the own URI or template.
+    text: &'a str,
+    /// A template's shape.
+    shape: Option<&'a [Option<char>]>,
+}
+
+/// For whom a view changed.
+#[derive(Clone, Copy)]
+pub(crate) enum Whose {
+    /// Every caller without a view of its own.
+    Shared,
+    /// One link.
+    Link(LinkId),
+}
+
+impl Topic {
+    /// What these links see now. Links of one participant that see the same are looked at once.
+    pub(crate) fn sights(&self, links: &[LinkId]) -> Sights {
+        let see = |link: LinkId, list: ListKind| {
+            let seen = self.list(link, list).into_iter();
+            seen.map(|one| Sight {
+                upstream: one.upstream.clone(),
+                own: one.own.clone(),
+                public: one.public.as_ref().into(),
+            })
+            .collect()
+        };
+        let each = links.iter().flat_map(|link| ListKind::ALL.map(|list| (*link, list, see(*link, list))));
+        Sights(each.collect())
+    }
+
+    /// Every caller's link, by number.
+    pub(crate) fn callers(&self) -> Vec<LinkId> {
+        let callers = self.members.iter().filter(|(_, member)| member.role == Role::Caller);
+        let mut links: Vec<LinkId> = callers.flat_map(|(_, member)| member.links.iter().copied()).collect();
+        links.sort_unstable();
+        links
+    }
+
+    /// Tells the links that see something else than before.
+    pub(crate) fn tell_changes(&self, effects: &mut Effects, before: &Sights) {
+        for list in ListKind::ALL {
+            let mut links = Vec::new();
+            for (link, _, seen) in before.0.iter().filter(|(_, of, _)| *of == list) {
+                let now = self.list(*link, list);
+                let same = now.len() == seen.len()
+                    && now.iter().zip(seen).all(|(now, seen)| {
+                        *now.upstream == seen.upstream && *now.own == seen.own && *now.public == *seen.public
+                    });
+                if !same && self.members.link(*link).is_some() {
+                    links.push(*link);
+                }
+            }
+            tell(effects, list, links);
+        }
+    }
+
+    /// Tells the links whose lists could have changed with one upstream's view.
+    pub(crate) fn tell_view(
+        &self,
+        effects: &mut Effects,
+        index: UpstreamIndex,
+        whose: Whose,
+        older: &UpstreamView,
+        newer: &UpstreamView,
+    ) {
+        for list in ListKind::ALL {
+            let changed = changed(list, older, newer);
+            if changed.is_empty() {
+                continue;
+            }
+            let mut links = Vec::new();
+            for (_, member) in self.members.iter().filter(|(_, member)| member.role == Role::Caller) {
+                let concerned: Vec<LinkId> = member
+                    .links
+                    .iter()
+                    .filter(|link| self.is_concerned(**link, index, whose))
+                    .copied()
+                    .collect();
+                if !concerned.is_empty() && self.could_see(&member.capabilities, index, list, &changed) {
+                    links.extend(concerned);
+                }
+            }
+            tell(effects, list, links);
+        }
+    }
+
+    fn is_concerned(&self, link: LinkId, index: UpstreamIndex, whose: Whose) -> bool {
+        match whose {
+            Whose::Link(only) => only == link,
+            Whose::Shared => self.members.link(link).is_some_and(|own| own.overrides.get(index).is_none()),
+        }
+    }
+
+    fn could_see(
+        &self,
+        capabilities: &Capabilities,
+        index: UpstreamIndex,
+        list: ListKind,
+        changed: &[Changed<'_>],
+    ) -> bool {
+        let method = list.method();
+        let admits = |id: &ParticipantId, text: &str| {
+            judge(capabilities, method, Some(text), id.as_str()) == Verdict::Admit
+        };
+        // A URI that one upstream lists decides how others' equal ones are spelled: whoever sees those counts.
+        let of_any = |seen: &dyn Fn(&ParticipantId) -> bool| self.catalog.ids().any(seen);
+        if changed.len() > LOOKED_AT_MAX {
+            return of_any(&|id| capabilities.admits_some(method, &[None], &[id.as_str()]));
+        }
+        changed.iter().any(|one| match (list, one.shape) {
+            (ListKind::Tools | ListKind::Prompts, _) => {
+                self.catalog.id(index).is_some_and(|id| admits(id, one.text))
+            }
+            (ListKind::Resources, _) | (ListKind::Templates, None) => {
+                of_any(&|id| admits(id, one.text) || admits(id, &public_uri(id, one.text)))
+            }
+            // Templates that overlap are respelled as well, so nothing narrower than this is certain.
+            (ListKind::Templates, Some(shape)) => of_any(&|id| {
+                capabilities.admits_some(method, shape, &[id.as_str()])
+                    || capabilities.admits_some(method, &[None], &[id.as_str()])
+            }),
+        })
+    }
+}
+
+/// The entries in which two views of one upstream differ; all of them if only their order does.
+fn changed<'a>(list: ListKind, older: &'a UpstreamView, newer: &'a UpstreamView) -> Vec<Changed<'a>> {
+    let (left, right) = (entries(list, older), entries(list, newer));
+    let same = |(left, right): (&Entry<'_>, &Entry<'_>)| (left.0, left.1) == (right.0, right.1);
+    if left.len() == right.len() && left.iter().zip(&right).all(same) {
+        return Vec::new();
+    }
+    let keys = |all: &[Entry<'a>]| -> std::collections::HashSet<(&'a str, u64)> {
+        all.iter().map(|(text, digest, _)| (*text, *digest)).collect()
+    };
+    let (before, after) = (keys(&left), keys(&right));
+    let entry = |(text, _, shape): &Entry<'a>| Changed { text, shape: *shape };
+    let went = left.iter().filter(|(text, digest, _)| !after.contains(&(*text, *digest)));
+    let came = right.iter().filter(|(text, digest, _)| !before.contains(&(*text, *digest)));
+    let changed: Vec<Changed<'a>> = went.chain(came).map(entry).collect();
+    if changed.is_empty() { right.iter().map(entry).collect() } else { changed }
+}
+
+/// Text, digest and, of a template, its shape.
+type Entry<'a> = (&'a str, u64, Option<&'a [Option<char>]>);
+
+fn entries(list: ListKind, view: &UpstreamView) -> Vec<Entry<'_>> {
+    match (view.named(list), list) {
+        (Some(names), _) => names.all.iter().map(|one| (&*one.public, one.digest, None)).collect(),
+        (None, ListKind::Templates) => {
+            view.templates.iter().map(|one| (&*one.item.own, one.item.digest, Some(&*one.shape))).collect()
+        }
+        (None, _) => view.resources.iter().map(|one| (&*one.own, one.digest, None)).collect(),
+    }
+}
+
+fn tell(effects: &mut Effects, list: ListKind, mut links: Vec<LinkId>) {
+    if !links.is_empty() {
+        links.sort_unstable();
+        effects.push(Effect::ListChanged { list, links });
+    }
+}

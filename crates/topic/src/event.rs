@@ -1,0 +1,167 @@
+//! Owns the closed inventory of what can happen to a topic.
+//! Must not know what follows from it (see `effect`).
+
+use std::sync::Arc;
+
+use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId};
+
+use crate::{Manifest, RateLimit, UpstreamNames};
+
+/// On which side a participant stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Opens requests and answers asks.
+    Caller,
+    /// Lists what it has, answers requests and asks. Must be named by the topic's configuration.
+    Upstream,
+}
+
+/// For whom a manifest counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum View {
+    /// For every caller without a session of its own at that upstream.
+    Shared,
+    /// For this link alone: what its own session lists wins over the shared view.
+    Link(LinkId),
+}
+
+/// What a request is about, under its public spelling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Target<'a> {
+    /// A tool's public name.
+    Tool(&'a str),
+    /// A prompt's public name.
+    Prompt(&'a str),
+    /// A resource's public URI, or a public URI template.
+    Uri(&'a str),
+    /// An upstream itself, for a method that names nothing in it.
+    Upstream(&'a str),
+}
+
+impl<'a> Target<'a> {
+    /// The part of the kind that the target is: its context.
+    pub fn context(self) -> Option<&'a str> {
+        match self {
+            Self::Tool(text) | Self::Prompt(text) | Self::Uri(text) => Some(text),
+            Self::Upstream(_) => None,
+        }
+    }
+}
+
+/// What an ask belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum About {
+    /// An open call at the asking upstream; the ask goes to the link that opened it.
+    Call(OperationId),
+    /// The session that this link has of its own at the asking upstream (see [`Event::Attach`]).
+    Session(LinkId),
+}
+
+/// What can happen. An event of a link that is not in the topic has no effects.
+#[derive(Debug, Clone)]
+pub enum Event<'a> {
+    /// A link comes in; its participant joins with the first. If the participant is there already, the
+    /// capabilities count as a [`Event::Regrant`] and the rate replaces the older one.
+    Join {
+        /// The new link.
+        link: LinkId,
+        /// Whose link it is.
+        participant: &'a ParticipantId,
+        /// On which side.
+        role: Role,
+        /// What the participant may do.
+        capabilities: Arc<Capabilities>,
+        /// How often it may ask; `None` is without limit.
+        rate: Option<RateLimit>,
+    },
+    /// A link goes; its participant leaves with the last. What the link opened is cancelled.
+    Leave {
+        /// The link that goes.
+        link: LinkId,
+    },
+    /// A participant is cut off: all its links end, and each is told so.
+    Revoke {
+        /// Who is cut off.
+        participant: &'a ParticipantId,
+    },
+    /// A participant's capabilities change. Open operations that are no longer admitted are ended.
+    Regrant {
+        /// Whose capabilities.
+        participant: &'a ParticipantId,
+        /// The new ones, whole.
+        capabilities: Arc<Capabilities>,
+    },
+    /// The configuration of upstreams changes, whole. Views of upstreams that stay are kept; those that are
+    /// no longer named are cut off.
+    Configure {
+        /// All upstreams, in configuration order.
+        upstreams: &'a [UpstreamNames],
+    },
+    /// A link has a session of its own at an upstream.
+    Attach {
+        /// The caller's link.
+        link: LinkId,
+        /// The upstream.
+        upstream: &'a ParticipantId,
+    },
+    /// That session is over: the shared view counts again, asks of that session are ended.
+    Detach {
+        /// The caller's link.
+        link: LinkId,
+        /// The upstream.
+        upstream: &'a ParticipantId,
+    },
+    /// An upstream says what it has. A view of one link attaches that link.
+    Listed {
+        /// The upstream.
+        upstream: &'a ParticipantId,
+        /// For whom this counts.
+        view: View,
+        /// Everything that it has, whole.
+        manifest: Manifest,
+    },
+    /// A caller asks for something.
+    Request {
+        /// The caller's link.
+        link: LinkId,
+        /// A new id for this request's life. An id that is open already is ignored.
+        operation: OperationId,
+        /// The method.
+        method: &'a str,
+        /// What it is about; `None` is for the gateway itself.
+        target: Option<Target<'a>>,
+    },
+    /// An upstream asks its current caller something: sampling, elicitation, roots.
+    Ask {
+        /// The asking upstream.
+        upstream: &'a ParticipantId,
+        /// A new id for this ask's life. An id that is open already is ignored.
+        operation: OperationId,
+        /// What it belongs to.
+        about: About,
+        /// The method.
+        method: &'a str,
+    },
+    /// An answer to a request or an ask, from the link that it was delivered to. A late answer, a second one
+    /// and one of somebody else are ignored.
+    Answer {
+        /// The answering link.
+        link: LinkId,
+        /// What is answered.
+        operation: OperationId,
+        /// How it went.
+        outcome: Outcome,
+    },
+    /// Whoever opened an operation takes it back.
+    Cancel {
+        /// The link that opened it.
+        link: LinkId,
+        /// What is taken back.
+        operation: OperationId,
+    },
+    /// An operation's time is over.
+    Expire {
+        /// Which one.
+        operation: OperationId,
+    },
+}

@@ -1,0 +1,160 @@
+//! Owns who is in the topic: participants in numbered seats, and their links.
+//! Must not know operations' fate or effects; it only keeps the books.
+
+use std::{collections::HashMap, sync::Arc};
+
+use model::{Capabilities, LinkId, OperationId, ParticipantId};
+
+use crate::{
+    catalog::{Overrides, UpstreamIndex},
+    event::Role,
+    idmap::IdMap,
+    rate::{Bucket, RateLimit},
+};
+
+/// A participant's seat. Kept while it is in the topic, used again afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Seat(u32);
+
+/// One participant.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) id: ParticipantId,
+    pub(crate) role: Role,
+    pub(crate) capabilities: Arc<Capabilities>,
+    pub(crate) bucket: Option<Bucket>,
+    /// In the order in which they came.
+    pub(crate) links: Vec<LinkId>,
+}
+
+impl Member {
+    /// Takes one token, or tells in how many milliseconds there will be one.
+    pub(crate) fn take_token(&mut self, now_ms: u64) -> Result<(), u64> {
+        self.bucket.as_mut().map_or(Ok(()), |bucket| bucket.take(now_ms))
+    }
+
+    /// Sets another limit; the same one leaves the bucket as it is.
+    pub(crate) fn set_rate(&mut self, rate: Option<RateLimit>, now_ms: u64) {
+        let newer = rate.map(|rate| Bucket::new(rate, now_ms));
+        if newer.as_ref().map(Bucket::limit) != self.bucket.as_ref().map(Bucket::limit) {
+            self.bucket = newer;
+        }
+    }
+}
+
+/// One link.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) seat: Seat,
+    /// Requests that it opened and asks that wait for it.
+    pub(crate) open: Vec<OperationId>,
+    /// Upstreams at which it has a session of its own.
+    pub(crate) attached: Vec<UpstreamIndex>,
+    pub(crate) overrides: Overrides,
+}
+
+impl Link {
+    /// Strikes an operation off; the youngest are looked at first.
+    pub(crate) fn forget(&mut self, operation: OperationId) {
+        if let Some(at) = self.open.iter().rposition(|open| *open == operation) {
+            self.open.swap_remove(at);
+        }
+    }
+}
+
+/// Everybody in the topic.
+#[derive(Debug, Default)]
+pub(crate) struct Members {
+    seats: Vec<Option<Member>>,
+    free: Vec<u32>,
+    by_id: HashMap<ParticipantId, Seat>,
+    links: IdMap<LinkId, Link>,
+}
+
+impl Members {
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    pub(crate) fn link_count(&self) -> usize {
+        self.links.len()
+    }
+
+    pub(crate) fn seat(&self, id: &ParticipantId) -> Option<Seat> {
+        self.by_id.get(id).copied()
+    }
+
+    pub(crate) fn get(&self, seat: Seat) -> Option<&Member> {
+        self.seats.get(usize::try_from(seat.0).ok()?)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, seat: Seat) -> Option<&mut Member> {
+        self.seats.get_mut(usize::try_from(seat.0).ok()?)?.as_mut()
+    }
+
+    pub(crate) fn link(&self, link: LinkId) -> Option<&Link> {
+        self.links.get(&link)
+    }
+
+    pub(crate) fn link_mut(&mut self, link: LinkId) -> Option<&mut Link> {
+        self.links.get_mut(&link)
+    }
+
+    /// The member that a link belongs to.
+    pub(crate) fn of_link(&self, link: LinkId) -> Option<&Member> {
+        self.get(self.link(link)?.seat)
+    }
+
+    /// Everybody with a seat number, in seat order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Seat, &Member)> {
+        (0..).map(Seat).zip(&self.seats).filter_map(|(seat, member)| Some((seat, member.as_ref()?)))
+    }
+
+    /// Every link, in no order that may be told.
+    pub(crate) fn links_mut(&mut self) -> impl Iterator<Item = (LinkId, &mut Link)> {
+        self.links.iter_mut().map(|(id, link)| (*id, link))
+    }
+
+    /// Gives a newcomer a seat.
+    pub(crate) fn sit(&mut self, member: Member) -> Seat {
+        let id = member.id.clone();
+        let number = match self.free.pop() {
+            Some(number) => number,
+            None => {
+                self.seats.push(None);
+                u32::try_from(self.seats.len() - 1).unwrap_or(u32::MAX)
+            }
+        };
+        if let Some(place) = usize::try_from(number).ok().and_then(|at| self.seats.get_mut(at)) {
+            *place = Some(member);
+        }
+        self.by_id.insert(id, Seat(number));
+        Seat(number)
+    }
+
+    /// Takes a seat back.
+    pub(crate) fn stand(&mut self, seat: Seat) -> Option<Member> {
+        let member = usize::try_from(seat.0).ok().and_then(|at| self.seats.get_mut(at))?.take()?;
+        self.by_id.remove(&member.id);
+        self.free.push(seat.0);
+        Some(member)
+    }
+
+    /// Adds a link to a seated member.
+    pub(crate) fn connect(&mut self, link: LinkId, seat: Seat) {
+        if let Some(member) = self.get_mut(seat) {
+            member.links.push(link);
+            let (open, attached, overrides) = <_>::default();
+            self.links.insert(link, Link { seat, open, attached, overrides });
+        }
+    }
+
+    /// Removes a link from the books and from its member.
+    pub(crate) fn disconnect(&mut self, link: LinkId) -> Option<Link> {
+        let gone = self.links.remove(&link)?;
+        if let Some(member) = self.get_mut(gone.seat) {
+            member.links.retain(|other| *other != link);
+        }
+        Some(gone)
+    }
+}

@@ -1,0 +1,193 @@
+//! Owns coming and going: joins, leaves, cut-offs and changed capabilities.
+//! Must not know requests beyond ending those of whoever goes.
+
+use std::sync::Arc;
+
+use model::{Capabilities, LinkId, OperationId, ParticipantId};
+
+use crate::{
+    admission::{Verdict, judge},
+    effect::{Cause, Effect, Effects},
+    event::Role,
+    members::{Member, Seat},
+    operations::Way,
+    rate::{Bucket, RateLimit},
+    refusals,
+    topic::Topic,
+};
+
+/// Who comes in.
+pub(crate) struct Newcomer<'a> {
+    pub(crate) link: LinkId,
+    pub(crate) participant: &'a ParticipantId,
+    pub(crate) role: Role,
+    pub(crate) capabilities: Arc<Capabilities>,
+    pub(crate) rate: Option<RateLimit>,
+}
+
+impl Topic {
+    pub(crate) fn join(&mut self, effects: &mut Effects, now_ms: u64, newcomer: Newcomer<'_>) {
+        let Newcomer { link, participant, role, capabilities, rate } = newcomer;
+        if self.members.link(link).is_some() {
+            return;
+        }
+        if let Err(cause) = self.may_join(participant, role) {
+            let refusal = Box::new(refusals::plain(cause));
+            return effects.push(Effect::NotJoined { link, refusal, cause });
+        }
+        if let Some(seat) = self.members.seat(participant) {
+            self.members.connect(link, seat);
+            if let Some(member) = self.members.get_mut(seat) {
+                member.set_rate(rate, now_ms);
+            }
+            return self.regrant(effects, participant, capabilities);
+        }
+        let id = participant.clone();
+        let bucket = rate.map(|rate| Bucket::new(rate, now_ms));
+        let seat = self.members.sit(Member { id: id.clone(), role, capabilities, bucket, links: Vec::new() });
+        self.members.connect(link, seat);
+        if role == Role::Upstream {
+            self.set_present(&id, Some(seat));
+        }
+        effects.push(Effect::Joined { participant: id });
+    }
+
+    fn may_join(&self, participant: &ParticipantId, role: Role) -> Result<(), Cause> {
+        let configured = self.catalog.index(participant).is_some();
+        match role {
+            Role::Upstream if !configured => return Err(Cause::Unknown),
+            // Nobody comes in under a server's name or the gateway's.
+            Role::Caller if configured || participant.as_str() == model::GATEWAY => return Err(Cause::Taken),
+            Role::Upstream | Role::Caller => {}
+        }
+        let member = self.members.seat(participant).and_then(|seat| self.members.get(seat));
+        match member {
+            Some(member) if member.role != role => Err(Cause::Taken),
+            Some(member) if member.links.len() >= self.limits.links_per_participant_max => Err(Cause::Limit),
+            None if self.members.len() >= self.limits.participants_max => Err(Cause::Limit),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub(crate) fn leave(&mut self, effects: &mut Effects, link: LinkId) {
+        let Some(gone) = self.members.disconnect(link) else { return };
+        self.end_open(effects, &gone.open);
+        if self.members.get(gone.seat).is_some_and(|member| member.links.is_empty()) {
+            self.unseat(effects, gone.seat);
+        }
+    }
+
+    pub(crate) fn revoke(&mut self, effects: &mut Effects, participant: &ParticipantId) {
+        let links = self.links(participant).to_vec();
+        for link in links {
+            // Its last words come before its end; after it, nothing names the link.
+            effects.push(Effect::Ended { link });
+            self.leave(effects, link);
+        }
+    }
+
+    /// Ends what a link that is gone had open: its requests stop at their upstreams, the asks that waited for
+    /// it are refused.
+    fn end_open(&mut self, effects: &mut Effects, open: &[OperationId]) {
+        for operation in self.operations.in_order(open) {
+            match self.operations.get(operation).map(|open| open.way) {
+                None => {}
+                Some(Way::Ask { .. }) => self.refuse_ask(effects, operation, Cause::Moot),
+                Some(Way::Call) => {
+                    if let Some(open) = self.operations.remove(operation) {
+                        let stop = |upstream| Effect::CancelAt { operation, upstream };
+                        self.to_upstream(effects, open.upstream, stop);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A participant without links goes. An upstream takes its names with it, and what it had open is ended.
+    fn unseat(&mut self, effects: &mut Effects, seat: Seat) {
+        let Some(member) = self.members.stand(seat) else { return };
+        if member.role == Role::Upstream {
+            self.set_present(&member.id, None);
+            for operation in self.operations.which(|open| open.upstream == seat) {
+                match self.operations.get(operation).map(|open| open.way) {
+                    None => {}
+                    Some(Way::Call) => self.refuse_call(effects, operation, Cause::UpstreamDown),
+                    Some(Way::Ask { .. }) => self.refuse_ask(effects, operation, Cause::Moot),
+                }
+            }
+            self.forget_views(effects, &member.id);
+        }
+        effects.push(Effect::Left { participant: member.id });
+    }
+
+    fn set_present(&mut self, upstream: &ParticipantId, seat: Option<Seat>) {
+        let index = self.catalog.index(upstream);
+        if let Some(place) = index.and_then(|index| self.present.get_mut(usize::from(index.0))) {
+            *place = seat;
+        }
+    }
+
+    pub(crate) fn regrant(
+        &mut self,
+        effects: &mut Effects,
+        participant: &ParticipantId,
+        capabilities: Arc<Capabilities>,
+    ) {
+        let Some(seat) = self.members.seat(participant) else { return };
+        let Some(member) = self.members.get(seat) else { return };
+        if Arc::ptr_eq(&member.capabilities, &capabilities) || member.capabilities == capabilities {
+            return;
+        }
+        let (role, links) = (member.role, member.links.clone());
+        let before = self.sights(&links);
+        if let Some(member) = self.members.get_mut(seat) {
+            member.capabilities = capabilities;
+        }
+        match role {
+            Role::Caller => self.withdraw_calls(effects, &links),
+            Role::Upstream => self.withdraw_asks(effects, seat),
+        }
+        self.tell_changes(effects, &before);
+    }
+
+    /// Ends the calls of these links that are no longer admitted.
+    fn withdraw_calls(&mut self, effects: &mut Effects, links: &[LinkId]) {
+        for link in links {
+            let Some(own) = self.members.link(*link) else { continue };
+            for operation in self.operations.in_order(&own.open) {
+                if self.is_withdrawn_call(*link, operation) {
+                    self.refuse_call(effects, operation, Cause::Withdrawn);
+                }
+            }
+        }
+    }
+
+    fn is_withdrawn_call(&self, link: LinkId, operation: OperationId) -> bool {
+        let (Some(member), Some(open)) = (self.members.of_link(link), self.operations.get(operation)) else {
+            return false;
+        };
+        let upstream = self.members.get(open.upstream).map(|upstream| upstream.id.as_str());
+        open.way == Way::Call
+            && upstream.is_some_and(|upstream| {
+                let context = open.context.as_deref();
+                judge(&member.capabilities, open.method.as_str(), context, upstream) != Verdict::Admit
+            })
+    }
+
+    /// Ends the asks of an upstream that are no longer admitted.
+    fn withdraw_asks(&mut self, effects: &mut Effects, seat: Seat) {
+        for operation in self.operations.which(|open| open.upstream == seat && open.way != Way::Call) {
+            let withdrawn = self.operations.get(operation).is_some_and(|open| {
+                let asker = self.members.get(seat);
+                let caller = self.members.of_link(open.link);
+                let admitted = asker.zip(caller).zip(open.kind()).is_some_and(|((asker, caller), kind)| {
+                    asker.capabilities.admits(kind, &[caller.id.as_str()])
+                });
+                !admitted
+            });
+            if withdrawn {
+                self.refuse_ask(effects, operation, Cause::Withdrawn);
+            }
+        }
+    }
+}

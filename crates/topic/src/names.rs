@@ -1,0 +1,111 @@
+//! Owns public names and URIs: pure functions of the configuration, shortened or rewritten readably.
+//! Must not know who lists what (see `catalog`).
+
+use model::ParticipantId;
+
+use crate::config::UpstreamNames;
+
+/// The longest public name under a prefix, in characters. Hosts refuse longer ones.
+pub const NAME_CHARS_MAX: usize = 64;
+/// The longest prefix, in characters, so that a shortened name stays readable.
+pub const PREFIX_CHARS_MAX: usize = 48;
+/// What a rewritten URI begins with; the upstream's id, `/` and its own URI follow.
+pub const REWRITTEN: &str = "portmoot:";
+
+/// Hexadecimal digits of the hash at the end of a shortened name.
+const HASH_CHARS: usize = 8;
+
+/// The public name of an upstream's tool or prompt: `<prefix>_<own>`, or its own with an empty prefix.
+///
+/// Longer than [`NAME_CHARS_MAX`] characters, it keeps its beginning and ends with `_` and a hash of the
+/// whole. Names under an empty prefix are never touched.
+pub fn public_name(prefix: &str, own: &str) -> String {
+    if prefix.is_empty() {
+        return own.to_owned();
+    }
+    let whole = format!("{prefix}_{own}");
+    if whole.chars().count() <= NAME_CHARS_MAX {
+        return whole;
+    }
+    let kept: String = whole.chars().take(NAME_CHARS_MAX - HASH_CHARS - 1).collect();
+    let hash = fnv1a(&whole);
+    format!("{kept}_{:08x}", (hash ^ (hash >> 32)) & 0xffff_ffff)
+}
+
+/// The public spelling of a URI (or template) that another upstream owns as well.
+pub fn public_uri(upstream: &ParticipantId, own: &str) -> String {
+    format!("{REWRITTEN}{upstream}/{own}")
+}
+
+/// FNV-1a, 64 bits. It tells the long names of one upstream apart; nothing depends on it resisting attack,
+/// because two names of one upstream can only take each other's place.
+fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Why a configuration of prefixes is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PrefixError {
+    /// Two upstreams with one name.
+    #[error("two servers are named `{0}`")]
+    SameId(String),
+    /// Two upstreams without a prefix.
+    #[error("`{0}` and `{1}` both have an empty prefix: give one of them a `prefix`")]
+    TwoEmpty(String, String),
+    /// One prefix and `_` begins the other, or they are equal.
+    #[error("names of `{0}` and `{1}` could shadow each other: give one of them another `prefix`")]
+    Shadows(String, String),
+    /// Longer than [`PREFIX_CHARS_MAX`].
+    #[error("the prefix of `{0}` is longer than {PREFIX_CHARS_MAX} characters: set a shorter `prefix`")]
+    TooLong(String),
+}
+
+/// Refuses configurations in which names of one upstream could be taken for another's.
+///
+/// # Errors
+/// The first pair, in configuration order, that could be confused.
+pub fn check_prefixes(upstreams: &[UpstreamNames]) -> Result<(), PrefixError> {
+    for (at, later) in upstreams.iter().enumerate() {
+        let name = |upstream: &UpstreamNames| upstream.id.to_string();
+        if later.prefix.chars().count() > PREFIX_CHARS_MAX {
+            return Err(PrefixError::TooLong(name(later)));
+        }
+        for earlier in upstreams.iter().take(at) {
+            if earlier.id == later.id {
+                return Err(PrefixError::SameId(name(later)));
+            }
+            if earlier.builtin || later.builtin {
+                continue;
+            }
+            match (earlier.prefix.is_empty(), later.prefix.is_empty()) {
+                (true, true) => return Err(PrefixError::TwoEmpty(name(earlier), name(later))),
+                (true, false) | (false, true) => {}
+                (false, false) if shadows(&earlier.prefix, &later.prefix) => {
+                    return Err(PrefixError::Shadows(name(earlier), name(later)));
+                }
+                (false, false) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name can begin with both prefixes and their `_`.
+fn shadows(left: &str, right: &str) -> bool {
+    begins(left, right) || begins(right, left)
+}
+
+/// Whether `name` with a `_` behind it begins with `prefix` and a `_`.
+fn begins(prefix: &str, name: &str) -> bool {
+    name.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+}
+
+/// Whether a public name lies in the space of this (non-empty) prefix.
+pub(crate) fn lies_under(prefix: &str, name: &str) -> bool {
+    !prefix.is_empty() && name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('_'))
+}
+
+#[cfg(test)]
+mod tests;

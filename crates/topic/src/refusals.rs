@@ -1,0 +1,51 @@
+//! Owns the words of a topic's refusals. What is hidden and what is absent read alike.
+//! Must not know how a wire spells a refusal.
+
+use model::{Refusal, RefusalCode};
+
+use crate::{effect::Cause, event::Target};
+
+/// The refusal of a request.
+pub(crate) fn of_request(cause: Cause, target: Option<Target<'_>>) -> Box<Refusal> {
+    Box::new(match cause {
+        Cause::Unknown | Cause::NotAdmitted => unknown(target),
+        Cause::Malformed => Refusal::new(RefusalCode::Malformed, "the method or the name cannot be read"),
+        other => plain(other),
+    })
+}
+
+/// The refusal of anything that names no target of a caller's.
+pub(crate) fn plain(cause: Cause) -> Refusal {
+    match cause {
+        Cause::Unknown => Refusal::new(RefusalCode::UnknownTarget, "there is nobody of this name here"),
+        Cause::NotAdmitted => Refusal::new(RefusalCode::CapabilityViolation, "this is not granted"),
+        Cause::Withdrawn => Refusal::new(RefusalCode::Forbidden, "the permission for this was withdrawn"),
+        Cause::Malformed => Refusal::new(RefusalCode::Malformed, "the method cannot be read"),
+        Cause::RateLimited => Refusal::new(RefusalCode::RateLimited, "too many requests in too short a time"),
+        Cause::Limit => Refusal::new(RefusalCode::Overloaded, "too much is open at once")
+            .hint("wait until some of it has been answered"),
+        Cause::UpstreamDown => {
+            Refusal::new(RefusalCode::UpstreamDown, "the server behind this is not running")
+        }
+        Cause::Expired => Refusal::new(RefusalCode::UpstreamTimeout, "there was no answer in time"),
+        Cause::Moot => Refusal::new(RefusalCode::Cancelled, "what this belonged to is over"),
+        Cause::Taken => Refusal::new(RefusalCode::Forbidden, "this name is taken"),
+    }
+}
+
+/// The refusal of a request or an ask that came too soon.
+pub(crate) fn too_soon(retry_after_ms: u64) -> Box<Refusal> {
+    let hint = "wait before trying again";
+    Box::new(plain(Cause::RateLimited).hint(hint).retry_after_ms(retry_after_ms))
+}
+
+fn unknown(target: Option<Target<'_>>) -> Refusal {
+    let message = match target {
+        None => return Refusal::new(RefusalCode::Unsupported, "this method is not offered"),
+        Some(Target::Tool(_)) => "there is no tool of this name",
+        Some(Target::Prompt(_)) => "there is no prompt of this name",
+        Some(Target::Uri(_)) => "there is no resource of this URI",
+        Some(Target::Upstream(_)) => "there is no server of this name",
+    };
+    Refusal::new(RefusalCode::UnknownTarget, message).hint("list what there is and use a name from the list")
+}

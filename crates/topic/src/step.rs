@@ -1,0 +1,40 @@
+//! Owns the one way in: an event, and what follows from it.
+//! Must not know more than which part of the topic an event concerns.
+
+use crate::{effect::Effects, event::Event, membership::Newcomer, topic::Topic};
+
+impl Topic {
+    /// Takes one step. Pure: the same topic, time and event give the same effects, in the same order.
+    ///
+    /// `now_ms` is a steady clock in milliseconds; only rate limits look at it.
+    pub fn step(&mut self, now_ms: u64, event: Event<'_>) -> Effects {
+        let mut effects = Effects::new();
+        match event {
+            Event::Join { link, participant, role, capabilities, rate } => {
+                let newcomer = Newcomer { link, participant, role, capabilities, rate };
+                self.join(&mut effects, now_ms, newcomer);
+            }
+            Event::Leave { link } => self.leave(&mut effects, link),
+            Event::Revoke { participant } => self.revoke(&mut effects, participant),
+            Event::Regrant { participant, capabilities } => {
+                self.regrant(&mut effects, participant, capabilities);
+            }
+            Event::Configure { upstreams } => self.configure(&mut effects, upstreams),
+            Event::Attach { link, upstream } => self.attach(link, upstream),
+            Event::Detach { link, upstream } => self.detach(&mut effects, link, upstream),
+            Event::Listed { upstream, view, manifest } => {
+                self.listed(&mut effects, upstream, view, manifest);
+            }
+            Event::Request { link, operation, method, target } => {
+                self.request(&mut effects, now_ms, link, operation, method, target);
+            }
+            Event::Ask { upstream, operation, about, method } => {
+                self.ask(&mut effects, now_ms, upstream, operation, about, method);
+            }
+            Event::Answer { link, operation, outcome } => self.answer(&mut effects, link, operation, outcome),
+            Event::Cancel { link, operation } => self.cancel(&mut effects, link, operation),
+            Event::Expire { operation } => self.expire(&mut effects, operation),
+        }
+        effects
+    }
+}

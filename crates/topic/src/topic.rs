@@ -1,0 +1,141 @@
+//! Owns a topic's state and the questions that can be asked of it.
+//! Must not know how a step changes it (see `step` and the files it names).
+
+use model::{LinkId, Operation, OperationId, OperationState, ParticipantId, TopicName};
+
+use crate::{
+    admission::{Verdict, judge},
+    catalog::{Catalog, Route, UpstreamIndex},
+    config::{Limits, TopicConfig, UpstreamNames},
+    event::Target,
+    manifest::ListKind,
+    members::{Members, Seat},
+    operations::Operations,
+    view::Quarantined,
+};
+
+/// One topic: who is in it, what they may do, what is open.
+#[derive(Debug)]
+pub struct Topic {
+    pub(crate) name: TopicName,
+    pub(crate) limits: Limits,
+    pub(crate) catalog: Catalog,
+    pub(crate) members: Members,
+    pub(crate) operations: Operations,
+    /// The seat of each upstream that is in the topic, by its place in the configured order.
+    pub(crate) present: Vec<Option<Seat>>,
+}
+
+impl Topic {
+    /// An empty topic.
+    pub fn new(config: TopicConfig) -> Self {
+        Self {
+            name: config.name,
+            limits: config.limits,
+            catalog: Catalog::new(&config.upstreams, config.limits),
+            members: Members::default(),
+            operations: Operations::default(),
+            present: vec![None; config.upstreams.len()],
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &TopicName {
+        &self.name
+    }
+
+    /// Where a target leads for this link, whether or not the link may go there.
+    pub fn lookup<'a>(&'a self, link: LinkId, target: Target<'a>) -> Option<Route<'a>> {
+        let link = self.members.link(link)?;
+        self.catalog.resolve(&link.overrides, Some(target))
+    }
+
+    /// Whether this link may act on an entry of a list, and so may see it: it leads somewhere and is
+    /// admitted there. `public` is the public name, URI or URI template.
+    pub fn visible(&self, link: LinkId, list: ListKind, public: &str) -> bool {
+        let target = match list {
+            ListKind::Tools => Target::Tool(public),
+            ListKind::Prompts => Target::Prompt(public),
+            ListKind::Resources => Target::Uri(public),
+            ListKind::Templates => {
+                return self.list(link, list).iter().any(|listing| listing.public == public);
+            }
+        };
+        let Some(member) = self.members.of_link(link) else { return false };
+        self.lookup(link, target).is_some_and(|route| {
+            let upstream = route.upstream.as_str();
+            judge(&member.capabilities, list.method(), Some(public), upstream) == Verdict::Admit
+        })
+    }
+
+    /// Whether this link could make this request now; rate and limits aside. Nothing is counted.
+    pub fn admits(&self, link: LinkId, method: &str, target: Option<Target<'_>>) -> bool {
+        let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else {
+            return false;
+        };
+        self.catalog.resolve(&own.overrides, target).is_some_and(|route| {
+            let context = target.and_then(Target::context);
+            judge(&member.capabilities, method, context, route.upstream.as_str()) == Verdict::Admit
+        })
+    }
+
+    /// The public spelling, for this link, of a URI that an upstream wrote; `None` if it stays as it is.
+    /// What is told to this link about the URI must use it, so that it leads back.
+    pub fn respelled_uri(&self, link: LinkId, upstream: &ParticipantId, own: &str) -> Option<String> {
+        let index = self.catalog.index(upstream)?;
+        self.catalog.respelled(&self.members.link(link)?.overrides, index, own)
+    }
+
+    /// The entries of an upstream's shared manifest that are offered to nobody, with the reasons.
+    pub fn quarantined(&self, upstream: &ParticipantId) -> &[Quarantined] {
+        let view = self.catalog.index(upstream).and_then(|index| self.catalog.shared(index));
+        view.map_or(&[], |view| &view.quarantined)
+    }
+
+    /// The configuration of an upstream, by its place.
+    pub fn upstream(&self, index: UpstreamIndex) -> Option<&UpstreamNames> {
+        self.catalog.names(index)
+    }
+
+    /// An upstream's place in the configured order.
+    pub fn upstream_index(&self, upstream: &ParticipantId) -> Option<UpstreamIndex> {
+        self.catalog.index(upstream)
+    }
+
+    /// Whether a participant is in the topic.
+    pub fn has_participant(&self, participant: &ParticipantId) -> bool {
+        self.members.seat(participant).is_some()
+    }
+
+    /// A participant's links, in the order in which they came.
+    pub fn links(&self, participant: &ParticipantId) -> &[LinkId] {
+        let member = self.members.seat(participant).and_then(|seat| self.members.get(seat));
+        member.map_or(&[], |member| &member.links)
+    }
+
+    /// Whose link this is.
+    pub fn participant(&self, link: LinkId) -> Option<&ParticipantId> {
+        self.members.of_link(link).map(|member| &member.id)
+    }
+
+    /// How many participants are in the topic, upstreams included.
+    pub fn participants_len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// How many links there are.
+    pub fn links_len(&self) -> usize {
+        self.members.link_count()
+    }
+
+    /// How many operations are open, asks included.
+    pub fn operations_len(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// An open operation; nothing is kept of one that is over.
+    pub fn operation(&self, id: OperationId) -> Option<Operation> {
+        let open = self.operations.get(id)?;
+        Some(Operation { id, link: open.link, state: OperationState::Open })
+    }
+}
