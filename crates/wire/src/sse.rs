@@ -1,0 +1,67 @@
+//! Server-sent events: writing them so that no field can be smuggled in, and reading them as they come.
+//!
+//! It must not know what an event's data says.
+
+mod decode;
+
+use bytes::Bytes;
+
+pub use decode::{Decoder, Received, TooLarge};
+
+/// One event to write.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// By which a client resumes after it.
+    pub id: Option<&'a str>,
+    /// The event's type; none means `message`.
+    pub event: Option<&'a str>,
+    /// After how many milliseconds a client may come back.
+    pub retry_ms: Option<u64>,
+    /// The data. CR, LF and CRLF in it begin a new `data` line, and come back as one LF.
+    pub data: &'a [u8],
+}
+
+impl Event<'_> {
+    /// The event as bytes. Line ends and NUL are taken out of `id` and `event`, so that no other field can begin in them.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::with_capacity(self.data.len() + 64);
+        for (key, value) in [("id", self.id), ("event", self.event)] {
+            if let Some(value) = value {
+                out.extend_from_slice(key.as_bytes());
+                out.extend_from_slice(b": ");
+                out.extend(value.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n' | 0)));
+                out.push(b'\n');
+            }
+        }
+        if let Some(retry) = self.retry_ms {
+            out.extend_from_slice(format!("retry: {retry}\n").as_bytes());
+        }
+        let mut rest = self.data;
+        loop {
+            let end = memchr::memchr2(b'\r', b'\n', rest);
+            let (line, after) = rest.split_at(end.unwrap_or(rest.len()));
+            out.extend_from_slice(b"data: ");
+            out.extend_from_slice(line);
+            out.push(b'\n');
+            if end.is_none() {
+                break;
+            }
+            rest = after.strip_prefix(b"\r\n").or_else(|| after.get(1..)).unwrap_or_default();
+        }
+        out.push(b'\n');
+        Bytes::from(out)
+    }
+}
+
+/// A comment line, which clients ignore: keeps a stream alive. Line ends in the text are taken out.
+#[must_use]
+pub fn comment(text: &str) -> Bytes {
+    let mut out = b": ".to_vec();
+    out.extend(text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')));
+    out.extend_from_slice(b"\n\n");
+    Bytes::from(out)
+}
+
+#[cfg(test)]
+mod tests;
