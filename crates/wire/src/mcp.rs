@@ -2,6 +2,10 @@
 //!
 //! Owns what the protocol's revisions say about bytes. It must not know topics, sessions or sockets.
 
+pub mod code;
+pub mod header;
+pub mod list;
+pub mod meta;
 pub mod method;
 pub mod params;
 pub mod version;
@@ -9,41 +13,3 @@ pub mod version;
 pub use method::{ListKind, Method, Origin, TargetKind};
 pub use params::{Params, ParamsEdit, Target};
 pub use version::{Era, Version};
-
-/// The keys of `_meta` that the protocol owns.
-pub mod meta {
-    /// The revision in which a modern request is written; required on each.
-    pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    /// What a modern client can do; required on each request.
-    pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// Who a modern client says it is.
-    pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-    /// From which level on a modern request wants log messages.
-    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    /// Who a modern server says it is; on results.
-    pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-    /// Which listen stream a modern notification belongs to: the id of its request.
-    pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-    /// Which task of revision 2025-11-25 a message belongs to.
-    pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-    /// By which token progress is reported; in both eras.
-    pub const PROGRESS_TOKEN: &str = "progressToken";
-    /// The keys that a modern request has and a legacy one has not.
-    pub const REQUEST_KEYS: [&str; 4] = [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL];
-    /// The keys that a modern result or notification has and a legacy one has not.
-    pub const ANSWER_KEYS: [&str; 2] = [SERVER_INFO, SUBSCRIPTION_ID];
-}
-
-/// The codes that MCP adds to those of JSON-RPC.
-pub mod code {
-    /// Legacy: there is no such resource. Must not be sent to modern peers.
-    pub const RESOURCE_NOT_FOUND: i64 = -32002;
-    /// Modern: a header is missing, unreadable, or differs from the body.
-    pub const HEADER_MISMATCH: i64 = -32020;
-    /// Modern: the request needs a client capability that it did not declare.
-    pub const MISSING_CAPABILITY: i64 = -32021;
-    /// Modern: the revision is not spoken here.
-    pub const UNSUPPORTED_VERSION: i64 = -32022;
-    /// 2025-11-25: a URL must be opened first. Must not be sent to modern peers.
-    pub const URL_ELICITATION_REQUIRED: i64 = -32042;
-}

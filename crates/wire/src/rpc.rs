@@ -4,6 +4,7 @@
 
 mod author;
 mod batch;
+pub mod code;
 mod id;
 mod message;
 
@@ -11,20 +12,6 @@ pub use author::{error, notification, one_line, request, result};
 pub use batch::read_batch;
 pub use id::Id;
 pub use message::{ErrorObject, Malformed, Message, Shape};
-
-/// The codes that JSON-RPC 2.0 itself defines.
-pub mod code {
-    /// Not JSON, or not UTF-8.
-    pub const PARSE_ERROR: i64 = -32700;
-    /// JSON, but not a message.
-    pub const INVALID_REQUEST: i64 = -32600;
-    /// The method does not exist here.
-    pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// The params are not what the method wants.
-    pub const INVALID_PARAMS: i64 = -32602;
-    /// Something went wrong inside.
-    pub const INTERNAL_ERROR: i64 = -32603;
-}
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use serde_json::value::RawValue;
 
-use super::JsonError;
+use super::error::JsonError;
 use super::text::text;
 
 /// Refuses a value in which any object, at any depth, has a member twice (after unescaping).

@@ -3,7 +3,7 @@
 //! It must not know what any member means.
 
 use super::members::Members;
-use super::splice::Splice;
+use super::splice::{Span, Splice};
 use super::text::quote;
 
 /// Changes to the members of one object. All other bytes of the object stay.
@@ -65,7 +65,7 @@ impl<'m, 'a> ObjectEdit<'m, 'a> {
                     (None, Some(next)) => next.whole.start,
                     (Some(_), _) | (None, None) => member.whole.end,
                 };
-                splice.remove(super::Span { start, end });
+                splice.remove(Span { start, end });
             } else {
                 kept_end = Some(member.whole.end);
                 if let Some((_, raw)) = self.set.iter().find(|(key, _)| *key == member.key) {

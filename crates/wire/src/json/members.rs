@@ -10,9 +10,9 @@ use std::fmt;
 use serde::de::{Deserializer as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::JsonError;
+use super::error::JsonError;
 use super::splice::Span;
-use super::text::Text;
+use super::text::{Text, is_space};
 
 /// Up to this many members, duplicates are looked for by comparing each with each.
 const FEW: usize = 16;
@@ -140,13 +140,8 @@ pub fn elements(frame: &[u8], within: Span) -> Result<Vec<Span>, JsonError> {
     Ok(spans)
 }
 
-/// White space by JSON's grammar.
-pub(crate) fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
-}
-
 /// The span without the white space around it.
-pub(crate) fn trim(text: &[u8], span: Span) -> Span {
+fn trim(text: &[u8], span: Span) -> Span {
     let before = text.iter().take_while(|byte| is_space(**byte)).count();
     let after = text.iter().rev().take_while(|byte| is_space(**byte)).count();
     let start = span.start + before;

@@ -7,8 +7,6 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-use super::members::is_space;
-
 /// A string that borrows from the frame unless it had escapes.
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
@@ -50,6 +48,11 @@ pub fn integer(raw: &[u8]) -> Option<i64> {
 #[must_use]
 pub fn is_object(raw: &[u8]) -> bool {
     raw.iter().find(|byte| !is_space(**byte)) == Some(&b'{')
+}
+
+/// White space by JSON's grammar.
+pub(super) fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 /// `text` as a JSON string, quotes included.

@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 
+use super::author;
 use super::code;
 use super::id::Id;
 use crate::json::{self, JsonError, Member, Members, Span, Splice};
@@ -77,7 +78,7 @@ impl Malformed {
     /// The JSON-RPC error that answers it.
     #[must_use]
     pub fn answer(&self) -> Bytes {
-        super::error(self.id.as_ref(), self.code, &self.message, None)
+        author::error(self.id.as_ref(), self.code, &self.message, None)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! It must not know why something is changed.
 
-use super::Params;
+use super::read::Params;
 use crate::json::{ObjectEdit, Splice, quote, write_member};
 use crate::mcp::meta;
 use crate::rpc::Id;
@@ -20,7 +20,9 @@ pub struct ParamsEdit<'p, 'm> {
 type Change = (String, Option<Vec<u8>>);
 
 impl<'p, 'm> ParamsEdit<'p, 'm> {
-    pub(super) fn new(params: &'p Params<'m>) -> Self {
+    /// No changes yet.
+    #[must_use]
+    pub fn new(params: &'p Params<'m>) -> Self {
         Self { params, target: None, members: Vec::new(), meta: Vec::new() }
     }
 

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::json::Splice;
 use crate::json::tests::{object_of, value};
+use crate::rpc::{Id, Message};
 
 fn message(text: &str) -> Message {
     Message::read(Bytes::copy_from_slice(text.as_bytes())).unwrap()
@@ -15,7 +16,7 @@ fn call(method: &str, params: &str) -> Message {
 
 fn edited(message: &Message, change: impl FnOnce(&mut ParamsEdit<'_, '_>)) -> String {
     let params = Params::read(message).unwrap();
-    let mut edit = params.edit();
+    let mut edit = ParamsEdit::new(&params);
     change(&mut edit);
     let mut splice = Splice::new();
     edit.finish(&mut splice);

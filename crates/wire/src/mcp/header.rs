@@ -1,0 +1,20 @@
+//! The request headers of Streamable HTTP since 2026-07-28, and how they must agree with the body.
+//!
+//! Works over a function that gives a header's value by its lower-case name, so that no HTTP library is needed here.
+//! **That function must give all values of a repeated header joined with `, `**, else one of them could go unseen.
+//! It must not know sessions, tokens or upstreams.
+
+mod check;
+mod error;
+mod names;
+mod schema;
+mod value;
+
+pub use check::{Opening, check, check_params, classify};
+pub use error::HeaderError;
+pub use names::{METHOD, NAME, PARAM_PREFIX, PROTOCOL_VERSION, SESSION_ID};
+pub use schema::{HeaderParam, HeaderType, annotations};
+pub use value::{compute, decode, encode, standard};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! Telling the eras apart, and refusing a request whose headers and body disagree.
+//!
+//! It must not know how headers are written.
+
+use super::error::HeaderError;
+use super::names::{METHOD, NAME, PARAM_PREFIX, PROTOCOL_VERSION};
+use super::schema::{HeaderParam, HeaderType};
+use super::value::{argument, decode, has_name, whole};
+use crate::json;
+use crate::mcp::meta;
+use crate::mcp::method::lookup;
+use crate::mcp::params::{Params, Target};
+use crate::mcp::version::{Era, Version};
+use crate::rpc::{Malformed, Shape, code};
+
+/// How a POST opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// Stateless, 2026-07-28 or later: [`check`] it.
+    Modern,
+    /// `initialize`: a legacy session begins.
+    LegacyInitialize,
+    /// Anything else of a legacy session, or without one.
+    Legacy,
+}
+
+/// In which era a POST is written: by its version header, and by the modern key in its `_meta`.
+#[must_use]
+pub fn classify<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) -> Opening {
+    let told = get(PROTOCOL_VERSION).is_some_and(|version| Version::claims_modern(trim(version)));
+    if told || params.is_modern() {
+        Opening::Modern
+    } else if params.message().method() == "initialize" {
+        Opening::LegacyInitialize
+    } else {
+        Opening::Legacy
+    }
+}
+
+/// Checks a modern message against its headers, all but `Mcp-Param-*`: these need the tool, see [`check_params`].
+///
+/// Of a notification only what is there is checked; the revision defines none from clients over HTTP.
+///
+/// # Errors
+/// [`HeaderError`] in this order: versions missing in the header or unequal (-32020), `_meta` without a version
+/// (-32602), a version that is not spoken (-32022), method or name missing or unequal (-32020), no client capabilities
+/// (-32602), a method that only legacy revisions have (404, -32601).
+pub fn check<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) -> Result<Version, HeaderError> {
+    let message = params.message();
+    let request = message.shape() == Shape::Request;
+    let version = check_version(get(PROTOCOL_VERSION).map(trim), params, request)?;
+    let method = message.method();
+    match get(METHOD).map(trim) {
+        Some(value) if value == method => {}
+        Some(_) => return Err(HeaderError::mismatch("the Mcp-Method header differs from the body's method")),
+        None if request => return Err(HeaderError::mismatch("the Mcp-Method header is missing")),
+        None => {}
+    }
+    if !request {
+        return Ok(version);
+    }
+    if has_name(method) {
+        let value = get(NAME).ok_or_else(|| HeaderError::mismatch("the Mcp-Name header is missing"))?;
+        let value =
+            decode(value).ok_or_else(|| HeaderError::mismatch("the Mcp-Name header cannot be decoded"))?;
+        if params.target().map(Target::text) != Some(&*value) {
+            return Err(HeaderError::mismatch("the Mcp-Name header differs from the body's target"));
+        }
+    }
+    if !params.meta_raw(meta::CLIENT_CAPABILITIES).is_some_and(json::is_object) {
+        let key = meta::CLIENT_CAPABILITIES;
+        return Err(HeaderError::params(format!("`_meta[\"{key}\"]` must be an object")));
+    }
+    if lookup(method).is_some_and(|known| !known.is_in(Era::Modern)) {
+        return Err(HeaderError {
+            status: 404,
+            code: code::METHOD_NOT_FOUND,
+            message: format!("the method is not part of revision {version}"),
+            data: None,
+        });
+    }
+    Ok(version)
+}
+
+/// Checks the `Mcp-Param-*` headers of a call against its arguments, by the annotations of the tool that it names.
+///
+/// # Errors
+/// [`HeaderError`]: -32020 for a header that is missing, unreadable, unequal, or there although its argument is absent
+/// or null; -32600 when an object on the way to an argument has a member twice.
+pub fn check_params<'h>(
+    get: impl Fn(&str) -> Option<&'h str>,
+    params: &Params<'_>,
+    annotations: &[HeaderParam],
+) -> Result<(), HeaderError> {
+    for param in annotations {
+        let value = get(&format!("{PARAM_PREFIX}{}", param.name.to_ascii_lowercase()));
+        let expect = argument(params, &param.path)
+            .map_err(|error| Malformed::json(&error, params.message().id().cloned()))?;
+        let wrong =
+            |what: &str| Err(HeaderError::mismatch(format!("the Mcp-Param-{} header {what}", param.name)));
+        match (value.map(decode), expect) {
+            (None, None) => {}
+            (None, Some(_)) => return wrong("is missing"),
+            (Some(_), None) => return wrong("has no argument in the body"),
+            (Some(None), Some(_)) => return wrong("cannot be decoded"),
+            (Some(Some(value)), Some(expect)) if agree(&value, &expect, param) => {}
+            (Some(Some(_)), Some(_)) => return wrong("differs from the body's argument"),
+        }
+    }
+    Ok(())
+}
+
+fn agree(value: &str, expect: &str, param: &HeaderParam) -> bool {
+    value == expect
+        || (param.kind == HeaderType::Integer && whole(value).is_some() && whole(value) == whole(expect))
+}
+
+fn check_version(header: Option<&str>, params: &Params<'_>, request: bool) -> Result<Version, HeaderError> {
+    let raw = params.meta_raw(meta::PROTOCOL_VERSION);
+    let body = params.meta_text(meta::PROTOCOL_VERSION);
+    let told = match (header, raw, body) {
+        (None, Some(_), _) => {
+            return Err(HeaderError::mismatch("the MCP-Protocol-Version header is missing"));
+        }
+        (Some(header), Some(_), Some(body)) if header != body => {
+            return Err(HeaderError::mismatch(
+                "the MCP-Protocol-Version header differs from the body's version",
+            ));
+        }
+        (Some(_), Some(_), Some(body)) => body.into_owned(),
+        (Some(header), None, _) if !request => header.to_owned(),
+        (_, _, None) => {
+            let key = meta::PROTOCOL_VERSION;
+            return Err(HeaderError::params(format!("`_meta[\"{key}\"]` must be a string")));
+        }
+        (_, None, Some(_)) => return Err(HeaderError::params("`_meta` is missing")),
+    };
+    Version::parse(&told)
+        .filter(|version| version.era() == Era::Modern)
+        .ok_or_else(|| HeaderError::unsupported_version(&told))
+}
+
+fn trim(value: &str) -> &str {
+    value.trim_matches([' ', '\t'])
+}

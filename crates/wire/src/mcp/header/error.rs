@@ -1,0 +1,78 @@
+//! Why a request's headers are refused, and the answer to it.
+//!
+//! It must not know which header said what.
+
+use bytes::Bytes;
+
+use crate::json::quote;
+use crate::mcp::code;
+use crate::mcp::version::Version;
+use crate::rpc::{self, Id, Malformed};
+
+/// Why a modern HTTP request is refused before anybody looks at what it asks for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct HeaderError {
+    /// The HTTP status: 400, or 404 for a method that the revision does not have.
+    pub status: u16,
+    /// The JSON-RPC code.
+    pub code: i64,
+    /// What is wrong and what to do; may be told outside.
+    pub message: String,
+    /// `data` of the error, valid JSON.
+    pub data: Option<String>,
+}
+
+impl HeaderError {
+    /// The JSON-RPC error that answers the request of this id.
+    #[must_use]
+    pub fn answer(&self, id: Option<&Id>) -> Bytes {
+        rpc::error(id, self.code, &self.message, self.data.as_deref().map(str::as_bytes))
+    }
+
+    /// Header and body disagree, or a header is missing: -32020.
+    #[must_use]
+    pub fn mismatch(message: impl Into<String>) -> Self {
+        Self { status: 400, code: code::HEADER_MISMATCH, message: message.into(), data: None }
+    }
+
+    /// The request needs client capabilities that it did not declare: -32021. `required` is a capabilities object.
+    #[must_use]
+    pub fn missing_capability(required: &str) -> Self {
+        Self {
+            status: 400,
+            code: code::MISSING_CAPABILITY,
+            message: "this request needs a client capability that it did not declare".to_owned(),
+            data: Some(format!("{{\"requiredCapabilities\":{required}}}")),
+        }
+    }
+
+    /// The revision is not spoken here: -32022, with what is, newest first.
+    #[must_use]
+    pub fn unsupported_version(requested: &str) -> Self {
+        let supported: Vec<String> =
+            Version::ALL.iter().rev().map(|version| quote(version.as_str())).collect();
+        Self {
+            status: 400,
+            code: code::UNSUPPORTED_VERSION,
+            message: "this protocol version is not supported".to_owned(),
+            data: Some(format!(
+                "{{\"supported\":[{}],\"requested\":{}}}",
+                supported.join(","),
+                quote(requested)
+            )),
+        }
+    }
+
+    /// The body lacks what every modern request has: -32602.
+    #[must_use]
+    pub fn params(message: impl Into<String>) -> Self {
+        Self { status: 400, code: rpc::code::INVALID_PARAMS, message: message.into(), data: None }
+    }
+}
+
+impl From<Malformed> for HeaderError {
+    fn from(malformed: Malformed) -> Self {
+        Self { status: 400, code: malformed.code, message: malformed.message, data: None }
+    }
+}

@@ -1,0 +1,14 @@
+//! The names of the headers, in lower case.
+//!
+//! It must not know values.
+
+/// `MCP-Protocol-Version`.
+pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+/// `Mcp-Method`.
+pub const METHOD: &str = "mcp-method";
+/// `Mcp-Name`.
+pub const NAME: &str = "mcp-name";
+/// What the names of all headers for arguments begin with.
+pub const PARAM_PREFIX: &str = "mcp-param-";
+/// `Mcp-Session-Id`, legacy only.
+pub const SESSION_ID: &str = "mcp-session-id";

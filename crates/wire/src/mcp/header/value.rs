@@ -1,0 +1,123 @@
+//! Values of headers: how a text or an argument is spelled in one, and the headers of a request of our own.
+//!
+//! It must not know what is right or wrong in a request that came in.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use super::schema::HeaderParam;
+use crate::json::{self, JsonError};
+use crate::mcp::params::Params;
+use crate::mcp::version::Version;
+
+const OPEN: &str = "=?base64?";
+const CLOSE: &str = "?=";
+
+/// A text as the value of `Mcp-Name` or `Mcp-Param-*`: plain where that is safe, else in the base64 form.
+#[must_use]
+pub fn encode(text: &str) -> String {
+    let outer = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let bytes = text.as_bytes();
+    let visible = bytes.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+    let padded = outer(bytes.first()) || outer(bytes.last());
+    let marked = text.starts_with(OPEN) && text.ends_with(CLOSE);
+    let plain = visible && !padded && !marked;
+    if plain { text.to_owned() } else { format!("{OPEN}{}{CLOSE}", BASE64_STANDARD.encode(text)) }
+}
+
+/// The text that a header's value spells, white space around it stripped. `None` if its base64 or UTF-8 is bad, or if
+/// it holds bytes that may not stand there plainly.
+#[must_use]
+pub fn decode(value: &str) -> Option<String> {
+    let value = value.trim_matches([' ', '\t']);
+    match value.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE)) {
+        Some(inner) => String::from_utf8(BASE64_STANDARD.decode(inner).ok()?).ok(),
+        None => value.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')).then(|| value.to_owned()),
+    }
+}
+
+/// The `Mcp-Param-*` headers of a call, by its tool's annotations. Null and absent arguments have none.
+///
+/// # Errors
+/// [`JsonError::Duplicate`] when an object on the way to an argument has a member twice.
+pub fn compute(params: &Params<'_>, annotations: &[HeaderParam]) -> Result<Vec<(String, String)>, JsonError> {
+    let mut headers = Vec::new();
+    for param in annotations {
+        if let Some(text) = argument(params, &param.path)? {
+            headers.push((format!("Mcp-Param-{}", param.name), encode(&text)));
+        }
+    }
+    Ok(headers)
+}
+
+/// All headers of a modern request that mirror its body. `target` is the name, URI or task id that the body will
+/// have when it is sent (it may differ from what `params` says).
+///
+/// # Errors
+/// As [`compute`].
+pub fn standard(
+    version: Version,
+    params: &Params<'_>,
+    target: Option<&str>,
+    annotations: &[HeaderParam],
+) -> Result<Vec<(String, String)>, JsonError> {
+    let method = params.message().method();
+    let mut headers = vec![
+        ("MCP-Protocol-Version".to_owned(), version.as_str().to_owned()),
+        ("Mcp-Method".to_owned(), method.to_owned()),
+    ];
+    if let (true, Some(target)) = (has_name(method), target) {
+        headers.push(("Mcp-Name".to_owned(), encode(target)));
+    }
+    headers.extend(compute(params, annotations)?);
+    Ok(headers)
+}
+
+/// Whether requests of this method carry `Mcp-Name`.
+pub(super) fn has_name(method: &str) -> bool {
+    matches!(
+        method,
+        "tools/call" | "prompts/get" | "resources/read" | "tasks/get" | "tasks/update" | "tasks/cancel"
+    )
+}
+
+/// The argument at `path`, as the text that a header mirrors. `None` for what no header mirrors: absent, null,
+/// objects and arrays.
+pub(super) fn argument(params: &Params<'_>, path: &[String]) -> Result<Option<String>, JsonError> {
+    let frame = params.message().frame();
+    let Some(mut span) = params.get("arguments").map(|arguments| arguments.span) else {
+        return Ok(None);
+    };
+    for step in path {
+        if !json::is_object(span.of(frame)) {
+            return Ok(None);
+        }
+        match json::members(frame, span)?.get(step) {
+            Some(member) => span = member.span,
+            None => return Ok(None),
+        }
+    }
+    Ok(mirrored(span.of(frame)))
+}
+
+fn mirrored(raw: &[u8]) -> Option<String> {
+    match raw.first()? {
+        b'"' => json::text(raw).map(std::borrow::Cow::into_owned),
+        b't' | b'f' => String::from_utf8(raw.to_vec()).ok(),
+        b'-' | b'0'..=b'9' => {
+            let text = std::str::from_utf8(raw).ok()?;
+            Some(whole(text).map_or_else(|| text.to_owned(), |number| number.to_string()))
+        }
+        _ => None,
+    }
+}
+
+/// The integer that a number spells, also as `42.0` or `4.2e1`, if a double holds it exactly.
+pub(super) fn whole(text: &str) -> Option<i64> {
+    if let Ok(number) = text.parse() {
+        return Some(number);
+    }
+    const EXACT: f64 = 9_007_199_254_740_991.0;
+    let number: f64 = text.parse().ok()?;
+    (number.fract() == 0.0 && number.abs() <= EXACT).then_some(number as i64)
+}

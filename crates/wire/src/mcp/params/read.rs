@@ -1,0 +1,257 @@
+//! Reading the params where they lie.
+//!
+//! It must not know how they are changed.
+
+use std::borrow::Cow;
+
+use crate::json::{self, Member, Members, Span};
+use crate::mcp::meta;
+use crate::mcp::method::{TargetKind, lookup};
+use crate::rpc::{Id, Malformed, Message};
+
+/// What a request aims at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target<'p> {
+    /// A tool or prompt.
+    Name(&'p str),
+    /// A resource, or for completion a resource template.
+    Uri(&'p str),
+    /// A task.
+    Task(&'p str),
+}
+
+impl<'p> Target<'p> {
+    /// The text alone.
+    #[must_use]
+    pub fn text(self) -> &'p str {
+        match self {
+            Self::Name(text) | Self::Uri(text) | Self::Task(text) => text,
+        }
+    }
+}
+
+/// A string among the params, with its place in the frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Field<'m> {
+    kind: TargetKind,
+    text: Cow<'m, str>,
+    span: Span,
+}
+
+/// The params of one message.
+///
+/// Reading refuses duplicates in `params`, in `_meta` and in `ref`, after unescaping (design, "Bytes survive").
+#[derive(Debug, Clone)]
+pub struct Params<'m> {
+    message: &'m Message,
+    members: Option<Members<'m>>,
+    meta: Option<Members<'m>>,
+    target: Option<Field<'m>>,
+}
+
+impl<'m> Params<'m> {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// [`Malformed`] with the message's id: -32600 when a member occurs twice, -32602 when params or `_meta` is not
+    /// an object, when the target that the method needs is missing or is no string, or when the progress token is
+    /// neither string nor integer.
+    pub fn read(message: &'m Message) -> Result<Self, Malformed> {
+        let id = || message.id().cloned();
+        let target = lookup(message.method()).map_or(TargetKind::None, |method| method.target);
+        let mut params = Self { message, members: None, meta: None, target: None };
+        if let Some(span) = message.params().and(message.body_span()) {
+            let members = json::members(message.frame(), span).map_err(|error| match error {
+                json::JsonError::NotAnObject => Malformed::params("`params` must be an object", id()),
+                other => Malformed::json(&other, id()),
+            })?;
+            if let Some(member) = members.get("_meta").filter(|member| member.raw != b"null") {
+                params.meta =
+                    Some(json::members(message.frame(), member.span).map_err(|error| match error {
+                        json::JsonError::NotAnObject => Malformed::params("`_meta` must be an object", id()),
+                        other => Malformed::json(&other, id()),
+                    })?);
+            }
+            params.members = Some(members);
+        }
+        params.target = params.find_target(target)?;
+        if params.meta_raw(meta::PROGRESS_TOKEN).is_some() && params.progress_token().is_none() {
+            return Err(Malformed::params("`progressToken` must be a string or an integer", id()));
+        }
+        Ok(params)
+    }
+
+    /// The message that they belong to.
+    #[must_use]
+    pub fn message(&self) -> &'m Message {
+        self.message
+    }
+
+    /// What the request aims at, by its method's rule; `None` for methods without a target.
+    #[must_use]
+    pub fn target(&self) -> Option<Target<'_>> {
+        let field = self.target.as_ref()?;
+        match field.kind {
+            TargetKind::Name => Some(Target::Name(&field.text)),
+            TargetKind::Uri => Some(Target::Uri(&field.text)),
+            TargetKind::Task => Some(Target::Task(&field.text)),
+            TargetKind::None | TargetKind::Ref => None,
+        }
+    }
+
+    /// Any member of params, raw.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Member<'m>> {
+        self.members.as_ref()?.get(key)
+    }
+
+    /// A member of params that is a string.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<Cow<'m, str>> {
+        json::text(self.get(key)?.raw)
+    }
+
+    /// The members of params, if there are params.
+    #[must_use]
+    pub fn members(&self) -> Option<&Members<'m>> {
+        self.members.as_ref()
+    }
+
+    /// The members of `_meta`, if there is one.
+    #[must_use]
+    pub fn meta(&self) -> Option<&Members<'m>> {
+        self.meta.as_ref()
+    }
+
+    /// `params.cursor`. An empty string is a cursor.
+    #[must_use]
+    pub fn cursor(&self) -> Option<Cow<'m, str>> {
+        self.text("cursor")
+    }
+
+    /// `params.level` of `logging/setLevel`.
+    #[must_use]
+    pub fn level(&self) -> Option<Cow<'m, str>> {
+        self.text("level")
+    }
+
+    /// `params.requestId` of `notifications/cancelled`.
+    #[must_use]
+    pub fn request_id(&self) -> Option<Id> {
+        Id::read(self.get("requestId")?.raw)
+    }
+
+    /// The progress token: of a request in `_meta`, of `notifications/progress` in params.
+    #[must_use]
+    pub fn progress_token(&self) -> Option<Id> {
+        Id::read(self.progress_member()?.raw)
+    }
+
+    /// `params.protocolVersion` of `initialize`, else the modern key of `_meta`.
+    #[must_use]
+    pub fn protocol_version(&self) -> Option<Cow<'m, str>> {
+        match self.message.method() {
+            "initialize" => self.text("protocolVersion"),
+            _ => self.meta_text(meta::PROTOCOL_VERSION),
+        }
+    }
+
+    /// What the client can do, raw: of `initialize` in params, else the modern key of `_meta`.
+    #[must_use]
+    pub fn client_capabilities(&self) -> Option<&'m [u8]> {
+        self.initial("capabilities", meta::CLIENT_CAPABILITIES)
+    }
+
+    /// Who the client says it is, raw: of `initialize` in params, else the modern key of `_meta`.
+    #[must_use]
+    pub fn client_info(&self) -> Option<&'m [u8]> {
+        self.initial("clientInfo", meta::CLIENT_INFO)
+    }
+
+    /// From which level on this modern request wants log messages.
+    #[must_use]
+    pub fn log_level(&self) -> Option<Cow<'m, str>> {
+        self.meta_text(meta::LOG_LEVEL)
+    }
+
+    /// Whether a modern key says how to read the request.
+    #[must_use]
+    pub fn is_modern(&self) -> bool {
+        self.meta_raw(meta::PROTOCOL_VERSION).is_some()
+    }
+
+    /// Whether this is a retry with answers to questions.
+    #[must_use]
+    pub fn has_input_responses(&self) -> bool {
+        self.get("inputResponses").is_some()
+    }
+
+    /// The state that a server gave out with `input_required`, raw.
+    #[must_use]
+    pub fn request_state(&self) -> Option<&'m [u8]> {
+        self.get("requestState").map(|member| member.raw)
+    }
+
+    /// A value of `_meta`, raw.
+    #[must_use]
+    pub fn meta_raw(&self, key: &str) -> Option<&'m [u8]> {
+        Some(self.meta.as_ref()?.get(key)?.raw)
+    }
+
+    /// A value of `_meta` that is a string.
+    #[must_use]
+    pub fn meta_text(&self, key: &str) -> Option<Cow<'m, str>> {
+        json::text(self.meta_raw(key)?)
+    }
+
+    fn initial(&self, of_initialize: &str, of_meta: &str) -> Option<&'m [u8]> {
+        match self.message.method() {
+            "initialize" => self.get(of_initialize).map(|member| member.raw),
+            _ => self.meta_raw(of_meta),
+        }
+    }
+
+    fn progress_member(&self) -> Option<&Member<'m>> {
+        match self.message.method() {
+            "notifications/progress" => self.get(meta::PROGRESS_TOKEN),
+            _ => self.meta.as_ref()?.get(meta::PROGRESS_TOKEN),
+        }
+    }
+
+    pub(super) fn target_span(&self) -> Option<Span> {
+        self.target.as_ref().map(|field| field.span)
+    }
+
+    fn find_target(&self, kind: TargetKind) -> Result<Option<Field<'m>>, Malformed> {
+        let key = match kind {
+            TargetKind::None => return Ok(None),
+            TargetKind::Name => "name",
+            TargetKind::Uri => "uri",
+            TargetKind::Task => "taskId",
+            TargetKind::Ref => return self.find_ref().map(Some),
+        };
+        let wrong =
+            || Malformed::params(format!("`params.{key}` must be a string"), self.message.id().cloned());
+        let member = self.get(key).ok_or_else(wrong)?;
+        let text = json::text(member.raw).ok_or_else(wrong)?;
+        Ok(Some(Field { kind, text, span: member.span }))
+    }
+
+    fn find_ref(&self) -> Result<Field<'m>, Malformed> {
+        let wrong = |why: &str| Malformed::params(why, self.message.id().cloned());
+        let reference = self.get("ref").ok_or_else(|| wrong("`params.ref` is missing"))?;
+        let members = json::members(self.message.frame(), reference.span).map_err(|error| match error {
+            json::JsonError::NotAnObject => wrong("`params.ref` must be an object"),
+            other => Malformed::json(&other, self.message.id().cloned()),
+        })?;
+        let kind = members.get("type").and_then(|kind| json::text(kind.raw));
+        let (kind, key) = match kind.as_deref() {
+            Some("ref/prompt") => (TargetKind::Name, "name"),
+            Some("ref/resource") => (TargetKind::Uri, "uri"),
+            Some(_) | None => return Err(wrong("`params.ref.type` must be `ref/prompt` or `ref/resource`")),
+        };
+        let field = members.get(key).and_then(|member| Some((json::text(member.raw)?, member.span)));
+        let (text, span) = field.ok_or_else(|| wrong("`params.ref` must name a prompt or a resource"))?;
+        Ok(Field { kind, text, span })
+    }
+}
