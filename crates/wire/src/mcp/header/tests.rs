@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::mcp::params::Params;
 use crate::mcp::version::Version;
-use crate::rpc::Message;
+use crate::rpc::{Id, Message};
 
 const V: &str = "2026-07-28";
 const GOOD: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
