@@ -19,13 +19,15 @@ pub struct ParamsEdit<'p, 'm> {
 /// A key with its new value, or none if it goes.
 type Change = (String, Option<Vec<u8>>);
 
-impl<'p, 'm> ParamsEdit<'p, 'm> {
-    /// No changes yet.
+impl<'m> Params<'m> {
+    /// Edits of these params; none yet.
     #[must_use]
-    pub fn new(params: &'p Params<'m>) -> Self {
-        Self { params, target: None, members: Vec::new(), meta: Vec::new() }
+    pub fn edit(&self) -> ParamsEdit<'_, 'm> {
+        ParamsEdit { params: self, target: None, members: Vec::new(), meta: Vec::new() }
     }
+}
 
+impl ParamsEdit<'_, '_> {
     /// Gives the target (name, uri, task id, or what `ref` names) another text. Does nothing without a target.
     pub fn set_target(&mut self, text: &str) -> &mut Self {
         self.target = Some(text.to_owned());

@@ -16,7 +16,7 @@ fn call(method: &str, params: &str) -> Message {
 
 fn edited(message: &Message, change: impl FnOnce(&mut ParamsEdit<'_, '_>)) -> String {
     let params = Params::read(message).unwrap();
-    let mut edit = ParamsEdit::new(&params);
+    let mut edit = params.edit();
     change(&mut edit);
     let mut splice = Splice::new();
     edit.finish(&mut splice);
