@@ -2,14 +2,18 @@
 //!
 //! Owns what the protocol's revisions say about bytes. It must not know topics, sessions or sockets.
 
+mod body;
 pub mod code;
 pub mod header;
 pub mod list;
 pub mod meta;
 pub mod method;
 pub mod params;
+pub mod result;
+pub mod uris;
 pub mod version;
 
 pub use method::{ListKind, Method, Origin, TargetKind};
 pub use params::{Params, ParamsEdit, Target};
+pub use result::{ResultEdit, ResultType, ResultView};
 pub use version::{Era, Version};

@@ -54,6 +54,12 @@ impl Event<'_> {
     }
 }
 
+/// A message event: `data` with the id by which a client resumes after it, if it has one.
+#[must_use]
+pub fn encode(id: Option<&str>, data: &[u8]) -> Bytes {
+    Event { id, data, ..Event::default() }.encode()
+}
+
 /// A comment line, which clients ignore: keeps a stream alive. Line ends in the text are taken out.
 #[must_use]
 pub fn comment(text: &str) -> Bytes {

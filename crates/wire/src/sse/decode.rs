@@ -89,13 +89,10 @@ impl Decoder {
             self.dropping = true;
         }
         if self.dropping {
-            // One byte says that the line is not empty.
             self.data = None;
-            self.line.clear();
-            self.line.extend_from_slice(part.get(..1).unwrap_or_default());
-            self.line.shrink_to(1024);
-            if part.is_empty() {
-                self.line.clear();
+            if let Some(first) = part.first() {
+                // One byte stands for all, and says that the line is not empty.
+                self.line = vec![*first];
             }
         } else {
             self.line.extend_from_slice(part);

@@ -3,7 +3,8 @@
 //! It must not know why something is changed.
 
 use super::read::Params;
-use crate::json::{ObjectEdit, Splice, quote, write_member};
+use crate::json::{Splice, quote, write_member};
+use crate::mcp::body::BodyEdit;
 use crate::mcp::meta;
 use crate::rpc::Id;
 
@@ -12,18 +13,14 @@ use crate::rpc::Id;
 pub struct ParamsEdit<'p, 'm> {
     params: &'p Params<'m>,
     target: Option<String>,
-    members: Vec<Change>,
-    meta: Vec<Change>,
+    body: BodyEdit,
 }
-
-/// A key with its new value, or none if it goes.
-type Change = (String, Option<Vec<u8>>);
 
 impl<'m> Params<'m> {
     /// Edits of these params; none yet.
     #[must_use]
     pub fn edit(&self) -> ParamsEdit<'_, 'm> {
-        ParamsEdit { params: self, target: None, members: Vec::new(), meta: Vec::new() }
+        ParamsEdit { params: self, target: None, body: BodyEdit::default() }
     }
 }
 
@@ -49,13 +46,13 @@ impl ParamsEdit<'_, '_> {
 
     /// Sets a key of `_meta` to valid JSON; makes `_meta` and params if there are none.
     pub fn set_meta(&mut self, key: &str, raw: &[u8]) -> &mut Self {
-        self.meta.push((key.to_owned(), Some(raw.to_vec())));
+        self.body.set_meta(key, raw);
         self
     }
 
     /// Takes keys out of `_meta`; a `_meta` that is empty then goes too, if any of them was there.
     pub fn remove_meta(&mut self, keys: &[&str]) -> &mut Self {
-        self.meta.extend(keys.iter().map(|key| ((*key).to_owned(), None)));
+        self.body.remove_meta(keys);
         self
     }
 
@@ -76,13 +73,13 @@ impl ParamsEdit<'_, '_> {
 
     /// Sets any member of params to valid JSON. Not for `_meta` and not for the target.
     pub fn set(&mut self, key: &str, raw: &[u8]) -> &mut Self {
-        self.members.push((key.to_owned(), Some(raw.to_vec())));
+        self.body.set(key, raw);
         self
     }
 
     /// Takes any member out of params.
     pub fn remove(&mut self, key: &str) -> &mut Self {
-        self.members.push((key.to_owned(), None));
+        self.body.remove(key);
         self
     }
 
@@ -91,70 +88,12 @@ impl ParamsEdit<'_, '_> {
         if let (Some(text), Some(span)) = (&self.target, self.params.target_span()) {
             splice.replace(span, quote(text).as_bytes());
         }
-        let mut members = self.members.clone();
-        self.finish_meta(&mut members, splice);
-        let Some(present) = self.params.members() else {
-            self.make_params(&members, splice);
-            return;
-        };
-        let mut edit = ObjectEdit::new(present);
-        change(&mut edit, &members);
-        edit.finish(splice);
-    }
-
-    /// Edits `_meta` where it lies, or has it set or removed as a whole.
-    fn finish_meta(&self, members: &mut Vec<Change>, splice: &mut Splice) {
-        let Some(present) = self.params.meta() else {
-            if let Some(object) = object_of(&self.meta) {
-                members.push(("_meta".to_owned(), Some(object)));
-            }
-            return;
-        };
-        let touched = self.meta.iter().any(|(key, raw)| raw.is_some() || present.get(key).is_some());
-        if !touched {
-            return;
-        }
-        let mut edit = ObjectEdit::new(present);
-        change(&mut edit, &self.meta);
-        if edit.leaves_nothing() {
-            members.push(("_meta".to_owned(), None));
-        } else {
-            edit.finish(splice);
+        let made = self.body.finish(self.params.members(), self.params.meta(), splice);
+        if let (Some(object), Some(method)) = (made, self.params.message().method_span()) {
+            let mut added = b",".to_vec();
+            write_member(&mut added, "params", &object);
+            // One past the closing quote of the method.
+            splice.insert(method.end + 1, &added);
         }
     }
-
-    fn make_params(&self, members: &[Change], splice: &mut Splice) {
-        let (Some(object), Some(method)) = (object_of(members), self.params.message().method_span()) else {
-            return;
-        };
-        let mut added = b",".to_vec();
-        write_member(&mut added, "params", &object);
-        // One past the closing quote of the method.
-        splice.insert(method.end + 1, &added);
-    }
-}
-
-fn change(edit: &mut ObjectEdit<'_, '_>, changes: &[Change]) {
-    for (key, raw) in changes {
-        match raw {
-            Some(raw) => edit.set(key, raw),
-            None => edit.remove(key),
-        };
-    }
-}
-
-/// An object of what is set; `None` if nothing is.
-fn object_of(changes: &[Change]) -> Option<Vec<u8>> {
-    let mut out = b"{".to_vec();
-    for (at, (key, raw)) in changes.iter().enumerate() {
-        let later = changes.iter().skip(at + 1).any(|(other, _)| other == key);
-        if let (Some(raw), false) = (raw, later) {
-            if out.len() > 1 {
-                out.push(b',');
-            }
-            write_member(&mut out, key, raw);
-        }
-    }
-    out.push(b'}');
-    (out.len() > 2).then_some(out)
 }

@@ -1,0 +1,167 @@
+//! The result of a request: the members that the eras differ in, read where they lie, and their edits.
+//!
+//! It must not know lists' items or content.
+
+use std::borrow::Cow;
+
+use super::body::BodyEdit;
+use super::meta;
+use super::method::Method;
+use crate::json::{self, JsonError, Member, Members, Splice};
+use crate::rpc::Message;
+
+/// What kind of result it is (2026-07-28, `resultType`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResultType<'m> {
+    /// The end of the request; also when nothing is said.
+    Complete,
+    /// The server asks something first.
+    InputRequired,
+    /// Work goes on as a task (tasks extension).
+    Task,
+    /// Of an extension that is not known here.
+    Other(Cow<'m, str>),
+}
+
+/// The result of one message.
+#[derive(Debug, Clone)]
+pub struct ResultView<'m> {
+    members: Members<'m>,
+    meta: Option<Members<'m>>,
+}
+
+impl<'m> ResultView<'m> {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`JsonError`] when the message has no result, it is no object, or it or its `_meta` has a member twice.
+    pub fn read(message: &'m Message) -> Result<Self, JsonError> {
+        let span = message.result().and(message.body_span()).ok_or(JsonError::NotAnObject)?;
+        let members = json::members(message.frame(), span)?;
+        let meta = match members.get("_meta").filter(|member| member.raw != b"null") {
+            Some(member) => Some(json::members(message.frame(), member.span)?),
+            None => None,
+        };
+        Ok(Self { members, meta })
+    }
+
+    /// What kind of result it is.
+    #[must_use]
+    pub fn result_type(&self) -> ResultType<'m> {
+        match self.get("resultType").and_then(|member| json::text(member.raw)) {
+            None => ResultType::Complete,
+            Some(text) => match &*text {
+                "complete" => ResultType::Complete,
+                "input_required" => ResultType::InputRequired,
+                "task" => ResultType::Task,
+                _ => ResultType::Other(text),
+            },
+        }
+    }
+
+    /// How long it may be reused, in milliseconds. Negative counts as 0.
+    #[must_use]
+    pub fn ttl_ms(&self) -> Option<u64> {
+        json::integer(self.get("ttlMs")?.raw).map(|ttl| u64::try_from(ttl).unwrap_or(0))
+    }
+
+    /// Whether it says that it may be shared between callers.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        self.get("cacheScope").and_then(|member| json::text(member.raw)).as_deref() == Some("public")
+    }
+
+    /// Where the next page begins.
+    #[must_use]
+    pub fn next_cursor(&self) -> Option<Cow<'m, str>> {
+        json::text(self.get("nextCursor")?.raw)
+    }
+
+    /// Any member, raw.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Member<'m>> {
+        self.members.get(key)
+    }
+
+    /// All members.
+    #[must_use]
+    pub fn members(&self) -> &Members<'m> {
+        &self.members
+    }
+
+    /// The members of `_meta`, if there is one.
+    #[must_use]
+    pub fn meta(&self) -> Option<&Members<'m>> {
+        self.meta.as_ref()
+    }
+
+    /// Edits of this result; none yet.
+    #[must_use]
+    pub fn edit(&self) -> ResultEdit<'_, 'm> {
+        ResultEdit { view: self, body: BodyEdit::default() }
+    }
+}
+
+/// Changes to one result, collected and then written into a [`Splice`] at once.
+#[derive(Debug, Clone)]
+pub struct ResultEdit<'v, 'm> {
+    view: &'v ResultView<'m>,
+    body: BodyEdit,
+}
+
+impl ResultEdit<'_, '_> {
+    /// Adds what a complete modern result of this method needs and this one lacks: `resultType`, and on those that may
+    /// be cached `ttlMs` 0 and `cacheScope` private.
+    pub fn complete(&mut self, method: Option<&Method>) -> &mut Self {
+        let mut wanted: Vec<(&str, &[u8])> = vec![("resultType", b"\"complete\"")];
+        if method.is_some_and(|method| method.cached) {
+            wanted.push(("ttlMs", b"0"));
+            wanted.push(("cacheScope", b"\"private\""));
+        }
+        for (key, raw) in wanted {
+            if self.view.get(key).is_none() {
+                self.body.set(key, raw);
+            }
+        }
+        self
+    }
+
+    /// Takes out what legacy results do not have: `resultType`, `ttlMs`, `cacheScope` and the modern keys of `_meta`.
+    pub fn plain(&mut self) -> &mut Self {
+        for key in ["resultType", "ttlMs", "cacheScope"] {
+            self.body.remove(key);
+        }
+        self.body.remove_meta(&meta::ANSWER_KEYS);
+        self
+    }
+
+    /// Sets any member to valid JSON. Not for `_meta`.
+    pub fn set(&mut self, key: &str, raw: &[u8]) -> &mut Self {
+        self.body.set(key, raw);
+        self
+    }
+
+    /// Takes any member out.
+    pub fn remove(&mut self, key: &str) -> &mut Self {
+        self.body.remove(key);
+        self
+    }
+
+    /// Sets a key of `_meta` to valid JSON; makes `_meta` if there is none.
+    pub fn set_meta(&mut self, key: &str, raw: &[u8]) -> &mut Self {
+        self.body.set_meta(key, raw);
+        self
+    }
+
+    /// Takes keys out of `_meta`; a `_meta` that is empty then goes too, if any of them was there.
+    pub fn remove_meta(&mut self, keys: &[&str]) -> &mut Self {
+        self.body.remove_meta(keys);
+        self
+    }
+
+    /// Writes the changes into `splice`, in places of the message's frame.
+    pub fn finish(&self, splice: &mut Splice) {
+        // There is a body, so nothing is left to be made.
+        let _ = self.body.finish(Some(&self.view.members), self.view.meta.as_ref(), splice);
+    }
+}
