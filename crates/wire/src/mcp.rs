@@ -9,7 +9,9 @@ pub mod list;
 pub mod meta;
 pub mod method;
 pub mod params;
+pub mod refusal;
 pub mod result;
+pub mod translate;
 pub mod uris;
 pub mod version;
 

@@ -17,7 +17,7 @@ const DEEPEST: usize = 4;
 ///
 /// # Errors
 /// [`JsonError`] when an object on the way has a member twice.
-pub fn collect(
+pub fn respell(
     message: &Message,
     method: &str,
     map: &dyn Fn(&str) -> Option<String>,
@@ -45,21 +45,21 @@ pub fn collect(
 /// The message with all its URIs mapped; the same frame, not a copy, if none changes.
 ///
 /// # Errors
-/// As [`collect`].
+/// As [`respell`].
 pub fn rewrite(
     message: &Message,
     method: &str,
     map: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Bytes, JsonError> {
     let mut splice = Splice::new();
-    collect(message, method, map, &mut splice)?;
+    respell(message, method, map, &mut splice)?;
     Ok(message.edited(&splice))
 }
 
 /// An item of a list with the URIs in its `_meta` mapped. The item's own key is the list's affair.
 ///
 /// # Errors
-/// As [`collect`].
+/// As [`respell`].
 pub fn rewrite_item(
     kind: ListKind,
     raw: &Bytes,

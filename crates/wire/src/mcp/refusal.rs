@@ -1,0 +1,204 @@
+//! How a refusal is spelled in MCP: JSON-RPC code, message, data and HTTP status, for each era. One table.
+//!
+//! It must not know why something is refused.
+
+use bytes::Bytes;
+use model::{Refusal, RefusalCode};
+
+use super::code::RESOURCE_NOT_FOUND;
+use super::method::{TargetKind, lookup};
+use super::version::Era;
+use crate::json::quote;
+use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR};
+use crate::rpc::{self, Id};
+
+/// The codes of our own: outside -32768..-32000, which JSON-RPC and MCP keep for themselves.
+pub mod own {
+    /// `capability_violation`.
+    pub const CAPABILITY_VIOLATION: i64 = -31001;
+    /// `rate_limited`.
+    pub const RATE_LIMITED: i64 = -31002;
+    /// `upstream_busy`.
+    pub const UPSTREAM_BUSY: i64 = -31003;
+    /// `upstream_down`.
+    pub const UPSTREAM_DOWN: i64 = -31004;
+    /// `upstream_timeout`.
+    pub const UPSTREAM_TIMEOUT: i64 = -31005;
+    /// `upstream_failed`.
+    pub const UPSTREAM_FAILED: i64 = -31006;
+    /// `too_large`.
+    pub const TOO_LARGE: i64 = -31007;
+    /// `unauthenticated`.
+    pub const UNAUTHENTICATED: i64 = -31008;
+    /// `forbidden`.
+    pub const FORBIDDEN: i64 = -31009;
+    /// `unknown_session`.
+    pub const UNKNOWN_SESSION: i64 = -31010;
+    /// `cancelled`.
+    pub const CANCELLED: i64 = -31011;
+    /// `overloaded`.
+    pub const OVERLOADED: i64 = -31012;
+}
+
+/// A refusal as MCP writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spelled {
+    /// The HTTP status, if nothing of the answer was sent yet.
+    pub status: u16,
+    /// The JSON-RPC code.
+    pub code: i64,
+    /// What happened and what to do.
+    pub message: String,
+    /// `data`, valid JSON: `code` (the stable one), `hint`, `retryAfterMs`, and `uri` for resources.
+    pub data: Option<String>,
+}
+
+impl Spelled {
+    /// The JSON-RPC error that answers the request of this id.
+    #[must_use]
+    pub fn answer(&self, id: Option<&Id>) -> Bytes {
+        rpc::error(id, self.code, &self.message, self.data.as_deref().map(str::as_bytes))
+    }
+}
+
+/// Spells a refusal of a request of `method` that aimed at `target`.
+///
+/// For legacy callers the status of a refused request is 200: a 404 would say that their session is gone.
+#[must_use]
+pub fn spell(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -> Spelled {
+    let known = lookup(method);
+    let aims_at_uri = known.is_some_and(|method| method.target == TargetKind::Uri);
+    let (code, legacy, modern) = match refusal.code {
+        RefusalCode::UnknownTarget if known.is_none() => (METHOD_NOT_FOUND, 200, 404),
+        RefusalCode::UnknownTarget if aims_at_uri && era == Era::Legacy => (RESOURCE_NOT_FOUND, 200, 200),
+        RefusalCode::UnknownTarget => (INVALID_PARAMS, 200, 200),
+        RefusalCode::CapabilityViolation => (own::CAPABILITY_VIOLATION, 200, 200),
+        RefusalCode::RateLimited => (own::RATE_LIMITED, 200, 200),
+        RefusalCode::UpstreamBusy => (own::UPSTREAM_BUSY, 200, 200),
+        RefusalCode::UpstreamDown => (own::UPSTREAM_DOWN, 200, 200),
+        RefusalCode::UpstreamTimeout => (own::UPSTREAM_TIMEOUT, 200, 200),
+        RefusalCode::UpstreamFailed => (own::UPSTREAM_FAILED, 200, 200),
+        RefusalCode::Malformed => (INVALID_REQUEST, 400, 400),
+        RefusalCode::TooLarge => (own::TOO_LARGE, 413, 413),
+        RefusalCode::Unsupported => (METHOD_NOT_FOUND, 200, 404),
+        RefusalCode::Unauthenticated => (own::UNAUTHENTICATED, 401, 401),
+        RefusalCode::Forbidden => (own::FORBIDDEN, 403, 403),
+        RefusalCode::UnknownSession => (own::UNKNOWN_SESSION, 404, 400),
+        RefusalCode::Cancelled => (own::CANCELLED, 200, 200),
+        RefusalCode::Overloaded => (own::OVERLOADED, 503, 503),
+        RefusalCode::Internal => (INTERNAL_ERROR, 200, 200),
+    };
+    let status = match era {
+        Era::Legacy => legacy,
+        Era::Modern => modern,
+    };
+    let uri = target.filter(|_| aims_at_uri && refusal.code == RefusalCode::UnknownTarget);
+    Spelled { status, code, message: refusal.to_string(), data: Some(data(refusal, uri)) }
+}
+
+/// The HTTP status of a JSON-RPC error that the gateway itself gives at its door, before a request is accepted.
+#[must_use]
+pub fn status(code: i64, era: Era) -> u16 {
+    match (code, era) {
+        (PARSE_ERROR | INVALID_REQUEST, Era::Legacy | Era::Modern) => 400,
+        (METHOD_NOT_FOUND, Era::Modern) => 404,
+        (INVALID_PARAMS | -32099..=-32020, Era::Modern) => 400,
+        (_, Era::Legacy | Era::Modern) => 200,
+    }
+}
+
+fn data(refusal: &Refusal, uri: Option<&str>) -> String {
+    let mut out = format!("{{\"code\":{}", quote(refusal.code.as_str()));
+    if let Some(hint) = &refusal.hint {
+        out.push_str(",\"hint\":");
+        out.push_str(&quote(hint));
+    }
+    if let Some(wait) = refusal.retry_after_ms {
+        out.push_str(&format!(",\"retryAfterMs\":{wait}"));
+    }
+    if let Some(uri) = uri {
+        out.push_str(",\"uri\":");
+        out.push_str(&quote(uri));
+    }
+    out.push('}');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    fn spelled(code: RefusalCode, era: Era, method: &str, target: &str) -> (u16, i64, String) {
+        let spelled = spell(&Refusal::new(code, "m"), era, method, Some(target));
+        (spelled.status, spelled.code, spelled.data.unwrap())
+    }
+
+    #[test]
+    fn unknown_things_look_as_the_era_has_them() {
+        let unknown = RefusalCode::UnknownTarget;
+        for (era, method, status, code, uri) in [
+            (Era::Legacy, "tools/call", 200, -32602, false),
+            (Era::Modern, "tools/call", 200, -32602, false),
+            (Era::Legacy, "resources/read", 200, -32002, true),
+            (Era::Modern, "resources/read", 200, -32602, true),
+            (Era::Legacy, "vendor/x", 200, -32601, false),
+            (Era::Modern, "vendor/x", 404, -32601, false),
+        ] {
+            let data =
+                if uri { r#"{"code":"unknown_target","uri":"t"}"# } else { r#"{"code":"unknown_target"}"# };
+            assert_eq!(
+                spelled(unknown, era, method, "t"),
+                (status, code, data.to_owned()),
+                "{era:?} {method}"
+            );
+        }
+    }
+
+    #[test]
+    fn own_codes_are_distinct_and_outside_the_reserved_range() {
+        let mut seen = HashMap::new();
+        for code in RefusalCode::ALL {
+            let spelled = spelled(code, Era::Modern, "tools/call", "t");
+            assert!((200..600).contains(&spelled.0));
+            if !(-32768..=-32000).contains(&spelled.1) {
+                assert_eq!(seen.insert(spelled.1, code), None);
+            }
+        }
+        assert_eq!(seen.len(), 12);
+    }
+
+    #[test]
+    fn only_a_lost_session_is_a_legacy_404() {
+        for code in RefusalCode::ALL {
+            let status = spelled(code, Era::Legacy, "vendor/x", "t").0;
+            assert_eq!(status == 404, code == RefusalCode::UnknownSession, "{code}");
+        }
+    }
+
+    #[test]
+    fn hint_and_wait_are_told() {
+        let refusal =
+            Refusal::new(RefusalCode::RateLimited, "too many requests").hint("wait").retry_after_ms(9);
+        let answer = spell(&refusal, Era::Legacy, "tools/call", None).answer(Some(&Id::number(1)));
+        assert_eq!(
+            answer,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-31002,"message":"too many requests (wait)","data":{"code":"rate_limited","hint":"wait","retryAfterMs":9}}}"#
+        );
+    }
+
+    #[test]
+    fn statuses_at_the_door() {
+        for (code, legacy, modern) in [
+            (-32700, 400, 400),
+            (-32600, 400, 400),
+            (-32601, 200, 404),
+            (-32602, 200, 400),
+            (-32020, 200, 400),
+            (5, 200, 200),
+        ] {
+            assert_eq!((status(code, Era::Legacy), status(code, Era::Modern)), (legacy, modern), "{code}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Results, errors and notifications from a server, as edits of their frames.
+//!
+//! It must not know requests.
+
+use crate::json::{self, Splice};
+use crate::mcp::code::{
+    HEADER_MISMATCH, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED,
+};
+use crate::mcp::meta;
+use crate::mcp::method::lookup;
+use crate::mcp::params::Params;
+use crate::mcp::result::ResultView;
+use crate::mcp::version::Era;
+use crate::rpc::Message;
+use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
+
+/// A result of `method` in the other era, `to`. To modern: what a complete result must have is added. To legacy: what
+/// only modern results have goes. All else stays; a result that is no object stays as it is.
+pub fn result(message: &Message, method: &str, to: Era, splice: &mut Splice) {
+    let Ok(view) = ResultView::read(message) else {
+        return;
+    };
+    let mut edit = view.edit();
+    match to {
+        Era::Modern => edit.complete(lookup(method)),
+        Era::Legacy => edit.plain(),
+    };
+    edit.finish(splice);
+}
+
+/// An error that answers `method`, in the other era, `to`.
+///
+/// Only the code may change: -32002 and -32602 with `data.uri` are "no such resource" in the one and the other era; the
+/// codes that an era must not see (-32042 in the modern one, -32020 to -32022 in the legacy one) become -32603.
+pub fn error(message: &Message, method: &str, to: Era, splice: &mut Splice) {
+    let Some(object) = message.error_object() else {
+        return;
+    };
+    let code = match (to, object.code) {
+        (Era::Modern, RESOURCE_NOT_FOUND) => INVALID_PARAMS,
+        (Era::Modern, URL_ELICITATION_REQUIRED) => INTERNAL_ERROR,
+        (Era::Legacy, INVALID_PARAMS) if method == "resources/read" && names_a_uri(object.data) => {
+            RESOURCE_NOT_FOUND
+        }
+        (Era::Legacy, HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION) => INTERNAL_ERROR,
+        (Era::Modern | Era::Legacy, _) => return,
+    };
+    splice.replace(object.code_span, code.to_string().as_bytes());
+}
+
+/// A notification from a server in the other era, `to`. To legacy, the subscription's id goes; to modern, it is set
+/// if the notification goes out on a listen stream (`subscription`: the raw id of that request).
+pub fn notification(message: &Message, to: Era, subscription: Option<&[u8]>, splice: &mut Splice) {
+    let Ok(params) = Params::read(message) else {
+        return;
+    };
+    let mut edit = params.edit();
+    match (to, subscription) {
+        (Era::Legacy, _) => edit.remove_meta(&meta::ANSWER_KEYS),
+        (Era::Modern, Some(id)) => edit.set_meta(meta::SUBSCRIPTION_ID, id),
+        (Era::Modern, None) => return,
+    };
+    edit.finish(splice);
+}
+
+fn names_a_uri(data: Option<&[u8]>) -> bool {
+    let data = data.unwrap_or_default();
+    json::members(data, json::Span::all(data)).is_ok_and(|members| members.get("uri").is_some())
+}

@@ -1,0 +1,176 @@
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+use crate::json::Splice;
+use crate::json::tests::{object_of, value};
+use crate::mcp::version::{Era, Version};
+use crate::rpc::Message;
+
+fn message(text: &str) -> Message {
+    Message::read(Bytes::copy_from_slice(text.as_bytes())).unwrap()
+}
+
+fn text(frame: &Bytes) -> String {
+    String::from_utf8(frame.to_vec()).unwrap()
+}
+
+fn results(method: &str, to: Era, from: &str) -> String {
+    let frame = message(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{from}}}"#));
+    let mut splice = Splice::new();
+    result(&frame, method, to, &mut splice);
+    let out = message(&text(&frame.edited(&splice)));
+    String::from_utf8(out.result().unwrap().to_vec()).unwrap()
+}
+
+#[test]
+fn requests() {
+    let legacy = message(
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":1,"k":-0.0}}}"#,
+    );
+    let modern = request_to_modern(&legacy, Some(br#"{"name":"c"}"#), b"{}").unwrap();
+    assert_eq!(
+        text(&modern),
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":1,"k":-0.0,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#
+    );
+    assert_eq!(request_to_legacy(&message(&text(&modern))).unwrap(), legacy.frame());
+    let bare = message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    let modern = message(&text(&request_to_modern(&bare, None, b"{}").unwrap()));
+    assert_eq!(
+        text(&request_to_legacy(&modern).unwrap()),
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#
+    );
+}
+
+#[test]
+fn results_gain_and_lose_what_the_eras_differ_in() {
+    for (method, to, from, expect) in [
+        ("tools/call", Era::Modern, r#"{"content":[]}"#, r#"{"content":[],"resultType":"complete"}"#),
+        (
+            "tools/list",
+            Era::Modern,
+            r#"{"tools":[],"ttlMs":5}"#,
+            r#"{"tools":[],"ttlMs":5,"resultType":"complete","cacheScope":"private"}"#,
+        ),
+        (
+            "resources/read",
+            Era::Modern,
+            "{}",
+            r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#,
+        ),
+        ("vendor/x", Era::Modern, "null", "null"),
+        (
+            "tools/list",
+            Era::Legacy,
+            r#"{"resultType":"complete","tools":[ ],"ttlMs":5,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{}}}"#,
+            r#"{"tools":[ ]}"#,
+        ),
+        (
+            "tools/call",
+            Era::Legacy,
+            r#"{"resultType":"complete","structuredContent":null,"_meta":{"io.modelcontextprotocol/serverInfo":{},"k":1}}"#,
+            r#"{"structuredContent":null,"_meta":{"k":1}}"#,
+        ),
+    ] {
+        assert_eq!(results(method, to, from), expect);
+    }
+}
+
+#[test]
+fn errors() {
+    let code = |method: &str, to, error: &str| {
+        let frame = message(&format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#));
+        let mut splice = Splice::new();
+        super::error(&frame, method, to, &mut splice);
+        text(&frame.edited(&splice))
+            .replace(r#"{"jsonrpc":"2.0","id":1,"error":"#, "")
+            .trim_end_matches('}')
+            .to_owned()
+    };
+    for (method, to, from, expect) in [
+        ("resources/read", Era::Modern, -32002, -32602),
+        ("resources/read", Era::Legacy, -32602, -32602),
+        ("tools/call", Era::Legacy, -32602, -32602),
+        ("tools/call", Era::Legacy, -32020, -32603),
+        ("tools/call", Era::Modern, -32042, -32603),
+        ("tools/call", Era::Legacy, 7, 7),
+    ] {
+        let error = |code| format!(r#"{{"message":"m","code":{code},"data":[1]}}"#);
+        assert_eq!(code(method, to, &error(from)), error(expect).trim_end_matches('}'), "{method} {from}");
+    }
+    let gone = r#"{"code":-32602,"message":"m","data":{"uri":"u"}}"#;
+    assert!(code("resources/read", Era::Legacy, gone).starts_with(r#"{"code":-32002,"#));
+    assert!(code("tools/call", Era::Legacy, gone).starts_with(r#"{"code":-32602,"#));
+}
+
+#[test]
+fn notifications() {
+    let plain = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    let run = |frame: &str, to, id: Option<&[u8]>| {
+        let frame = message(frame);
+        let mut splice = Splice::new();
+        notification(&frame, to, id, &mut splice);
+        text(&frame.edited(&splice))
+    };
+    let tagged = run(plain, Era::Modern, Some(b"\"7\""));
+    assert_eq!(
+        tagged,
+        r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"7"}}}"#
+    );
+    assert!(!run(&tagged, Era::Legacy, None).contains("subscriptionId"));
+    assert_eq!(run(plain, Era::Modern, None), plain);
+}
+
+#[test]
+fn greetings_go_both_ways() {
+    let legacy = r#"{"protocolVersion":"2025-11-25","capabilities":{"x":1e400},"serverInfo":{"name":"s","v":-0.0},"instructions":"i","extra":null,"_meta":{"k":1}}"#;
+    let greeting = Greeting::read(legacy.as_bytes()).unwrap();
+    let modern = String::from_utf8(discover(&greeting, &[Version::V2026_07_28])).unwrap();
+    assert_eq!(
+        modern,
+        r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"x":1e400},"instructions":"i","ttlMs":0,"cacheScope":"private","extra":null,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","v":-0.0},"k":1}}"#
+    );
+    let back = Greeting::read(modern.as_bytes()).unwrap();
+    assert_eq!(String::from_utf8(initialize(&back, Version::V2025_11_25, "n")).unwrap(), legacy);
+    let nobody = Greeting::read(b"{}").unwrap();
+    assert_eq!(
+        initialize(&nobody, Version::V2025_06_18, "n"),
+        br#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"n","version":"0"}}"#
+    );
+    assert!(Greeting::read(b"[]").is_err());
+}
+
+proptest! {
+    #[test]
+    fn requests_survive_there_and_back(x in value(), meta in object_of(value())) {
+        let legacy = message(&format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"a","arguments":{x},"_meta":{meta},"z":{x}}}}}"#
+        ));
+        let modern = message(&text(&request_to_modern(&legacy, None, b"{}").unwrap()));
+        let back = text(&request_to_legacy(&modern).unwrap());
+        // An empty `_meta` is not given back; all else is byte for byte.
+        let empty = crate::json::members(meta.as_bytes(), crate::json::Span::all(meta.as_bytes())).unwrap().is_empty();
+        let expect = text(legacy.frame());
+        let expect = if empty { expect.replace(&format!(",\"_meta\":{meta}"), "") } else { expect };
+        prop_assert_eq!(back, expect);
+    }
+
+    #[test]
+    fn results_survive_there_and_back(x in value(), rest in object_of(value())) {
+        let legacy = format!(r#"{{"a":{x},"content":[{rest}],"z":{rest}}}"#);
+        let modern = results("resources/read", Era::Modern, &legacy);
+        let open = &legacy[..legacy.len() - 1];
+        prop_assert!(modern.starts_with(open));
+        prop_assert_eq!(results("resources/read", Era::Legacy, &modern), legacy);
+    }
+
+    #[test]
+    fn never_panics(near in "[\\[\\]{}\":,_meta]{0,40}") {
+        let _ = Greeting::read(near.as_bytes());
+        if let Ok(frame) = Message::read(Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{near}}}"#))) {
+            for to in [Era::Legacy, Era::Modern] {
+                result(&frame, "tools/list", to, &mut Splice::new());
+            }
+        }
+    }
+}
