@@ -326,10 +326,25 @@ impl Catalog {
         shape: &[Option<char>],
     ) -> Option<String> {
         let mut earlier = self.each(overrides).take_while(|(other, _, _)| *other < index);
-        let taken = earlier.any(|(_, _, view)| view.templates.iter().any(|one| overlap(&one.shape, shape)));
+        let taken = earlier.any(|(_, _, view)| view.templates.iter().any(|one| collide(&one.shape, shape)));
         if !taken && !own.starts_with(REWRITTEN) {
             return None;
         }
         self.id(index).map(|id| public_uri(id, own))
     }
+}
+
+/// Products of lengths beyond this are not worked out: such templates count as colliding.
+const COLLISION_WORK_MAX: usize = 16_384;
+
+/// Whether two templates can give the same URI. Nearly always their beginnings or ends already differ.
+fn collide(left: &[Option<char>], right: &[Option<char>]) -> bool {
+    fn parts<'a>(mut pairs: impl Iterator<Item = (&'a Option<char>, &'a Option<char>)>) -> bool {
+        let first = pairs.find(|(left, right)| left != right || left.is_none());
+        first.is_some_and(|(left, right)| left.is_some() && right.is_some())
+    }
+    if parts(left.iter().zip(right)) || parts(left.iter().rev().zip(right.iter().rev())) {
+        return false;
+    }
+    left.len().saturating_mul(right.len()) > COLLISION_WORK_MAX || overlap(left, right)
 }

@@ -1,7 +1,7 @@
 //! Owns the question whose lists could have changed, and what is told about it.
 //! Must not know why they changed.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use model::{Capabilities, LinkId, ParticipantId};
 
@@ -158,22 +158,21 @@ impl Topic {
     }
 }
 
-/// The entries in which two views of one upstream differ; all of them if only their order does.
+/// The entries in which two views of one upstream differ; all of them if those that stay change places.
 fn changed<'a>(list: ListKind, older: &'a UpstreamView, newer: &'a UpstreamView) -> Vec<Changed<'a>> {
     let (left, right) = (entries(list, older), entries(list, newer));
-    let same = |(left, right): (&Entry<'_>, &Entry<'_>)| (left.0, left.1) == (right.0, right.1);
-    if left.len() == right.len() && left.iter().zip(&right).all(same) {
-        return Vec::new();
-    }
-    let keys = |all: &[Entry<'a>]| -> std::collections::HashSet<(&'a str, u64)> {
-        all.iter().map(|(text, digest, _)| (*text, *digest)).collect()
-    };
+    let keys = |all: &[Entry<'a>]| -> HashSet<(&'a str, u64)> { all.iter().map(key).collect() };
     let (before, after) = (keys(&left), keys(&right));
-    let entry = |(text, _, shape): &Entry<'a>| Changed { text, shape: *shape };
-    let went = left.iter().filter(|(text, digest, _)| !after.contains(&(*text, *digest)));
-    let came = right.iter().filter(|(text, digest, _)| !before.contains(&(*text, *digest)));
-    let changed: Vec<Changed<'a>> = went.chain(came).map(entry).collect();
-    if changed.is_empty() { right.iter().map(entry).collect() } else { changed }
+    let stays = left.iter().map(key).filter(|key| after.contains(key));
+    let stayed = right.iter().map(key).filter(|key| before.contains(key));
+    let in_place = stays.eq(stayed);
+    let went = left.iter().filter(|one| !in_place || !after.contains(&key(one)));
+    let came = right.iter().filter(|one| !before.contains(&key(one)));
+    went.chain(came).map(|(text, _, shape)| Changed { text, shape: *shape }).collect()
+}
+
+fn key<'a>(entry: &Entry<'a>) -> (&'a str, u64) {
+    (entry.0, entry.1)
 }
 
 /// Text, digest and, of a template, its shape.

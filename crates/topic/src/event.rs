@@ -111,7 +111,8 @@ pub enum Event<'a> {
         /// The upstream.
         upstream: &'a ParticipantId,
     },
-    /// An upstream says what it has. A view of one link attaches that link.
+    /// An upstream says what it has. A view of one link attaches that link. The gateway's own participant
+    /// has only a shared view.
     Listed {
         /// The upstream.
         upstream: &'a ParticipantId,

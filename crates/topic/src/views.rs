@@ -32,6 +32,8 @@ impl Topic {
                 self.listed_builtin(effects, index, manifest);
             }
             View::Shared => self.listed_shared(effects, index, manifest),
+            // The gateway lists the same to all: its names are taken first for everybody.
+            View::Link(_) if self.catalog.builtin() == Some(index) => {}
             View::Link(link) => self.listed_for(effects, index, link, manifest),
         }
     }

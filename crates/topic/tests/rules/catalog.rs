@@ -1,0 +1,155 @@
+//! Names, URIs, templates, views and what is set aside.
+
+use model::LinkId;
+use topic::{Event, Limits, ListKind, Manifest, Quarantine, Target, UpstreamNames, View};
+
+use crate::stage::{ANN, Stage, caps, configured, delivered, id, items, refused, told, tools};
+
+#[test]
+fn public_names_lead_to_own_names() {
+    let mut stage = Stage::new();
+    let long = "x".repeat(100);
+    stage.lists("one", View::Shared, tools(&["create", &long]));
+    stage.lists("bare", View::Shared, tools(&["create"]));
+    let names = stage.sees(ANN, ListKind::Tools);
+    assert_eq!(names[0], "one_create");
+    assert_eq!(names[1].len(), 64);
+    assert_eq!(names[2], "create");
+    assert_eq!(delivered(&stage.call(ANN, 1, "one_create")), ("one".into(), Some("create".into())));
+    assert_eq!(delivered(&stage.call(ANN, 2, &names[1])), ("one".into(), Some(long)));
+    assert_eq!(delivered(&stage.call(ANN, 3, "create")), ("bare".into(), None));
+    assert_eq!(delivered(&stage.call(ANN, 4, "hidden")), ("bare".into(), None), "hidden tools stay callable");
+    assert_eq!(refused(&stage.call(ANN, 5, "one_hidden")), topic::Cause::Unknown, "never parsed apart");
+}
+
+#[test]
+fn nobody_takes_anothers_names() {
+    let mut stage = Stage::new();
+    stage.upstream(LinkId(100), "portmoot");
+    stage.lists("bare", View::Shared, tools(&["one_create", "proxy", "own", "own", ""]));
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["proxy", "own"]);
+    stage.lists("portmoot", View::Shared, tools(&["proxy"]));
+    assert_eq!(delivered(&stage.call(ANN, 1, "proxy")).0, "portmoot");
+    let why: Vec<_> = stage.topic.quarantined(&id("bare")).iter().map(|one| one.why).collect();
+    let expected = [Quarantine::Shadows, Quarantine::Shadows, Quarantine::Twice, Quarantine::Empty];
+    assert_eq!(why, expected);
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["proxy", "own"]);
+}
+
+#[test]
+fn a_manifest_has_limits() {
+    let limits = Limits {
+        items_per_list_max: 2,
+        templates_max: 1,
+        name_bytes_max: 3,
+        uri_bytes_max: 5,
+        ..Limits::default()
+    };
+    let mut stage = Stage::with(limits);
+    let manifest = Manifest {
+        tools: items(&["abc", "abcd", "c"]),
+        prompts: items(&["a", "b"]),
+        resources: items(&["a://b", "a://bc", "c"]),
+        templates: items(&["{a}", "{b}"]),
+    };
+    stage.lists("bare", View::Shared, manifest);
+    let why: Vec<_> = stage.topic.quarantined(&id("bare")).iter().map(|one| (one.list, one.why)).collect();
+    assert_eq!(
+        why,
+        [
+            (ListKind::Tools, Quarantine::TooLong),
+            (ListKind::Tools, Quarantine::TooMany),
+            (ListKind::Resources, Quarantine::TooLong),
+            (ListKind::Resources, Quarantine::TooMany),
+            (ListKind::Templates, Quarantine::TooMany),
+        ]
+    );
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["abc"]);
+    assert_eq!(stage.sees(ANN, ListKind::Prompts), ["a", "b"]);
+}
+
+#[test]
+fn the_earlier_configured_keeps_its_uri() {
+    let mut stage = Stage::new();
+    let both = || Manifest {
+        resources: items(&["demo://a"]),
+        templates: items(&["demo://{x}"]),
+        ..Manifest::default()
+    };
+    stage.lists("two", View::Shared, both());
+    assert_eq!(stage.sees(ANN, ListKind::Resources), ["demo://a"]);
+    let effects = stage.lists("one", View::Shared, both());
+    assert_eq!(told(&effects, ListKind::Resources), [ANN]);
+    assert_eq!(stage.sees(ANN, ListKind::Resources), ["demo://a", "portmoot:two/demo://a"]);
+    assert_eq!(stage.sees(ANN, ListKind::Templates), ["demo://{x}", "portmoot:two/demo://{x}"]);
+    let mut read =
+        |operation, uri| delivered(&stage.ask_for(ANN, operation, "resources/read", Some(Target::Uri(uri))));
+    assert_eq!(read(1, "demo://a"), ("one".into(), None));
+    assert_eq!(read(2, "portmoot:two/demo://a"), ("two".into(), Some("demo://a".into())));
+    assert_eq!(read(3, "demo://b"), ("one".into(), None));
+    assert_eq!(read(4, "portmoot:two/demo://b"), ("two".into(), Some("demo://b".into())));
+    assert_eq!(read(5, "other://b"), ("bare".into(), None));
+    let spelled = |upstream: &str, own| stage.topic.respelled_uri(ANN, &id(upstream), own);
+    assert_eq!(spelled("one", "demo://b"), None);
+    assert_eq!(spelled("two", "demo://b"), Some("portmoot:two/demo://b".into()));
+    assert_eq!(spelled("bare", "other://b"), None);
+    assert_eq!(spelled("one", "portmoot:two/x"), Some("portmoot:one/portmoot:two/x".into()));
+}
+
+#[test]
+fn a_template_is_seen_by_whoever_may_read_something_of_it() {
+    let mut stage = Stage::new();
+    let templates = items(&["file:///public/{name}", "file:///{+path}", "demo://{x}"]);
+    stage.lists("bare", View::Shared, Manifest { templates, ..Manifest::default() });
+    stage.caller(LinkId(2), "bob", &["mcp/request:resources/read:file:///public/a"]);
+    assert_eq!(stage.sees(LinkId(2), ListKind::Templates), ["file:///public/{name}", "file:///{+path}"]);
+}
+
+#[test]
+fn a_view_of_one_link_wins_for_that_link() {
+    let mut stage = Stage::new();
+    stage.caller(LinkId(2), "bob", &["mcp/*"]);
+    stage.lists("one", View::Shared, tools(&["a", "b"]));
+    let effects = stage.lists("one", View::Link(ANN), tools(&["b", "c"]));
+    assert_eq!(told(&effects, ListKind::Tools), [ANN]);
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_b", "one_c"]);
+    assert_eq!(stage.sees(LinkId(2), ListKind::Tools), ["one_a", "one_b"]);
+    assert_eq!(refused(&stage.call(ANN, 1, "one_a")), topic::Cause::Unknown);
+    assert_eq!(delivered(&stage.call(ANN, 2, "one_c")).0, "one");
+    assert_eq!(told(&stage.lists("one", View::Shared, tools(&["d"])), ListKind::Tools), [LinkId(2)]);
+    let effects = stage.step(Event::Detach { link: ANN, upstream: &id("one") });
+    assert_eq!(told(&effects, ListKind::Tools), [ANN]);
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_d"]);
+}
+
+#[test]
+fn only_those_who_could_see_a_change_are_told() {
+    let mut stage = Stage::new();
+    stage.caller(LinkId(2), "bob", &["mcp/request:tools/call:one_a"]);
+    stage.caller(LinkId(3), "cid", &["chat"]);
+    assert_eq!(told(&stage.lists("one", View::Shared, tools(&["a"])), ListKind::Tools), [ANN, LinkId(2)]);
+    assert_eq!(told(&stage.lists("one", View::Shared, tools(&["a", "b"])), ListKind::Tools), [ANN]);
+    assert!(stage.lists("one", View::Shared, tools(&["a", "b"])).is_empty());
+    let mut described = tools(&["a", "b"]);
+    described.tools[0].digest = 7;
+    assert_eq!(told(&stage.lists("one", View::Shared, described), ListKind::Tools), [ANN, LinkId(2)]);
+    let event = Event::Regrant { participant: &id("cid"), capabilities: caps(&["mcp/*"]) };
+    assert_eq!(told(&stage.step(event), ListKind::Tools), [LinkId(3)]);
+}
+
+#[test]
+fn a_new_configuration_keeps_what_stays() {
+    let mut stage = Stage::new();
+    stage.lists("one", View::Shared, tools(&["a"]));
+    stage.lists("two", View::Shared, tools(&["a"]));
+    stage.lists("two", View::Link(ANN), tools(&["mine"]));
+    let mut next = configured();
+    next.retain(|upstream| upstream.id != id("one"));
+    next.rotate_right(1);
+    next[2] = UpstreamNames::new(id("two"), "second");
+    let effects = stage.step(Event::Configure { upstreams: &next });
+    assert_eq!(told(&effects, ListKind::Tools), [ANN]);
+    assert!(!stage.topic.has_participant(&id("one")));
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["second_mine"]);
+    assert_eq!(delivered(&stage.call(ANN, 1, "second_mine")), ("two".into(), Some("mine".into())));
+}

@@ -1,0 +1,477 @@
+//! Owns one simulated topic: draws events, steps, and checks what followed.
+//! Must not know the topic's inside.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use model::{Capabilities, KindRef, LinkId, OperationId, Outcome, ParticipantId, TopicName};
+use topic::{
+    About, Cause, Effect, Effects, Event, Item, Limits, ListKind, Manifest, RateLimit, Role, Target, Topic,
+    TopicConfig, UpstreamNames, View, public_name,
+};
+
+use crate::{
+    books::{Books, Expected},
+    prng::Prng,
+};
+
+const CALLERS: [&str; 4] = ["ann", "bob", "cid", "dee"];
+const UPSTREAMS: [(&str, &str); 4] =
+    [("one", "one"), ("two", "two"), ("bare", ""), ("long", "a-long-prefix")];
+const GRANTS: [&[&str]; 6] = [
+    &["mcp/*"],
+    &[],
+    &["mcp/request:tools/call:one_*", "mcp/request:resources/read:file:///*"],
+    &["mcp/request:tools/*", "mcp/request:prompts/get:two_a"],
+    &["mcp/request:resources/*", "mcp/request:completion/complete"],
+    &["mcp/request:*/call:*a*", "mcp/request:resources/read:portmoot:*"],
+];
+const NAMES: [&str; 7] = [
+    "a",
+    "b",
+    "deploy",
+    "one_a",
+    "proxy",
+    "very_long_name_that_goes_on_and_on_until_it_is_cut_somewhere_1",
+    "",
+];
+const URIS: [&str; 5] = ["file:///a", "file:///b", "demo://x", "demo://y/1", "portmoot:one/file:///a"];
+const TEMPLATES: [&str; 5] =
+    ["demo://y/{id}", "file:///{+path}", "file:///dir/{name}", "{broken", "x://{a}{b}"];
+
+/// What one link sees of one list: public name, and whose it is.
+type Sight = Vec<(String, String)>;
+
+pub(crate) struct World {
+    topic: Topic,
+    prng: Prng,
+    books: Books,
+    grants: BTreeMap<ParticipantId, Arc<Capabilities>>,
+    configured: Vec<UpstreamNames>,
+    next: u64,
+    now_ms: u64,
+    seed: u64,
+    pub(crate) log: Vec<String>,
+}
+
+fn id(name: &str) -> ParticipantId {
+    ParticipantId::new(name).unwrap()
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut configured = vec![UpstreamNames::gateway()];
+        configured.extend(UPSTREAMS.map(|(name, prefix)| UpstreamNames::new(id(name), prefix)));
+        let mut config = TopicConfig::new(TopicName::new("main").unwrap(), configured.clone());
+        config.limits = Limits {
+            participants_max: 7,
+            links_per_participant_max: 3,
+            operations_max: 30,
+            operations_per_link_max: 6,
+            ..Limits::default()
+        };
+        let upstreams = configured.iter().map(|upstream| upstream.id.clone()).collect();
+        let books = Books { upstreams, ..Books::default() };
+        let (grants, log) = <_>::default();
+        let prng = Prng(seed);
+        Self { topic: Topic::new(config), prng, books, grants, configured, next: 0, now_ms: 0, seed, log }
+    }
+
+    /// Draws one event and lives through it.
+    pub(crate) fn step(&mut self) {
+        self.now_ms += self.prng.below(400) as u64;
+        match self.prng.below(40) {
+            0..5 => self.join(),
+            5..7 => self.leave(),
+            7 => self.regrant(),
+            8..12 => self.listed(),
+            12 => self.session(),
+            13..26 => self.request(),
+            26..31 => self.answer(),
+            31..34 => self.ask(),
+            34..36 => self.cancel(),
+            36..38 => self.expire(),
+            38 => self.configure(),
+            _ => self.revoke(),
+        }
+    }
+
+    /// At the end everything expires, and nothing is left open.
+    pub(crate) fn finish(&mut self) {
+        let open: Vec<OperationId> = self.books.open.keys().copied().collect();
+        for operation in open {
+            self.live(Event::Expire { operation }, Expected::default());
+        }
+        assert!(self.books.open.is_empty());
+        assert_eq!(self.topic.operations_len(), 0);
+        let links: Vec<LinkId> = self.books.links.keys().copied().collect();
+        for link in links {
+            self.live(Event::Leave { link }, Expected { leaving: vec![link], ..Expected::default() });
+        }
+        assert_eq!((self.topic.participants_len(), self.topic.links_len()), (0, 0));
+    }
+
+    /// Steps, and checks everything that must hold whatever the event was.
+    fn live(&mut self, event: Event<'_>, expected: Expected) -> Effects {
+        let told = format!("{event:?}");
+        self.log.push(told);
+        let seen = if touches_lists(&event) { self.seen() } else { Vec::new() };
+        let effects = self.topic.step(self.now_ms, event);
+        self.log.push(format!("  {effects:?}"));
+        self.books.enter(&effects, &expected);
+        assert_eq!(self.topic.operations_len(), self.books.open.len());
+        assert_eq!(self.topic.links_len(), self.books.links.len());
+        for operation in self.books.open.keys() {
+            assert!(self.topic.operation(*operation).is_some());
+        }
+        for ((link, list), before) in &seen {
+            let now = self.sight(*link, *list);
+            let told = effects.iter().any(
+                |effect| matches!(effect, Effect::ListChanged { list: of, links } if of == list && links.contains(link)),
+            );
+            assert!(
+                told || now == *before || !self.books.links.contains_key(link),
+                "{link} was not told of {list:?}: {before:?} {now:?}"
+            );
+        }
+        if !seen.is_empty() {
+            self.check_lists();
+        }
+        effects
+    }
+
+    fn seen(&self) -> Vec<((LinkId, ListKind), Sight)> {
+        let here = self.books.links.keys().filter(|link| self.topic.participant(**link).is_some());
+        let each = here.flat_map(|link| ListKind::ALL.map(|list| (*link, list)));
+        each.map(|(link, list)| ((link, list), self.sight(link, list))).collect()
+    }
+
+    fn sight(&self, link: LinkId, list: ListKind) -> Sight {
+        let seen = self.topic.list(link, list).into_iter();
+        seen.map(|one| (one.public.to_string(), format!("{} {}", one.upstream, one.own))).collect()
+    }
+
+    /// What is listed is visible, unique, and leads to where it came from.
+    fn check_lists(&mut self) {
+        let links: Vec<LinkId> = self.books.links.keys().copied().collect();
+        let Some(link) = self.prng.pick(&links).copied() else { return };
+        for list in ListKind::ALL {
+            let all = self.topic.list(link, list);
+            let names: std::collections::BTreeSet<&str> = all.iter().map(|one| &*one.public).collect();
+            assert_eq!(names.len(), all.len(), "public names are unique");
+            assert!(all.is_sorted_by_key(|one| one.index), "configuration order");
+            for one in &all {
+                assert!(self.topic.visible(link, list, &one.public));
+                let target = match list {
+                    ListKind::Tools => Target::Tool(&one.public),
+                    ListKind::Prompts => Target::Prompt(&one.public),
+                    ListKind::Resources => Target::Uri(&one.public),
+                    ListKind::Templates => continue,
+                };
+                let route = self.topic.lookup(link, target).unwrap();
+                assert_eq!((route.upstream, route.own), (one.upstream, &**one.own));
+            }
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn operation(&mut self) -> OperationId {
+        // Now and then one that was used before: open or over, it must not do harm.
+        let known: Vec<OperationId> = self.books.open.keys().copied().collect();
+        match self.prng.pick(&known) {
+            Some(known) if self.prng.one_in(20) => *known,
+            _ => OperationId(u128::from(self.number())),
+        }
+    }
+
+    fn any_link(&mut self) -> LinkId {
+        let links: Vec<LinkId> = self.books.links.keys().copied().collect();
+        self.prng.pick(&links).copied().filter(|_| !self.prng.one_in(30)).unwrap_or(LinkId(9_999_999))
+    }
+
+    fn any_open(&mut self) -> OperationId {
+        let open: Vec<OperationId> = self.books.open.keys().copied().collect();
+        let over: Vec<OperationId> = self.books.settled.iter().copied().collect();
+        let late = self.prng.one_in(4);
+        self.prng.pick(if late { &over } else { &open }).copied().unwrap_or(OperationId(0))
+    }
+
+    fn any_upstream(&mut self) -> ParticipantId {
+        self.prng.pick(&self.configured).unwrap().id.clone()
+    }
+
+    fn grant(&mut self, role: Role) -> Arc<Capabilities> {
+        Arc::new(match role {
+            Role::Upstream if self.prng.one_in(5) => Capabilities::default(),
+            Role::Upstream => Capabilities::upstream(),
+            Role::Caller => Capabilities::parse(self.prng.pick(&GRANTS).unwrap().iter().copied()).unwrap(),
+        })
+    }
+
+    fn join(&mut self) {
+        let link = LinkId(self.number());
+        let upstream = self.prng.one_in(2);
+        let (participant, role) = match upstream {
+            true => (self.any_upstream(), Role::Upstream),
+            false => (id(self.prng.pick(&CALLERS).unwrap()), Role::Caller),
+        };
+        // Sometimes under a name of the other side.
+        let role = match (role, self.prng.one_in(30)) {
+            (Role::Caller, true) => Role::Upstream,
+            (Role::Upstream, true) => Role::Caller,
+            (role, false) => role,
+        };
+        let capabilities = self.grant(role);
+        let rate = self.prng.one_in(4).then_some(RateLimit { burst: 3, per_minute: 60 });
+        let known = self.topic.has_participant(&participant);
+        self.books.links.insert(link, participant.clone());
+        let event =
+            Event::Join { link, participant: &participant, role, capabilities: capabilities.clone(), rate };
+        // Whether it was let in decides the books, so the books are entered by hand here.
+        let may = self.may_join(&participant, role, known);
+        if !may {
+            self.books.links.remove(&link);
+        } else {
+            self.grants.insert(participant.clone(), capabilities);
+        }
+        let effects = self.live(event, Expected::default());
+        let refused = effects.iter().any(|effect| matches!(effect, Effect::NotJoined { .. }));
+        assert_eq!(refused, !may, "seed {}", self.seed);
+    }
+
+    fn may_join(&self, participant: &ParticipantId, role: Role, known: bool) -> bool {
+        let configured = self.configured.iter().any(|upstream| upstream.id == *participant);
+        let links = self.topic.links(participant).len();
+        let side =
+            (role == Role::Upstream) == configured && (configured || participant.as_str() != "portmoot");
+        side && links < 3 && (known || self.topic.participants_len() < 7)
+    }
+
+    fn leave(&mut self) {
+        let link = self.any_link();
+        self.live(Event::Leave { link }, Expected { leaving: vec![link], ..Expected::default() });
+    }
+
+    fn revoke(&mut self) {
+        let participant = id(self.prng.pick(&CALLERS).unwrap());
+        let leaving = self.topic.links(&participant).to_vec();
+        let count = leaving.len();
+        let expected = Expected { leaving, ..Expected::default() };
+        let effects = self.live(Event::Revoke { participant: &participant }, expected);
+        let ended = effects.iter().filter(|effect| matches!(effect, Effect::Ended { .. })).count();
+        assert_eq!(ended, count, "each link is told");
+    }
+
+    fn regrant(&mut self) {
+        let upstream = self.prng.one_in(3);
+        let participant = if upstream { self.any_upstream() } else { id(self.prng.pick(&CALLERS).unwrap()) };
+        let capabilities = self.grant(if upstream { Role::Upstream } else { Role::Caller });
+        if self.topic.has_participant(&participant) {
+            self.grants.insert(participant.clone(), capabilities.clone());
+        }
+        self.live(Event::Regrant { participant: &participant, capabilities }, Expected::default());
+    }
+
+    fn items(&mut self, from: &[&str]) -> Vec<Item> {
+        let count = self.prng.below(4);
+        let mut items = Vec::new();
+        for _ in 0..count {
+            let own = *self.prng.pick(from).unwrap();
+            items.push(Item { own: own.into(), digest: self.prng.below(2) as u64 });
+        }
+        items
+    }
+
+    fn listed(&mut self) {
+        let upstream = self.any_upstream();
+        let view = if self.prng.one_in(3) { View::Link(self.any_link()) } else { View::Shared };
+        let manifest = Manifest {
+            tools: self.items(&NAMES),
+            prompts: self.items(&NAMES),
+            resources: self.items(&URIS),
+            templates: self.items(&TEMPLATES),
+        };
+        self.live(Event::Listed { upstream: &upstream, view, manifest }, Expected::default());
+    }
+
+    fn session(&mut self) {
+        let (link, upstream) = (self.any_link(), self.any_upstream());
+        let event = match self.prng.one_in(2) {
+            true => Event::Attach { link, upstream: &upstream },
+            false => Event::Detach { link, upstream: &upstream },
+        };
+        self.live(event, Expected::default());
+    }
+
+    fn configure(&mut self) {
+        let mut all = vec![UpstreamNames::gateway()];
+        for (name, prefix) in UPSTREAMS {
+            if !self.prng.one_in(5) {
+                all.push(UpstreamNames::new(id(name), prefix));
+            }
+        }
+        let at = self.prng.below(all.len());
+        all.rotate_left(at);
+        let gone = |own: &ParticipantId| !all.iter().any(|upstream| upstream.id == *own);
+        let leaving =
+            self.books.links.iter().filter(|(_, own)| gone(own) && self.books.upstreams.contains(own));
+        let leaving = leaving.map(|(link, _)| *link).collect();
+        self.configured.clone_from(&all);
+        self.live(Event::Configure { upstreams: &all }, Expected { leaving, ..Expected::default() });
+    }
+
+    fn request(&mut self) {
+        let (link, operation) = (self.any_link(), self.operation());
+        let prefix = self.prng.pick(&UPSTREAMS).unwrap().1;
+        let name = public_name(prefix, self.prng.pick(&NAMES).unwrap());
+        let uri = format!("{}{}", ["", "portmoot:two/"][self.prng.below(2)], self.prng.pick(&URIS).unwrap());
+        let (method, target) = match self.prng.below(7) {
+            0..3 => ("tools/call", Some(Target::Tool(&name))),
+            3 => ("prompts/get", Some(Target::Prompt(&name))),
+            4 => ("resources/read", Some(Target::Uri(&uri))),
+            5 => ("tasks/get", Some(Target::Upstream("two"))),
+            _ => (["ping", "tools/call:x", "logging/setLevel"][self.prng.below(3)], None),
+        };
+        let expected = match self.books.open.contains_key(&operation) || !self.books.links.contains_key(&link)
+        {
+            true => Expected::default(),
+            false => Expected { request: Some((operation, link)), ..Expected::default() },
+        };
+        let fresh = expected.request.is_some();
+        let visible = target.and_then(|target| self.topic.lookup(link, target));
+        let route = visible.map(|route| (route.upstream.clone(), route.own.to_owned()));
+        let effects = self.live(Event::Request { link, operation, method, target }, expected);
+        assert_eq!(effects.len(), usize::from(fresh), "one effect for a new request, none otherwise");
+        self.check_request(link, method, target, route, &effects);
+    }
+
+    /// Nobody receives what was not admitted, and what was admitted is not refused for want of it.
+    fn check_request(
+        &self,
+        link: LinkId,
+        method: &str,
+        target: Option<Target<'_>>,
+        route: Option<(ParticipantId, String)>,
+        effects: &Effects,
+    ) {
+        let context = target.and_then(Target::context);
+        let free = context.is_none() && (method == "ping" || method.starts_with("tasks/"));
+        let admitted = |upstream: &str| {
+            let caller = &self.books.links[&link];
+            let kind = KindRef::request(method, context);
+            !self.books.upstreams.contains(caller)
+                && kind.is_ok_and(|kind| free || self.grants[caller].admits(kind, &[upstream]))
+        };
+        match effects.first() {
+            Some(Effect::Deliver { to, own, .. }) => {
+                assert!(admitted(to.as_str()), "delivered without leave");
+                if let Some((upstream, name)) = route {
+                    assert_eq!(*to, upstream);
+                    let spelled = own.as_deref().or(context).unwrap_or_default();
+                    assert_eq!(spelled, name, "its own name");
+                }
+            }
+            Some(Effect::Refuse { cause: Cause::NotAdmitted, .. }) => {
+                assert!(
+                    !route.is_some_and(|(upstream, _)| admitted(upstream.as_str())),
+                    "refused with leave"
+                );
+            }
+            Some(Effect::Refuse { cause: Cause::Unknown, .. }) => assert!(route.is_none()),
+            _ => {}
+        }
+    }
+
+    fn ask(&mut self) {
+        let operation = self.operation();
+        let about = match self.prng.one_in(4) {
+            true => About::Session(self.any_link()),
+            false => About::Call(self.any_open()),
+        };
+        let mut upstream = self.any_upstream();
+        if let About::Call(call) = about
+            && let Some(open) = self.books.open.get(&call)
+            && !self.prng.one_in(5)
+        {
+            upstream = open.upstream.clone();
+        }
+        let method =
+            ["sampling/createMessage", "elicitation/create", "roots/list", "tools/call"][self.prng.below(4)];
+        let here = self.topic.has_participant(&upstream) && !self.books.open.contains_key(&operation);
+        let expected = Expected { ask: here.then(|| (operation, upstream.clone())), ..Expected::default() };
+        let effects = self.live(Event::Ask { upstream: &upstream, operation, about, method }, expected);
+        if let Some(Effect::DeliverAsk { .. }) = effects.first() {
+            assert_ne!(method, "tools/call", "not granted to any upstream");
+            assert!(self.grants[&upstream].len() == 5, "an upstream without leave asked");
+        }
+    }
+
+    fn answer(&mut self) {
+        let operation = self.any_open();
+        let outcome = [Outcome::Ok, Outcome::Error, Outcome::Refused][self.prng.below(3)];
+        let mut link = self.any_link();
+        let mut rightful = None;
+        if let Some(open) = self.books.open.get(&operation).cloned() {
+            let owed = |own: &LinkId, who: &ParticipantId| match open.ask {
+                true => *own == open.link,
+                false => *who == open.upstream,
+            };
+            rightful = self.books.links.iter().find(|(own, who)| owed(own, who)).map(|(own, _)| *own);
+            link = rightful.filter(|_| !self.prng.one_in(6)).unwrap_or(link);
+            if self.books.links.get(&link).is_none_or(|who| !owed(&link, who)) {
+                rightful = None;
+            }
+        }
+        let expected = Expected { ending: rightful.map(|_| (operation, outcome)), ..Expected::default() };
+        let effects = self.live(Event::Answer { link, operation, outcome }, expected);
+        assert_eq!(effects.is_empty(), rightful.is_none(), "late answers and others' are ignored");
+        let again = self.live(Event::Answer { link, operation, outcome }, Expected::default());
+        assert!(again.is_empty(), "a second answer is ignored");
+    }
+
+    fn cancel(&mut self) {
+        let (operation, mut link) = (self.any_open(), self.any_link());
+        let mut mine = false;
+        if let Some(open) = self.books.open.get(&operation) {
+            if !open.ask && !self.prng.one_in(4) {
+                link = open.link;
+            }
+            let who = self.books.links.get(&link);
+            mine = if open.ask { who == Some(&open.upstream) } else { link == open.link };
+        }
+        let ending = mine.then_some((operation, Outcome::Cancelled));
+        let effects =
+            self.live(Event::Cancel { link, operation }, Expected { ending, ..Expected::default() });
+        assert_eq!(effects.is_empty(), !mine, "only whoever opened it takes it back");
+    }
+
+    fn expire(&mut self) {
+        let operation = self.any_open();
+        let open = self.books.open.contains_key(&operation);
+        let effects = self.live(Event::Expire { operation }, Expected::default());
+        assert_eq!(effects.is_empty(), !open);
+    }
+}
+
+/// Whether what somebody sees may change with this event.
+fn touches_lists(event: &Event<'_>) -> bool {
+    match event {
+        Event::Join { .. } | Event::Leave { .. } | Event::Revoke { .. } | Event::Regrant { .. } => true,
+        Event::Configure { .. } | Event::Attach { .. } | Event::Detach { .. } | Event::Listed { .. } => true,
+        Event::Request { .. } | Event::Ask { .. } | Event::Answer { .. } => false,
+        Event::Cancel { .. } | Event::Expire { .. } => false,
+    }
+}
+
+/// Prints the last events of a run that fails.
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let last = self.log.len().saturating_sub(12);
+            eprintln!("seed {}:\n{}", self.seed, self.log[last..].join("\n"));
+        }
+    }
+}
