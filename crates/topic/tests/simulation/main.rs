@@ -11,11 +11,11 @@ mod world;
 use world::World;
 
 /// Topics in one test, and steps in each.
-const TOPICS: u64 = 500;
+const TOPICS: u64 = 600;
 const STEPS: usize = 120;
 
-fn run(seed: u64) -> Vec<String> {
-    let mut world = World::new(seed);
+fn run(seed: u64, recorded: bool) -> Vec<String> {
+    let mut world = World::new(seed, recorded);
     for _ in 0..STEPS {
         world.step();
     }
@@ -25,7 +25,10 @@ fn run(seed: u64) -> Vec<String> {
 
 fn run_all(first: u64) {
     for seed in first..first + TOPICS {
-        run(seed);
+        // Recording costs more than all the rest, so a seed that fails is run once more with it.
+        if std::panic::catch_unwind(|| run(seed, false)).is_err() {
+            run(seed, true);
+        }
     }
 }
 
@@ -54,6 +57,6 @@ fn topics_d() {
 #[test]
 fn the_order_of_effects_is_one_for_all() {
     for seed in 40_000..40_080 {
-        assert_eq!(run(seed), run(seed), "seed {seed}");
+        assert_eq!(run(seed, true), run(seed, true), "seed {seed}");
     }
 }
