@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use model::{Refusal, RefusalCode};
+use model::{ParticipantId, Refusal, RefusalCode};
 
 use crate::participant::Participant;
 use crate::token::TokenHash;
@@ -55,6 +55,15 @@ impl Identities {
         self.local.is_none()
     }
 
+    /// The participant of this name, as it stands at `now_ms`: none when it is not known any more, or none of its tokens
+    /// is valid.
+    #[must_use]
+    pub fn participant(&self, id: &ParticipantId, now_ms: u64) -> Option<Arc<Participant>> {
+        let alive = |entry: &&Entry| entry.credential.expires_ms.is_none_or(|end| now_ms < end);
+        let known = self.shelves.values().flatten().filter(alive).map(|entry| &entry.participant);
+        known.chain(&self.local).find(|participant| participant.id == *id).cloned()
+    }
+
     /// Who shows this token (without its `Bearer `), at `now_ms` (Unix milliseconds).
     ///
     /// The token is hashed, its hash finds a shelf, and what stands there is compared in constant time: the cost does not
@@ -86,7 +95,7 @@ impl Identities {
 
 #[cfg(test)]
 mod tests {
-    use model::{Capabilities, ParticipantId, TopicName};
+    use model::{Capabilities, TopicName};
 
     use super::*;
 

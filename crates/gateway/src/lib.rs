@@ -3,7 +3,20 @@
 //! Owns the doors (HTTP, stdio), the pump between doors and upstreams, sessions and streams, the supervision of
 //! upstreams, health and metrics. Must not know HTML, command lines or configuration files.
 
+mod caller;
 pub mod config;
-mod door;
+mod demo;
+pub mod door;
+pub mod gate;
+mod greeting;
+pub mod ground;
+mod legacy;
+mod lists;
+mod modern;
+mod operation;
+pub mod pump;
+mod resume;
+mod sessions;
+mod spell;
 pub mod stream;
 pub mod upstream;

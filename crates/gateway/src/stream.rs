@@ -46,6 +46,8 @@ pub struct Item {
     pub frame: Bytes,
     /// Whether the stream ends with it.
     pub last: bool,
+    /// The code, if it is an error.
+    pub error: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -54,6 +56,7 @@ struct Queued {
     /// The progress token, if a later message with the same token makes this one stale.
     progress: Option<Bytes>,
     last: bool,
+    error: Option<i64>,
 }
 
 #[derive(Debug, Default)]
@@ -103,20 +106,34 @@ impl Stream {
             state.end();
             return Err(Refused::Full);
         }
-        state.push(Queued { frame, progress, last: false });
+        state.push(Queued { frame, progress, last: false, error: None });
         Ok(())
     }
 
     /// Gives an answer. Its place is always there: an answer is bounded where it is read.
     pub fn answer(&self, frame: Bytes) {
+        self.answer_with(frame, None);
+    }
+
+    /// Gives an answer that is an error of this code.
+    pub fn answer_with(&self, frame: Bytes, error: Option<i64>) {
         let mut state = self.lock();
         if state.ended {
             return;
         }
         let last = state.answers == 1;
         state.answers = state.answers.saturating_sub(1);
-        state.push(Queued { frame, progress: None, last });
+        state.push(Queued { frame, progress: None, last, error });
         state.ended = last;
+    }
+
+    /// Counts an answer that will not come.
+    pub fn skip(&self) {
+        let mut state = self.lock();
+        if state.answers == 1 {
+            state.end();
+        }
+        state.answers = state.answers.saturating_sub(1);
     }
 
     /// Ends the stream after what is queued.
@@ -199,7 +216,7 @@ impl State {
     fn take(&mut self, number: u64, keep: bool) -> Option<Item> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let queued = self.queue.get(at)?;
-        let item = Item { number, frame: queued.frame.clone(), last: queued.last };
+        let item = Item { number, frame: queued.frame.clone(), last: queued.last, error: queued.error };
         if number >= self.unsent {
             self.unsent = number + 1;
             self.unsent_bytes = self.unsent_bytes.saturating_sub(item.frame.len());
@@ -267,9 +284,12 @@ impl Reader {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// Gives the last message read back, so that the next reader gets it again.
-    pub fn has_taken_over(&self) -> bool {
-        self.stream.lock().reader != self.generation
+    /// The next message if it is there already.
+    pub fn try_next(&mut self) -> Option<Item> {
+        match self.poll_next(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(item) => item,
+            Poll::Pending => None,
+        }
     }
 }
 

@@ -12,16 +12,11 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
+use crate::caller::Open;
 use crate::stream::{Item, Reader};
 
 /// A comment is sent on a stream that was quiet this long, so that nobody between us and the client ends it.
 pub const KEEP_ALIVE_SECS: u64 = 15;
-
-/// What is told when the client leaves a stream that it alone can read.
-pub trait Abandoned: Send + Sync {
-    /// The client is gone; what ran for it is cancelled.
-    fn abandoned(&self);
-}
 
 /// A response body.
 pub enum Body {
@@ -40,7 +35,7 @@ pub struct Events {
     /// Event ids are given only where the client can come back for more.
     ids: bool,
     keep_alive: Interval,
-    watch: Option<Arc<dyn Abandoned>>,
+    watch: Option<Arc<dyn Open>>,
     over: bool,
 }
 
@@ -57,8 +52,8 @@ impl Body {
 }
 
 impl Events {
-    /// A stream of what `reader` reads, `opening` first.
-    pub fn new(reader: Reader, ids: bool, watch: Option<Arc<dyn Abandoned>>) -> Self {
+    /// A stream of what `reader` reads. `watch` is cancelled when the client leaves before the end.
+    pub fn new(reader: Reader, ids: bool, watch: Option<Arc<dyn Open>>) -> Self {
         let period = Duration::from_secs(KEEP_ALIVE_SECS);
         let mut keep_alive = interval_at(Instant::now() + period, period);
         keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -79,7 +74,7 @@ impl Events {
 
     fn spell(&self, item: &Item) -> Bytes {
         let id = self.ids.then(|| event_id(self.reader.stream().id(), item.number));
-        wire::sse::encode(id.as_deref(), &item.frame)
+        wire::sse::Event { id: id.as_deref(), data: &item.frame, ..wire::sse::Event::default() }.encode()
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -110,7 +105,7 @@ impl Events {
 impl Drop for Events {
     fn drop(&mut self) {
         if let (false, Some(watch)) = (self.over, &self.watch) {
-            watch.abandoned();
+            watch.cancel();
         }
     }
 }

@@ -1,0 +1,378 @@
+//! A caller: one link of a participant to a topic, from this side of the door.
+//!
+//! Owns what is open for it: operations, questions that servers asked it, what it wants to hear about. Must not know
+//! sockets, nor how an operation runs.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use auth::Participant;
+use bytes::Bytes;
+use model::{Era, LinkId, OperationId, Refusal, TopicName};
+use wire::mcp::ListKind;
+use wire::rpc::{self, Id, Message};
+
+use crate::stream::{Lifetime, Refused, Stream};
+use crate::upstream::{Hello, QuestionId, Session, SessionKey};
+
+/// Questions of servers that may wait for one caller's answer at once.
+pub const CALLER_QUESTIONS_MAX: usize = 64;
+/// Listen requests that one modern caller may hold open at once.
+pub const LISTENS_MAX: usize = 256;
+/// Resources that one caller may be subscribed to at once.
+pub const SUBSCRIPTIONS_MAX: usize = 1024;
+
+/// An operation that is open for a caller.
+pub trait Open: Send + Sync {
+    /// The caller does not want it any more.
+    fn cancel(&self);
+    /// The topic has ended it.
+    fn refuse(&self, refusal: &Refusal);
+    /// The upstream need not go on with it.
+    fn take_back(&self);
+}
+
+/// A modern `subscriptions/listen` that is open.
+struct Listen {
+    id: Id,
+    lists: Vec<ListKind>,
+    uris: HashSet<String>,
+    out: Arc<Stream>,
+}
+
+/// A server's question that waits for this caller's answer.
+pub struct Question {
+    /// The session that asked.
+    pub session: Arc<Session>,
+    /// What the session calls it.
+    pub id: QuestionId,
+    /// The operation for which it was asked, if it was for one.
+    pub about: Option<OperationId>,
+    /// The question's own id in the topic.
+    pub ask: OperationId,
+}
+
+#[derive(Default)]
+struct Questions {
+    next: u64,
+    open: HashMap<u64, Question>,
+}
+
+#[derive(Default)]
+struct Interests {
+    listens: Vec<Listen>,
+    uris: HashSet<String>,
+}
+
+/// One link of a participant to a topic.
+pub struct Caller {
+    link: LinkId,
+    participant: Arc<Participant>,
+    topic: TopicName,
+    era: Era,
+    hello: Hello,
+    key: SessionKey,
+    /// Where everything is said on one stream (stdio, the 2024-11-05 pair), that stream; over HTTP made when first needed.
+    home: OnceLock<Arc<Stream>>,
+    open: Mutex<HashMap<OperationId, (Id, Arc<dyn Open>)>>,
+    questions: Mutex<Questions>,
+    interests: Mutex<Interests>,
+    log_level: AtomicU8,
+}
+
+/// Log levels from the mildest (MCP, "Logging"); the position is the severity.
+pub const LOG_LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+const NO_LEVEL: u8 = u8::MAX;
+
+impl Caller {
+    /// A legacy caller, as its `initialize` described it. `home` is given where there is only one stream.
+    pub fn legacy(
+        link: LinkId,
+        participant: Arc<Participant>,
+        topic: &TopicName,
+        hello: Hello,
+        home: Option<Arc<Stream>>,
+    ) -> Self {
+        let key = SessionKey::Legacy(link.0);
+        Self { hello, key, ..Self::new(link, participant, topic, Era::Legacy, home) }
+    }
+
+    /// A modern caller: all requests of one participant. What it declares comes with each request.
+    pub fn modern(
+        link: LinkId,
+        participant: Arc<Participant>,
+        topic: &TopicName,
+        home: Option<Arc<Stream>>,
+    ) -> Self {
+        Self::new(link, participant, topic, Era::Modern, home)
+    }
+
+    fn new(
+        link: LinkId,
+        participant: Arc<Participant>,
+        topic: &TopicName,
+        era: Era,
+        home: Option<Arc<Stream>>,
+    ) -> Self {
+        let cell = OnceLock::new();
+        if let Some(home) = home {
+            // A new cell is empty, so this cannot fail.
+            let _ = cell.set(home);
+        }
+        let hello = Hello {
+            capabilities: Bytes::from_static(b"{}"),
+            client_info: None,
+            version: wire::mcp::Version::NEWEST.as_str().into(),
+        };
+        Self {
+            link,
+            participant,
+            topic: topic.clone(),
+            era,
+            hello,
+            key: SessionKey::Shared,
+            home: cell,
+            open: Mutex::default(),
+            questions: Mutex::default(),
+            interests: Mutex::default(),
+            log_level: AtomicU8::new(NO_LEVEL),
+        }
+    }
+
+    /// Its link in the topic.
+    pub fn link(&self) -> LinkId {
+        self.link
+    }
+
+    /// Who it is.
+    pub fn participant(&self) -> &Arc<Participant> {
+        &self.participant
+    }
+
+    /// The topic that it is in.
+    pub fn topic(&self) -> &TopicName {
+        &self.topic
+    }
+
+    /// Which era it speaks.
+    pub fn era(&self) -> Era {
+        self.era
+    }
+
+    /// What it said of itself; for modern callers that is in each request instead.
+    pub fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// Which upstream sessions are its.
+    pub fn key(&self) -> &SessionKey {
+        &self.key
+    }
+
+    /// The stream for what belongs to no request; modern callers over HTTP have none.
+    pub fn home(&self) -> Option<&Arc<Stream>> {
+        self.home.get()
+    }
+
+    /// The same, made now if it was not needed before (legacy HTTP).
+    pub fn home_or_open(&self) -> &Arc<Stream> {
+        self.home.get_or_init(|| Stream::new(0, Lifetime::Resumable, 0))
+    }
+
+    /// Notes an operation as open.
+    pub fn begin(&self, operation: OperationId, id: Id, open: Arc<dyn Open>) {
+        lock(&self.open).insert(operation, (id, open));
+    }
+
+    /// Notes that an operation has ended, and forgets the questions asked for it.
+    pub fn finish(&self, operation: OperationId) {
+        {
+            let mut open = lock(&self.open);
+            open.remove(&operation);
+            if open.is_empty() {
+                open.shrink_to(0);
+            }
+        }
+        let mut questions = lock(&self.questions);
+        if !questions.open.is_empty() {
+            questions.open.retain(|_, question| question.about != Some(operation));
+        }
+    }
+
+    /// The open operation with this request id.
+    pub fn find(&self, id: &Id) -> Option<Arc<dyn Open>> {
+        lock(&self.open).values().find(|(other, _)| other == id).map(|(_, open)| Arc::clone(open))
+    }
+
+    /// The open operation with this id in the topic.
+    pub fn operation(&self, id: OperationId) -> Option<Arc<dyn Open>> {
+        lock(&self.open).get(&id).map(|(_, open)| Arc::clone(open))
+    }
+
+    /// Whether any operation is open.
+    pub fn has_open_operations(&self) -> bool {
+        !lock(&self.open).is_empty()
+    }
+
+    /// Cancels all that is open and ends what it listens to.
+    pub fn leave(&self) {
+        let open: Vec<_> = lock(&self.open).drain().map(|(_, (_, open))| open).collect();
+        open.iter().for_each(|operation| operation.cancel());
+        lock(&self.questions).open.clear();
+        let mut interests = lock(&self.interests);
+        interests.listens.drain(..).for_each(|listen| listen.out.end());
+        interests.uris.clear();
+        drop(interests);
+        if let Some(home) = self.home.get() {
+            home.end();
+        }
+    }
+
+    /// Notes a question and gives the id under which this caller is asked; `None` when too many wait.
+    pub fn ask(&self, question: Question) -> Option<Id> {
+        let mut questions = lock(&self.questions);
+        if questions.open.len() >= CALLER_QUESTIONS_MAX {
+            return None;
+        }
+        questions.next += 1;
+        let number = questions.next;
+        questions.open.insert(number, question);
+        Some(Id::number(number))
+    }
+
+    /// The question that this answer is for; each is answered once.
+    pub fn asked(&self, id: &Id) -> Option<Question> {
+        let mut questions = lock(&self.questions);
+        let question = questions.open.remove(&id.as_number()?);
+        if questions.open.is_empty() {
+            questions.open.shrink_to(0);
+        }
+        question
+    }
+
+    /// The session that a progress notification of the client with this question's token is for, and all sessions
+    /// that wait for an answer of it.
+    pub fn asking(&self) -> Vec<Arc<Session>> {
+        lock(&self.questions).open.values().map(|question| Arc::clone(&question.session)).collect()
+    }
+
+    /// Forgets a question that its server took back, and gives the id under which the caller knows it.
+    pub fn unask(&self, session: &Arc<Session>, id: QuestionId) -> Option<(Id, OperationId)> {
+        let mut questions = lock(&self.questions);
+        let is_it = |question: &Question| question.id == id && Arc::ptr_eq(&question.session, session);
+        let number = questions.open.iter().find(|(_, question)| is_it(question)).map(|(number, _)| *number)?;
+        let question = questions.open.remove(&number)?;
+        Some((Id::number(number), question.ask))
+    }
+
+    /// From which severity on this legacy caller wants log messages.
+    pub fn set_log_level(&self, level: &str) -> bool {
+        let position = LOG_LEVELS.iter().position(|known| *known == level).and_then(|at| u8::try_from(at).ok());
+        if let Some(position) = position {
+            self.log_level.store(position, Ordering::Relaxed);
+        }
+        position.is_some()
+    }
+
+    /// Whether a log message of this level is wanted; without a wish all are (MCP 2025-11-25, "Logging").
+    pub fn wants_log(&self, level: &str) -> bool {
+        let from = self.log_level.load(Ordering::Relaxed);
+        let at = LOG_LEVELS.iter().position(|known| *known == level);
+        from == NO_LEVEL || at.is_none_or(|at| at >= usize::from(from))
+    }
+
+    /// Opens a modern listen request on `out`; false when there are too many.
+    pub fn listen(&self, id: Id, lists: Vec<ListKind>, uris: HashSet<String>, out: Arc<Stream>) -> bool {
+        let mut interests = lock(&self.interests);
+        interests.listens.retain(|listen| !listen.out.has_ended());
+        if interests.listens.len() >= LISTENS_MAX {
+            return false;
+        }
+        interests.listens.push(Listen { id, lists, uris, out });
+        true
+    }
+
+    /// Ends a listen request; gives the resources that nobody of this caller listens to any more, and its stream.
+    pub fn unlisten(&self, id: &Id, out: &Arc<Stream>) -> Option<Vec<String>> {
+        let mut interests = lock(&self.interests);
+        let at = interests.listens.iter().position(|l| l.id == *id && Arc::ptr_eq(&l.out, out))?;
+        let gone = interests.listens.swap_remove(at);
+        let left = |uri: &String| !interests.listens.iter().any(|listen| listen.uris.contains(uri));
+        Some(gone.uris.into_iter().filter(left).collect())
+    }
+
+    /// Subscribes this legacy caller to a resource; false when there are too many.
+    pub fn subscribe(&self, uri: &str) -> bool {
+        let mut interests = lock(&self.interests);
+        if interests.uris.len() >= SUBSCRIPTIONS_MAX && !interests.uris.contains(uri) {
+            return false;
+        }
+        interests.uris.insert(uri.to_owned());
+        true
+    }
+
+    /// Ends a subscription.
+    pub fn unsubscribe(&self, uri: &str) {
+        lock(&self.interests).uris.remove(uri);
+    }
+
+    /// Tells that a list has changed, if this caller wants to hear it.
+    pub fn tell_changed(&self, list: ListKind) {
+        match self.era {
+            Era::Legacy => self.tell_home(rpc::notification(list.changed(), None)),
+            Era::Modern => self.tell_listens(|listen| listen.lists.contains(&list), list.changed(), b"{}"),
+        }
+    }
+
+    /// Tells that a resource was updated, if this caller is subscribed to it under this URI.
+    pub fn tell_updated(&self, uri: &str, params: &[u8]) {
+        const METHOD: &str = "notifications/resources/updated";
+        match self.era {
+            Era::Legacy if lock(&self.interests).uris.contains(uri) => {
+                self.tell_home(rpc::notification(METHOD, Some(params)));
+            }
+            Era::Legacy => {}
+            Era::Modern => self.tell_listens(|listen| listen.uris.contains(uri), METHOD, params),
+        }
+    }
+
+    /// Whether anything of this caller is subscribed to this resource.
+    pub fn follows(&self, uri: &str) -> bool {
+        let interests = lock(&self.interests);
+        interests.uris.contains(uri) || interests.listens.iter().any(|listen| listen.uris.contains(uri))
+    }
+
+    /// Says something that belongs to no request.
+    pub fn tell_home(&self, frame: Bytes) {
+        match self.home_or_open().say(frame, None) {
+            Ok(()) => {}
+            Err(Refused::Full) => tracing::info!(participant = %self.participant.id, "reader too slow, stream ended"),
+            Err(Refused::Ended) => {}
+        }
+    }
+
+    fn tell_listens(&self, wanted: impl Fn(&Listen) -> bool, method: &str, params: &[u8]) {
+        let mut interests = lock(&self.interests);
+        interests.listens.retain(|listen| !listen.out.has_ended());
+        for listen in interests.listens.iter().filter(|listen| wanted(listen)) {
+            let frame = tagged(&rpc::notification(method, Some(params)), &listen.id);
+            // A listener that is too slow has its stream ended and listens again.
+            let _ = listen.out.say(frame, None);
+        }
+    }
+}
+
+/// Tags what is sent on a listen stream with the id of its request (MCP 2026-07-28, "Subscriptions").
+pub fn tagged(frame: &Bytes, id: &Id) -> Bytes {
+    let Ok(message) = Message::read(frame.clone()) else { return frame.clone() };
+    let Ok(params) = wire::mcp::Params::read(&message) else { return frame.clone() };
+    let mut splice = wire::json::Splice::default();
+    params.edit().set_meta(wire::mcp::meta::SUBSCRIPTION_ID, id.raw()).finish(&mut splice);
+    message.edited(&splice)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

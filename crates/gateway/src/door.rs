@@ -1,0 +1,11 @@
+//! The doors: where bytes become messages of somebody, and answers become bytes again.
+
+mod answer;
+mod body;
+pub mod http;
+mod mcp;
+mod origin;
+mod pair;
+pub mod stdio;
+
+pub use origin::Hosts;

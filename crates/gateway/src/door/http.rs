@@ -1,0 +1,203 @@
+//! The HTTP listener: connections, limits, and which door a request goes to.
+//!
+//! Owns accepting, header limits, `Host`/`Origin`, reading bodies within their bound, and shutdown. Must not know MCP.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body::Body as _;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tower::ServiceExt as _;
+
+use super::answer::{self, Answer};
+use super::body::Body;
+use super::mcp;
+use super::origin::{Foreign, Hosts};
+use super::pair::{self, Pairs};
+use crate::gate::Gate;
+
+/// Bytes of one request's line and headers together.
+pub const HEADER_BYTES_MAX: usize = 64 * 1024;
+/// Seconds a client may take to send its headers.
+pub const HEADER_READ_SECS: u64 = 30;
+/// Seconds a client may take to send its body.
+pub const BODY_READ_SECS: u64 = 60;
+/// Connections open at once; more wait in the kernel's queue.
+pub const CONNECTIONS_MAX: usize = 16_384;
+/// Seconds that open connections have to finish when the gateway stops.
+pub const DRAIN_SECS: u64 = 3;
+
+/// What all connections of a listener share.
+pub struct Entrance {
+    gate: Arc<Gate>,
+    pairs: Arc<Pairs>,
+    pages: Router,
+}
+
+impl Entrance {
+    /// The entrance to a gateway, with these pages beside MCP.
+    pub fn new(gate: Arc<Gate>, pages: Router) -> Arc<Self> {
+        Arc::new(Self { gate, pairs: Arc::default(), pages })
+    }
+
+    fn hosts(&self) -> Hosts {
+        let config = self.gate.config();
+        Hosts::new(config.hosts.iter().cloned().chain([config.listen.ip().to_string()]))
+    }
+
+    async fn page(&self, request: Request<Incoming>) -> Response<Body> {
+        match self.pages.clone().oneshot(request.map(axum::body::Body::new)).await {
+            Ok(response) => response.map(Body::Page),
+            Err(never) => match never {},
+        }
+    }
+}
+
+/// Serves `listener` until `stop` is true, then lets open requests finish for a bounded time.
+pub async fn serve(listener: TcpListener, entrance: Arc<Entrance>, mut stop: watch::Receiver<bool>) {
+    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = async { drop(stop.wait_for(|stop| *stop).await) } => break,
+        };
+        match accepted {
+            Ok((socket, _)) => {
+                let (entrance, stop) = (Arc::clone(&entrance), stop.clone());
+                tokio::spawn(async move {
+                    connection(socket, entrance, stop).await;
+                    drop(slot);
+                });
+            }
+            Err(error) => {
+                // Out of descriptors, mostly: waiting a little is all that helps.
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+    let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
+    let drained = tokio::time::timeout(Duration::from_secs(DRAIN_SECS), slots.acquire_many(all)).await;
+    if drained.is_err() {
+        tracing::info!("some connections were still open and are closed now");
+    }
+}
+
+async fn connection(socket: TcpStream, entrance: Arc<Entrance>, mut stop: watch::Receiver<bool>) {
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY refused");
+    }
+    let service = service_fn(move |request| {
+        let entrance = Arc::clone(&entrance);
+        async move { Ok::<_, Infallible>(route(&entrance, request).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_secs(HEADER_READ_SECS))
+        .max_buf_size(HEADER_BYTES_MAX)
+        .serve_connection(TokioIo::new(socket), service);
+    tokio::pin!(connection);
+    let stopping = async { drop(stop.wait_for(|stop| *stop).await) };
+    let stopped = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        () = stopping => None,
+    };
+    let ended = match stopped {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::trace!(%error, "connection ended");
+    }
+}
+
+async fn route(entrance: &Entrance, request: Request<Incoming>) -> Response<Body> {
+    let gate = &entrance.gate;
+    if let Err(foreign) = entrance.hosts().check(request.headers()) {
+        return answer::plain(StatusCode::FORBIDDEN, match foreign {
+            Foreign::Host => "this Host is not served here; add it to `[server] hosts`\n",
+            Foreign::Origin => "this Origin may not speak to this gateway; add its host to `[server] hosts`\n",
+        });
+    }
+    let path = request.uri().path();
+    let topic = match path.strip_prefix("/mcp") {
+        Some("") => Some("main"),
+        Some(rest) => rest.strip_prefix('/').filter(|topic| !topic.is_empty() && !topic.contains('/')),
+        None => None,
+    };
+    if let Some(topic) = topic {
+        let topic = topic.to_owned();
+        return mcp::serve(gate, &topic, request).await;
+    }
+    if gate.config().legacy_sse && (path == "/sse" || path == "/messages") {
+        return pair::serve(gate, &entrance.pairs, request).await;
+    }
+    entrance.page(request).await
+}
+
+/// Reads a body within the configured bound.
+///
+/// # Errors
+/// The answer to give: 413 when it is too long, 408 when it takes too long, 400 when the connection broke.
+pub async fn read_body(gate: &Gate, body: Incoming) -> Answer<Bytes> {
+    let limit = gate.limits().body_bytes_max;
+    if body.size_hint().lower() > limit as u64 {
+        return Err(Box::new(too_large(limit)));
+    }
+    let whole = Limited::new(body, limit).collect();
+    match tokio::time::timeout(Duration::from_secs(BODY_READ_SECS), whole).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(Box::new(too_large(limit))),
+        Ok(Err(_)) => Err(Box::new(answer::plain(StatusCode::BAD_REQUEST, "the body broke off\n"))),
+        Err(_) => Err(Box::new(answer::plain(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"))),
+    }
+}
+
+fn too_large(limit: usize) -> Response<Body> {
+    answer::plain(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is longer than {limit} bytes\n"))
+}
+
+/// The bearer token of a request, if it has one.
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Whether a header lists this media type, or a range that holds it.
+pub fn accepts(headers: &HeaderMap, media: &str) -> bool {
+    let main = media.split('/').next().unwrap_or_default();
+    let mut values = headers.get_all(http::header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    values.any(|value| {
+        value.split(',').any(|part| {
+            let part = part.split(';').next().unwrap_or_default().trim();
+            part.eq_ignore_ascii_case(media) || part == "*/*" || part.strip_suffix("/*") == Some(main)
+        })
+    })
+}
+
+/// Whether the body is said to be JSON.
+pub fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+}
+
+/// The methods that are answered with 405 here.
+pub fn not_allowed(allowed: &'static str, method: &Method) -> Response<Body> {
+    let mut response = answer::plain(StatusCode::METHOD_NOT_ALLOWED, &format!("{method} is not served here\n"));
+    response.headers_mut().insert(http::header::ALLOW, http::HeaderValue::from_static(allowed));
+    response
+}

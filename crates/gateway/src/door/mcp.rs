@@ -1,0 +1,328 @@
+//! The MCP endpoint over Streamable HTTP, both eras.
+//!
+//! Owns what HTTP adds: content types, session and version headers, JSON or SSE by the first thing there is to send,
+//! resumption, status codes (MCP 2025-11-25 and 2026-07-28, "Transports"). What messages mean is not known here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::Participant;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use model::{Era, Refusal, RefusalCode};
+use wire::mcp::header::{self, Opening};
+use wire::mcp::{Params, Version, refusal};
+use wire::rpc::{self, Message, Shape, code};
+
+use super::answer::{self, Answer};
+use super::body::{Body, Events, parse_event_id};
+use super::http::{accepts, bearer, is_json, not_allowed, read_body};
+use crate::caller::Open;
+use crate::gate::Gate;
+use crate::pump::Pump;
+use crate::sessions::Session;
+use crate::stream::{Item, Lifetime, Reader, Stream};
+use crate::{greeting, legacy, modern};
+
+/// An answer that takes longer than this goes out as an event stream, so that nothing between us and the client gives up.
+pub const QUIET_SECS: u64 = 15;
+const JSON: &str = "application/json";
+const SSE: &str = "text/event-stream";
+const SESSION_ID: &str = "mcp-session-id";
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// Serves one request to the endpoint of a topic.
+pub async fn serve(gate: &Arc<Gate>, topic: &str, request: Request<Incoming>) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let entered = gate.identify(bearer(&head.headers)).and_then(|who| Ok((gate.enter(topic, &who)?, who)));
+    let (pump, who) = match entered {
+        Ok(entered) => entered,
+        Err(refusal) => return refused(&refusal),
+    };
+    let visit = Visit { gate, pump: &pump, who: &who, headers: &head.headers };
+    let answered = match head.method {
+        Method::POST => visit.post(body).await,
+        Method::GET => visit.get(),
+        Method::DELETE => visit.delete(),
+        ref other => Ok(not_allowed("POST, GET, DELETE", other)),
+    };
+    answered.unwrap_or_else(|refused| *refused)
+}
+
+/// A refusal before any message was read.
+pub fn refused(refusal: &Refusal) -> Response<Body> {
+    let spelled = refusal::spell(refusal, Era::Modern, "", None);
+    let status = StatusCode::from_u16(spelled.status).unwrap_or(StatusCode::BAD_REQUEST);
+    let mut response = answer::json(status, spelled.answer(None));
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(http::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// One HTTP request of somebody who may enter.
+struct Visit<'v> {
+    gate: &'v Arc<Gate>,
+    pump: &'v Arc<Pump>,
+    who: &'v Arc<Participant>,
+    headers: &'v HeaderMap,
+}
+
+impl Visit<'_> {
+    async fn post(&self, body: Incoming) -> Answer<Response<Body>> {
+        if !is_json(self.headers) {
+            let why = "the body must be application/json";
+            return Err(error(StatusCode::UNSUPPORTED_MEDIA_TYPE, code::INVALID_REQUEST, why));
+        }
+        if !accepts(self.headers, JSON) || !accepts(self.headers, SSE) {
+            let why = "Accept must list application/json and text/event-stream";
+            return Err(error(StatusCode::NOT_ACCEPTABLE, code::INVALID_REQUEST, why));
+        }
+        let body = read_body(self.gate, body).await?;
+        if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+            return self.batch(&body).await;
+        }
+        let message = Message::read(body).map_err(|malformed| bad(malformed.answer()))?;
+        let params = Params::read(&message);
+        let opening = match &params {
+            Ok(params) => header::classify(|name| self.header(name), params),
+            Err(_) if self.header(header::PROTOCOL_VERSION).is_some_and(Version::claims_modern) => Opening::Modern,
+            Err(_) => Opening::Legacy,
+        };
+        let params = params.map_err(|malformed| match opening {
+            Opening::Modern => bad(malformed.answer()),
+            // To a legacy client the HTTP exchange went well: only the message is wrong.
+            Opening::LegacyInitialize | Opening::Legacy => Box::new(answer::json(StatusCode::OK, malformed.answer())),
+        })?;
+        match opening {
+            Opening::Modern => {
+                let version = header::check(|name| self.header(name), &params);
+                version.map_err(|error| header_error(&error, &message))?;
+                self.modern(&params, &message).await
+            }
+            Opening::LegacyInitialize => self.initialize(&message).await,
+            Opening::Legacy => self.legacy(message.clone()).await,
+        }
+    }
+
+    /// All values of a header, joined.
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.get_all(name).iter();
+        let first = values.next()?.to_str().unwrap_or("\u{fffd}");
+        // A repeated header has no one value that could agree with the body.
+        Some(if values.next().is_some() { "\u{fffd}" } else { first })
+    }
+
+    async fn modern(&self, params: &Params<'_>, message: &Message) -> Answer<Response<Body>> {
+        let caller = self.gate.modern(self.pump, self.who).map_err(|refusal| Box::new(refused(&refusal)))?;
+        let mirrored = modern::mirrored(self.pump, &caller, params);
+        header::check_params(|name| self.header(name), params, &mirrored)
+            .map_err(|error| header_error(&error, message))?;
+        let hello = modern::hello(params);
+        let answers = u32::from(message.shape() == Shape::Request);
+        let out = Stream::new(0, Lifetime::Reader, answers);
+        let reader = out.read(None);
+        let open = modern::receive(self.pump, &caller, message.clone(), hello, &out);
+        if answers == 0 {
+            return Ok(answer::empty(StatusCode::ACCEPTED));
+        }
+        let Some(reader) = reader else { return Ok(answer::empty(StatusCode::ACCEPTED)) };
+        Ok(respond(reader, open, Sending { ids: false, prime: false, modern: true }).await)
+    }
+
+    async fn initialize(&self, message: &Message) -> Answer<Response<Body>> {
+        if self.headers.contains_key(SESSION_ID) {
+            let body = rpc::error(message.id(), code::INVALID_REQUEST, "already initialized", None);
+            return Err(bad(body));
+        }
+        let Some(id) = message.id() else { return Ok(answer::empty(StatusCode::ACCEPTED)) };
+        let welcome = legacy::welcome(message).map_err(|body| Box::new(answer::json(StatusCode::OK, body)))?;
+        let session = self.gate.open_session(self.pump, self.who, welcome.hello);
+        let session = session.map_err(|refusal| Box::new(refused(&refusal)))?;
+        self.pump.wait_for_servers().await;
+        let result = greeting::initialize(self.pump, welcome.version);
+        let mut response = answer::json(StatusCode::OK, rpc::result(id, &result));
+        if let Ok(value) = HeaderValue::from_str(session.id()) {
+            response.headers_mut().insert(SESSION_ID, value);
+        }
+        Ok(response)
+    }
+
+    async fn legacy(&self, message: Message) -> Answer<Response<Body>> {
+        let session = self.session()?;
+        if message.shape() != Shape::Request {
+            // Nothing is answered to these: a stream without answers takes nothing.
+            let out = Stream::new(0, Lifetime::Reader, 0);
+            legacy::receive(self.pump, session.caller(), message, &out);
+            return Ok(answer::empty(StatusCode::ACCEPTED));
+        }
+        let (out, reader) = self.open_stream(&session, 1)?;
+        legacy::receive(self.pump, session.caller(), message, &out);
+        Ok(self.respond_in(&session, &out, reader).await)
+    }
+
+    async fn batch(&self, body: &Bytes) -> Answer<Response<Body>> {
+        let session = self.session()?;
+        if !version_of(&session).is_some_and(Version::batches) {
+            let why = "batches exist only in sessions of 2025-03-26; send one message per POST";
+            return Err(error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why));
+        }
+        let messages = rpc::read_batch(body, self.gate.limits().batch_len_max);
+        let messages = messages.map_err(|malformed| bad(malformed.answer()))?;
+        let is_answered = |message: &Result<Message, _>| message.as_ref().map_or(true, |m| m.shape() == Shape::Request);
+        let answers = u32::try_from(messages.iter().filter(|message| is_answered(message)).count()).unwrap_or(u32::MAX);
+        let (out, reader) = self.open_stream(&session, answers.max(1))?;
+        for message in messages {
+            match message {
+                Ok(message) if message.method() == "initialize" => {
+                    let why = "initialize must not be part of a batch";
+                    out.answer(rpc::error(message.id(), code::INVALID_REQUEST, why, None));
+                }
+                Ok(message) => legacy::receive(self.pump, session.caller(), message, &out),
+                Err(malformed) => out.answer(malformed.answer()),
+            }
+        }
+        if answers == 0 {
+            session.close_stream(out.id());
+            return Ok(answer::empty(StatusCode::ACCEPTED));
+        }
+        Ok(answer::events(Events::new(reader, true, None)))
+    }
+
+    fn open_stream(&self, session: &Arc<Session>, answers: u32) -> Answer<(Arc<Stream>, Reader)> {
+        let out = session.open_stream(answers, self.gate.ground().now_ms());
+        let reader = out.as_ref().and_then(|out| out.read(None));
+        out.zip(reader).ok_or_else(|| {
+            Box::new(refused(&Refusal::new(RefusalCode::Overloaded, "too many requests are open in this session")))
+        })
+    }
+
+    async fn respond_in(&self, session: &Arc<Session>, out: &Arc<Stream>, reader: Reader) -> Response<Body> {
+        let prime = version_of(session).is_some_and(|version| version >= Version::V2025_11_25);
+        let response = respond(reader, None, Sending { ids: true, prime, modern: false }).await;
+        if matches!(response.body(), Body::Full(_)) {
+            session.close_stream(out.id());
+        }
+        response
+    }
+
+    /// The session that the request names.
+    fn session(&self) -> Answer<Arc<Session>> {
+        let bad_request = |why: &str| error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why);
+        if let Some(version) = self.header(header::PROTOCOL_VERSION) {
+            if Version::parse(version).is_none_or(|version| version.era() == Era::Modern) {
+                return Err(bad_request("this MCP-Protocol-Version is not supported in a session"));
+            }
+        }
+        let id = self.header(SESSION_ID).ok_or_else(|| bad_request("Mcp-Session-Id is missing; initialize first"))?;
+        self.gate.find_session(self.pump, self.who, id).ok_or_else(|| {
+            error(StatusCode::NOT_FOUND, UNKNOWN_SESSION, "no such session; initialize again")
+        })
+    }
+
+    fn get(&self) -> Answer<Response<Body>> {
+        if !self.headers.contains_key(SESSION_ID) {
+            return Ok(not_allowed("POST", &Method::GET));
+        }
+        if !accepts(self.headers, SSE) {
+            let why = "Accept must list text/event-stream";
+            return Err(error(StatusCode::NOT_ACCEPTABLE, code::INVALID_REQUEST, why));
+        }
+        let session = self.session()?;
+        let reader = match self.header(LAST_EVENT_ID) {
+            None => session.caller().home_or_open().read(None),
+            Some(id) => parse_event_id(id)
+                .and_then(|(stream, number)| session.stream(stream)?.read(Some(number))),
+        };
+        let Some(reader) = reader else {
+            let why = "this Last-Event-ID is not known any more; open the stream without it";
+            return Err(error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why));
+        };
+        let mut events = Events::new(reader, true, None);
+        // Says that the stream is open before there is anything to say on it.
+        events.open_with(Bytes::from_static(b": \n\n"));
+        Ok(answer::events(events))
+    }
+
+    fn delete(&self) -> Answer<Response<Body>> {
+        if !self.headers.contains_key(SESSION_ID) {
+            return Ok(not_allowed("POST", &Method::DELETE));
+        }
+        let session = self.session()?;
+        self.gate.close_session(session.id());
+        Ok(answer::empty(StatusCode::NO_CONTENT))
+    }
+}
+
+/// The code that SDKs use for it; the status says it already.
+const UNKNOWN_SESSION: i64 = -32001;
+
+/// How a stream is written.
+struct Sending {
+    ids: bool,
+    /// Begin with an event that has an id and no data, so that the client can resume from the start (2025-11-25).
+    prime: bool,
+    modern: bool,
+}
+
+/// JSON if the answer is the first thing there is to send, else an event stream.
+async fn respond(mut reader: Reader, open: Option<Arc<dyn Open>>, sending: Sending) -> Response<Body> {
+    let mut guard = Leaving(open);
+    let first = tokio::time::timeout(Duration::from_secs(QUIET_SECS), reader.next()).await;
+    let open = guard.0.take();
+    match first {
+        Ok(Some(Item { frame, last: true, error, .. })) => {
+            let status = error.filter(|_| sending.modern).map_or(200, |code| refusal::status(code, Era::Modern));
+            answer::json(StatusCode::from_u16(status).unwrap_or(StatusCode::OK), frame)
+        }
+        Ok(None) => answer::empty(StatusCode::ACCEPTED),
+        Ok(Some(item)) => {
+            let mut events = begin(reader, open, &sending);
+            events.begin_with(&item);
+            answer::events(events)
+        }
+        Err(_) => {
+            let mut events = begin(reader, open, &sending);
+            events.open_with(Bytes::from_static(b": \n\n"));
+            answer::events(events)
+        }
+    }
+}
+
+fn begin(reader: Reader, open: Option<Arc<dyn Open>>, sending: &Sending) -> Events {
+    let id = super::body::event_id(reader.stream().id(), 0);
+    let mut events = Events::new(reader, sending.ids, open);
+    if sending.prime {
+        events.open_with(wire::sse::Event { id: Some(&id), data: b"", ..wire::sse::Event::default() }.encode());
+    }
+    events
+}
+
+/// Cancels what was asked if the client leaves before there was anything to send.
+struct Leaving(Option<Arc<dyn Open>>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        if let Some(open) = self.0.take() {
+            open.cancel();
+        }
+    }
+}
+
+fn version_of(session: &Session) -> Option<Version> {
+    Version::parse(&session.caller().hello().version)
+}
+
+fn bad(body: Bytes) -> Box<Response<Body>> {
+    Box::new(answer::json(StatusCode::BAD_REQUEST, body))
+}
+
+fn error(status: StatusCode, code: i64, message: &str) -> Box<Response<Body>> {
+    Box::new(answer::json(status, rpc::error(None, code, message, None)))
+}
+
+fn header_error(error: &header::HeaderError, message: &Message) -> Box<Response<Body>> {
+    let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
+    Box::new(answer::json(status, error.answer(message.id())))
+}

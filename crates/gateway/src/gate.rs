@@ -1,0 +1,391 @@
+//! The gateway as a whole: its topics, upstreams, callers and identities, and how they change while it runs.
+//!
+//! Owns who is let in and what a reload does. Must not know HTTP, pipes or files.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use auth::{Identities, Participant};
+use bytes::Bytes;
+use client::Guard;
+use model::{ParticipantId, Refusal, RefusalCode, TopicName};
+use wire::rpc::Message;
+
+use crate::caller::Caller;
+use crate::config::{Config, Limits, ServerConfig};
+use crate::greeting;
+use crate::ground::{Ground, random, unix_ms};
+use crate::operation::decline;
+use crate::pump::Pump;
+use crate::resume;
+use crate::sessions::{Session, Sessions};
+use crate::stream::Stream;
+use crate::upstream::{self, Hello, QuestionId, SessionSink, Upstream, UpstreamSpec};
+
+/// A modern caller without requests leaves its topic after this many seconds.
+pub const MODERN_IDLE_SECS: u64 = 300;
+/// How often idle sessions and callers are looked for.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// One running gateway.
+pub struct Gate {
+    ground: Arc<Ground>,
+    guard: Option<Guard>,
+    config: RwLock<Arc<Config>>,
+    identities: RwLock<Arc<Identities>>,
+    topics: RwLock<HashMap<TopicName, Arc<Pump>>>,
+    upstreams: RwLock<Vec<(ServerConfig, Arc<Upstream>)>>,
+    sessions: Sessions,
+    modern: Mutex<HashMap<(TopicName, ParticipantId), Seen>>,
+    this: Weak<Gate>,
+}
+
+/// A modern caller, and when it last asked.
+struct Seen {
+    caller: Arc<Caller>,
+    at_ms: u64,
+}
+
+impl Gate {
+    /// Starts the configured upstreams and opens the topics. Must be called inside a runtime.
+    pub fn start(config: Config, identities: Identities, ground: Ground, guard: Option<Guard>) -> Arc<Self> {
+        let sessions = Sessions::new(config.limits.sessions_max, config.limits.participant_sessions_max);
+        let gate = Arc::new_cyclic(|this| Self {
+            ground: Arc::new(ground),
+            guard,
+            config: RwLock::new(Arc::new(config.clone())),
+            identities: RwLock::new(Arc::new(identities)),
+            topics: RwLock::default(),
+            upstreams: RwLock::default(),
+            sessions,
+            modern: Mutex::default(),
+            this: this.clone(),
+        });
+        gate.apply(config);
+        tokio::spawn(sweep(Arc::downgrade(&gate)));
+        gate
+    }
+
+    /// The configuration in force.
+    pub fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> Limits {
+        self.config().limits
+    }
+
+    /// The clock and ids.
+    pub fn ground(&self) -> &Arc<Ground> {
+        &self.ground
+    }
+
+    /// Who shows this token.
+    ///
+    /// # Errors
+    /// The refusal for whoever shows none, or a wrong one.
+    pub fn identify(&self, bearer: Option<&str>) -> Result<Arc<Participant>, Refusal> {
+        let identities = Arc::clone(&self.identities.read().unwrap_or_else(PoisonError::into_inner));
+        identities.identify(bearer, unix_ms())
+    }
+
+    /// The topic of this name, if this participant may enter it. To others it does not exist.
+    ///
+    /// # Errors
+    /// The refusal to give.
+    pub fn enter(&self, topic: &str, participant: &Participant) -> Result<Arc<Pump>, Refusal> {
+        let unknown = || Refusal::new(RefusalCode::Forbidden, "no such topic for you");
+        let name = TopicName::new(topic).map_err(|_| unknown())?;
+        if !participant.may_enter(&name) {
+            return Err(unknown());
+        }
+        self.topic(&name).ok_or_else(unknown)
+    }
+
+    /// A topic.
+    pub fn topic(&self, name: &TopicName) -> Option<Arc<Pump>> {
+        self.topics.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// All topics.
+    pub fn topics(&self) -> Vec<Arc<Pump>> {
+        self.topics.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// The upstreams, in the order of the configuration.
+    pub fn upstreams(&self) -> Vec<Arc<Upstream>> {
+        let upstreams = self.upstreams.read().unwrap_or_else(PoisonError::into_inner);
+        upstreams.iter().map(|(_, upstream)| Arc::clone(upstream)).collect()
+    }
+
+    /// The legacy sessions over HTTP.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// A legacy caller with a stream of its own (stdio, the 2024-11-05 pair). The door calls [`Gate::leave`] at the end.
+    ///
+    /// # Errors
+    /// Why the topic does not let it in.
+    pub fn legacy(
+        &self,
+        pump: &Arc<Pump>,
+        participant: &Arc<Participant>,
+        hello: Hello,
+        home: Option<Arc<Stream>>,
+    ) -> Result<Arc<Caller>, Refusal> {
+        let caller = Arc::new(Caller::legacy(self.ground.link(), Arc::clone(participant), pump.name(), hello, home));
+        pump.join(&caller)?;
+        Ok(caller)
+    }
+
+    /// Begins a legacy session over HTTP.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn open_session(
+        &self,
+        pump: &Arc<Pump>,
+        participant: &Arc<Participant>,
+        hello: Hello,
+    ) -> Result<Arc<Session>, Refusal> {
+        let id = resume::seal(self.ground.sealer(), participant.id.as_str(), pump.name(), &hello);
+        self.begin_session(id, pump, participant, hello)
+    }
+
+    /// A participant's session by its id. One that this process does not know is taken up again if its id is one that
+    /// this gateway gave (before a restart, or before it was put out for room).
+    pub fn find_session(&self, pump: &Arc<Pump>, participant: &Arc<Participant>, id: &str) -> Option<Arc<Session>> {
+        if let Some(session) = self.sessions.find(id, participant.id.as_str(), self.ground.now_ms()) {
+            return (session.caller().topic() == pump.name()).then_some(session);
+        }
+        if self.sessions.was_closed(id) {
+            return None;
+        }
+        let hello = resume::open(self.ground.sealer(), participant.id.as_str(), pump.name(), id)?;
+        self.begin_session(id.to_owned(), pump, participant, hello).ok()
+    }
+
+    fn begin_session(
+        &self,
+        id: String,
+        pump: &Arc<Pump>,
+        participant: &Arc<Participant>,
+        hello: Hello,
+    ) -> Result<Arc<Session>, Refusal> {
+        let caller = self.legacy(pump, participant, hello, None)?;
+        let (session, put_out) = self.sessions.open(id, Arc::clone(&caller), self.ground.now_ms());
+        self.put_out(put_out);
+        session.ok_or_else(|| {
+            pump.leave(&caller);
+            Refusal::new(RefusalCode::Overloaded, "too many sessions are open").hint("close sessions with DELETE")
+        })
+    }
+
+    /// Ends a session at its client's wish.
+    pub fn close_session(&self, id: &str) {
+        self.put_out(self.sessions.close(id).into_iter().collect());
+    }
+
+    /// The modern caller that all requests of this participant are.
+    ///
+    /// # Errors
+    /// Why the topic does not let it in.
+    pub fn modern(&self, pump: &Arc<Pump>, participant: &Arc<Participant>) -> Result<Arc<Caller>, Refusal> {
+        let at_ms = self.ground.now_ms();
+        let mut modern = self.modern.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (pump.name().clone(), participant.id.clone());
+        if let Some(seen) = modern.get_mut(&key) {
+            seen.at_ms = at_ms;
+            return Ok(Arc::clone(&seen.caller));
+        }
+        let caller = self.modern_on(pump, participant, None)?;
+        modern.insert(key, Seen { caller: Arc::clone(&caller), at_ms });
+        Ok(caller)
+    }
+
+    /// A modern caller with a pipe of its own. The door calls [`Gate::leave`] at the end.
+    ///
+    /// # Errors
+    /// Why the topic does not let it in.
+    pub fn modern_on(
+        &self,
+        pump: &Arc<Pump>,
+        participant: &Arc<Participant>,
+        home: Option<Arc<Stream>>,
+    ) -> Result<Arc<Caller>, Refusal> {
+        let caller = Arc::new(Caller::modern(self.ground.link(), Arc::clone(participant), pump.name(), home));
+        pump.join(&caller)?;
+        Ok(caller)
+    }
+
+    /// A caller goes.
+    pub fn leave(&self, caller: &Caller) {
+        if let Some(pump) = self.topic(caller.topic()) {
+            pump.leave(caller);
+        } else {
+            caller.leave();
+        }
+    }
+
+    /// Takes over a new configuration: servers that did not change keep running, topics learn what is new, and who may
+    /// not come in any more is put out at once.
+    pub fn reload(&self, config: Config, identities: Identities) {
+        *self.identities.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(identities);
+        self.apply(config);
+        self.expel();
+    }
+
+    /// Takes over new identities only: a token was issued or revoked.
+    pub fn set_identities(&self, identities: Identities) {
+        *self.identities.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(identities);
+        self.expel();
+    }
+
+    /// Ends everything, upstreams in order.
+    pub async fn stop(&self) {
+        for session in self.sessions.take_all() {
+            self.leave(session.caller());
+            session.end();
+        }
+        let mut closing = tokio::task::JoinSet::new();
+        for upstream in self.upstreams() {
+            closing.spawn(async move { upstream.close().await });
+        }
+        while closing.join_next().await.is_some() {}
+    }
+
+    fn apply(&self, config: Config) {
+        let Some(sink) = self.this.upgrade() else { return };
+        let mut old = std::mem::take(&mut *self.upstreams.write().unwrap_or_else(PoisonError::into_inner));
+        let mut upstreams = Vec::new();
+        for server in config.servers.iter().filter(|server| server.enabled) {
+            if let Some(at) = old.iter().position(|(known, _)| known == server) {
+                upstreams.push(old.swap_remove(at));
+                continue;
+            }
+            let ground = upstream::Ground {
+                guard: self.guard.clone(),
+                identity: greeting::identity_raw(),
+                sink: Arc::<Gate>::clone(&sink),
+            };
+            let spec = UpstreamSpec::new(server.clone(), &config.limits);
+            upstreams.push((server.clone(), Upstream::start(spec, ground)));
+        }
+        *self.upstreams.write().unwrap_or_else(PoisonError::into_inner) = upstreams;
+        for (_, gone) in old {
+            tokio::spawn(async move { gone.close().await });
+        }
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+        self.open_topics();
+    }
+
+    fn open_topics(&self) {
+        let config = self.config();
+        let upstreams = self.upstreams();
+        let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
+        let gone: Vec<_> = topics.extract_if(|name, _| !config.topics.iter().any(|t| t.name == *name)).collect();
+        for topic in &config.topics {
+            let limits = topic::Limits {
+                participants_max: config.limits.topic_participants_max,
+                operations_per_link_max: config.limits.participant_calls_max,
+                ..topic::Limits::default()
+            };
+            let pump = topics.entry(topic.name.clone()).or_insert_with(|| {
+                Pump::new(Arc::clone(&self.ground), topic.name.clone(), topic.list_wait, limits)
+            });
+            let taking_part = |id: &&ParticipantId| upstreams.iter().find(|up| up.spec().name() == id.as_str()).cloned();
+            let seated: Vec<_> = topic.servers.iter().filter_map(|id| taking_part(&id)).collect();
+            pump.configure(&seated);
+        }
+        drop(topics);
+        for (_, pump) in gone {
+            pump.everyone().iter().for_each(|caller| pump.leave(caller));
+        }
+    }
+
+    /// Puts out whoever is not known any more or may not enter its topic any more, and gives the others what they may do
+    /// now.
+    fn expel(&self) {
+        let identities = Arc::clone(&self.identities.read().unwrap_or_else(PoisonError::into_inner));
+        let now = |caller: &Caller| {
+            let known = identities.participant(&caller.participant().id, unix_ms());
+            known.filter(|known| known.may_enter(caller.topic()))
+        };
+        self.put_out(self.sessions.sweep(self.ground.now_ms(), self.limits().session_idle, |caller| now(caller).is_none()));
+        self.modern.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, seen| now(&seen.caller).is_some());
+        for pump in self.topics() {
+            for caller in pump.everyone() {
+                match now(&caller) {
+                    Some(known) => pump.regrant(&known.id, &known.capabilities),
+                    None => pump.leave(&caller),
+                }
+            }
+        }
+    }
+
+    fn put_out(&self, sessions: Vec<Arc<Session>>) {
+        for session in sessions {
+            self.leave(session.caller());
+            session.end();
+        }
+    }
+
+    fn tidy(&self) {
+        let now_ms = self.ground.now_ms();
+        self.put_out(self.sessions.sweep(now_ms, self.limits().session_idle, |_| false));
+        let mut idle = Vec::new();
+        self.modern.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, seen| {
+            let quiet = now_ms.saturating_sub(seen.at_ms) > MODERN_IDLE_SECS * 1000;
+            let stays = !quiet || seen.caller.has_open_operations();
+            if !stays {
+                idle.push(Arc::clone(&seen.caller));
+            }
+            stays
+        });
+        idle.iter().for_each(|caller| self.leave(caller));
+    }
+}
+
+async fn sweep(gate: Weak<Gate>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        let Some(gate) = gate.upgrade() else { return };
+        gate.tidy();
+    }
+}
+
+impl SessionSink for Gate {
+    fn notice(&self, session: &Arc<upstream::Session>, method: &str, frame: Bytes) {
+        self.topics().iter().for_each(|pump| pump.tell(session, method, &frame));
+    }
+
+    fn question(&self, session: &Arc<upstream::Session>, question: QuestionId, message: Message) {
+        if !self.topics().iter().any(|pump| pump.ask_owner(session, question, &message)) {
+            decline(session, question);
+        }
+    }
+
+    fn withdrawn(&self, session: &Arc<upstream::Session>, question: QuestionId) {
+        self.topics().iter().for_each(|pump| pump.unask_owner(session, question));
+    }
+
+    fn changed(&self, session: &Arc<upstream::Session>) {
+        self.topics().iter().for_each(|pump| pump.changed(session));
+    }
+
+    fn ended(&self, session: &Arc<upstream::Session>) {
+        self.topics().iter().for_each(|pump| pump.ended(session));
+    }
+
+    fn state(&self, upstream: &str) {
+        tracing::debug!(upstream, "state changed");
+    }
+}
+
+/// A new random key, for gateways that keep nothing on disk.
+pub fn fresh_key() -> [u8; 32] {
+    random()
+}

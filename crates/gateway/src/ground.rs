@@ -1,0 +1,66 @@
+//! What everything in the gateway stands on: one clock, one source of ids, one seal.
+//!
+//! Must not know what the time or the ids are for.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use auth::Sealer;
+use model::{LinkId, OperationId};
+
+/// The clock and the ids of one gateway.
+#[derive(Debug)]
+pub struct Ground {
+    begun: Instant,
+    sealer: Sealer,
+    links: AtomicU64,
+    operations: AtomicU64,
+    /// Upper half of every operation id, so that ids of two runs differ.
+    run: u64,
+}
+
+impl Ground {
+    /// A ground whose handles are sealed with these keys.
+    pub fn new(sealer: Sealer) -> Self {
+        let run = u64::from_le_bytes(random());
+        Self { begun: Instant::now(), sealer, links: AtomicU64::new(1), operations: AtomicU64::new(1), run }
+    }
+
+    /// What seals session ids and cursors.
+    pub fn sealer(&self) -> &Sealer {
+        &self.sealer
+    }
+
+    /// Milliseconds since the gateway began; never goes back.
+    pub fn now_ms(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// A new link.
+    pub fn link(&self) -> LinkId {
+        LinkId(self.links.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A new operation. Not secret: what is told outside as a handle is sealed or random.
+    pub fn operation(&self) -> OperationId {
+        let number = self.operations.fetch_add(1, Ordering::Relaxed);
+        OperationId((u128::from(self.run) << 64) | u128::from(number))
+    }
+}
+
+/// Milliseconds since 1970, by the machine's clock.
+pub fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Random bytes of the operating system.
+pub fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    if let Err(error) = getrandom::fill(&mut bytes) {
+        // Nothing that needs secrets may go on without them.
+        tracing::error!(%error, "the operating system gives no randomness");
+        std::process::abort();
+    }
+    bytes
+}

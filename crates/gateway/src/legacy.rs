@@ -1,0 +1,165 @@
+//! What a legacy client may say (2024-11-05 to 2025-11-25), whatever carries it.
+//!
+//! Owns the meaning of each message of a caller that has said `initialize`: what is answered here, what goes to the
+//! pump. Must not know HTTP or pipes; the doors hand in messages and the stream for answers.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::{Era, Refusal, RefusalCode};
+use wire::json::Splice;
+use wire::mcp::{Params, Version, method};
+use wire::rpc::{self, Id, Message, Shape, code};
+
+use crate::caller::{Caller, LOG_LEVELS};
+use crate::lists;
+use crate::pump::{Incoming, Pump, Routed};
+use crate::stream::Stream;
+use crate::upstream::{Answer, Hello};
+
+/// What a client said in `initialize`, and what it is answered.
+pub struct Welcome {
+    /// What to remember of it.
+    pub hello: Hello,
+    /// The revision that both will speak.
+    pub version: Version,
+}
+
+/// Reads an `initialize` request (MCP 2025-11-25, "Lifecycle").
+///
+/// # Errors
+/// The JSON-RPC error to answer with.
+pub fn welcome(message: &Message) -> Result<Welcome, Bytes> {
+    let params = Params::read(message).map_err(|malformed| malformed.answer())?;
+    let id = message.id();
+    let missing = |what: &str| rpc::error(id, code::INVALID_PARAMS, &format!("`params.{what}` is missing"), None);
+    let asked = params.protocol_version().ok_or_else(|| missing("protocolVersion"))?;
+    let capabilities = params.client_capabilities().ok_or_else(|| missing("capabilities"))?;
+    if !wire::json::is_object(capabilities) {
+        return Err(rpc::error(id, code::INVALID_PARAMS, "`params.capabilities` must be an object", None));
+    }
+    let version = Version::answer_to(&asked);
+    let hello = Hello {
+        capabilities: Bytes::copy_from_slice(capabilities),
+        client_info: params.client_info().map(Bytes::copy_from_slice),
+        version: version.as_str().into(),
+    };
+    Ok(Welcome { hello, version })
+}
+
+/// Takes one message of an initialized caller; answers go to `out`.
+pub fn receive(pump: &Arc<Pump>, caller: &Arc<Caller>, message: Message, out: &Arc<Stream>) {
+    match message.shape() {
+        Shape::Request => request(pump, caller, message, out),
+        Shape::Notification => notification(pump, caller, &message),
+        Shape::Result | Shape::Error => answer(pump, caller, &message),
+    }
+}
+
+fn request(pump: &Arc<Pump>, caller: &Arc<Caller>, message: Message, out: &Arc<Stream>) {
+    let Some(id) = message.id() else { return };
+    match message.method() {
+        "initialize" => out.answer(rpc::error(Some(id), code::INVALID_REQUEST, "already initialized", None)),
+        "ping" => out.answer(rpc::result(id, b"{}")),
+        "logging/setLevel" => set_level(pump, caller, &message, out),
+        "resources/subscribe" | "resources/unsubscribe" => subscribe(pump, caller, &message, out),
+        name => match method::lookup(name) {
+            Some(method) if !method.is_in(Era::Legacy) => {
+                out.answer(rpc::error(Some(id), code::METHOD_NOT_FOUND, &format!("method not found: {name}"), None));
+            }
+            Some(method) => match method.list {
+                Some(list) => drop(lists::answer(pump, caller, list, message, caller.hello().clone(), out)),
+                None => forward(pump, caller, message, out),
+            },
+            None => forward(pump, caller, message, out),
+        },
+    }
+}
+
+fn forward(pump: &Arc<Pump>, caller: &Arc<Caller>, message: Message, out: &Arc<Stream>) {
+    let hello = caller.hello().clone();
+    // It is found again by its id if the client cancels it.
+    drop(pump.request(caller, Incoming { message, hello, out: Arc::clone(out) }));
+}
+
+fn set_level(pump: &Arc<Pump>, caller: &Arc<Caller>, message: &Message, out: &Arc<Stream>) {
+    let Some((operation, Routed::Gateway)) = pump.admit(caller, message, out) else { return };
+    let level = Params::read(message).ok().and_then(|params| params.level().map(Cow::into_owned)).unwrap_or_default();
+    if !caller.set_log_level(&level) {
+        let refusal = Refusal::new(RefusalCode::Malformed, format!("unknown log level: {level}"))
+            .hint(format!("use one of {}", LOG_LEVELS.join(", ")));
+        return pump.answer_here(&operation, Err(refusal));
+    }
+    let (pump, caller) = (Arc::clone(pump), Arc::clone(caller));
+    tokio::spawn(async move {
+        pump.set_level(&caller, &level).await;
+        pump.answer_here(&operation, Ok(rpc::result(&operation.request, b"{}")));
+    });
+}
+
+fn subscribe(pump: &Arc<Pump>, caller: &Arc<Caller>, message: &Message, out: &Arc<Stream>) {
+    let Some((operation, Routed::Upstream(seat, own))) = pump.admit(caller, message, out) else { return };
+    let (pump, caller) = (Arc::clone(pump), Arc::clone(caller));
+    let wanted = message.method() == "resources/subscribe";
+    tokio::spawn(async move {
+        let public = operation.target.clone().unwrap_or_default();
+        let own = own.as_deref().unwrap_or(&public);
+        let done = if wanted {
+            pump.subscribe(&caller, &seat, own, &public, caller.hello()).await
+        } else {
+            caller.unsubscribe(&public);
+            pump.unsubscribe(&caller, &seat, own);
+            Message::read(rpc::result(&operation.request, b"{}")).map_err(|_| unsaid())
+        };
+        let answer = done.map(|message| Answer { message, id: operation.request.clone() }.frame(Splice::default()));
+        pump.answer_here(&operation, answer);
+    });
+}
+
+fn unsaid() -> Refusal {
+    Refusal::new(RefusalCode::Internal, "no answer could be made")
+}
+
+fn notification(pump: &Pump, caller: &Caller, message: &Message) {
+    let Ok(params) = Params::read(message) else { return };
+    match message.method() {
+        "notifications/cancelled" => {
+            if let Some(open) = params.request_id().and_then(|id| caller.find(&id)) {
+                open.cancel();
+            }
+        }
+        "notifications/roots/list_changed" => {
+            for session in pump.own_sessions(caller) {
+                if let Err(refusal) = session.notify(message.frame().clone()) {
+                    tracing::debug!(upstream = session.upstream(), %refusal, "roots change not passed on");
+                }
+            }
+        }
+        // Progress of the client on a server's question: the token is the server's own.
+        "notifications/progress" => {
+            for session in caller.asking() {
+                if let Err(refusal) = session.notify(message.frame().clone()) {
+                    tracing::debug!(upstream = session.upstream(), %refusal, "progress not passed on");
+                }
+            }
+        }
+        // `notifications/initialized` needs nothing: sessions are opened on first use. What we do not know is
+        // addressed to nobody.
+        _ => {}
+    }
+}
+
+fn answer(pump: &Arc<Pump>, caller: &Arc<Caller>, message: &Message) {
+    let question = message.id().and_then(|id: &Id| caller.asked(id));
+    let Some(question) = question else {
+        tracing::debug!(participant = %caller.participant().id, "an answer that nobody asked for");
+        return;
+    };
+    if !pump.answered(caller.link(), question.ask, message.shape()) {
+        return;
+    }
+    if let Err(refusal) = question.session.answer(question.id, message) {
+        tracing::debug!(upstream = question.session.upstream(), %refusal, "an answer came too late");
+    }
+}

@@ -1,0 +1,219 @@
+//! What a modern client may say (2026-07-28), whatever carries it.
+//!
+//! Owns the meaning of each stateless request: what is answered here, what goes to the pump, and listen streams. Must
+//! not know HTTP or pipes; the doors have checked headers.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::{Era, Refusal, RefusalCode};
+use topic::Target;
+use wire::json;
+use wire::mcp::header::{HeaderError, HeaderParam};
+use wire::mcp::{ListKind, Params, Version, method};
+use wire::rpc::{self, Message, Shape, code};
+
+use crate::caller::{Caller, Open, tagged};
+use crate::operation::Operation;
+use crate::pump::{Incoming, LISTS, Pump, Routed};
+use crate::stream::Stream;
+use crate::upstream::Hello;
+use crate::{greeting, lists};
+
+/// Resources that one listen request may name.
+pub const LISTEN_URIS_MAX: usize = 256;
+
+/// What a modern request says of its caller. Absent capabilities are none.
+pub fn hello(params: &Params<'_>) -> Hello {
+    Hello {
+        capabilities: params.client_capabilities().map_or_else(|| Bytes::from_static(b"{}"), Bytes::copy_from_slice),
+        client_info: params.client_info().map(Bytes::copy_from_slice),
+        version: Version::NEWEST.as_str().into(),
+    }
+}
+
+/// What a modern request over a pipe must say, where no header repeats it.
+///
+/// # Errors
+/// The error to answer with.
+pub fn check(params: &Params<'_>) -> Result<(), HeaderError> {
+    let asked = params.protocol_version().unwrap_or_default();
+    if Version::parse(&asked).is_none_or(|version| version.era() != Era::Modern) {
+        return Err(HeaderError::unsupported_version(&asked));
+    }
+    let refused = |code, message: &str| HeaderError { status: 400, code, message: message.to_owned(), data: None };
+    if !params.client_capabilities().is_some_and(json::is_object) {
+        return Err(refused(code::INVALID_PARAMS, "`_meta` lacks io.modelcontextprotocol/clientCapabilities"));
+    }
+    match method::lookup(params.message().method()) {
+        Some(known) if !known.is_in(Era::Modern) => Err(refused(code::METHOD_NOT_FOUND, "method not found")),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Takes one message; answers go to `out`. Gives what a closed stream abandons.
+pub fn receive(
+    pump: &Arc<Pump>,
+    caller: &Arc<Caller>,
+    message: Message,
+    hello: Hello,
+    out: &Arc<Stream>,
+) -> Option<Arc<dyn Open>> {
+    match (message.shape(), message.method()) {
+        (Shape::Request, "server/discover") => {
+            let Some((operation, Routed::Gateway)) = pump.admit(caller, &message, out) else { return None };
+            let pump = Arc::clone(pump);
+            tokio::spawn(async move {
+                pump.wait_for_servers().await;
+                let result = rpc::result(&operation.request, &greeting::discover(&pump));
+                pump.answer_here(&operation, Ok(result));
+            });
+            None
+        }
+        (Shape::Request, "subscriptions/listen") => listen(pump, caller, &message, hello, out),
+        (Shape::Request, name) => {
+            let operation = match method::lookup(name).and_then(|known| known.list) {
+                Some(list) => lists::answer(pump, caller, list, message, hello, out)?,
+                None => pump.request(caller, Incoming { message, hello, out: Arc::clone(out) })?,
+            };
+            Some(operation)
+        }
+        (Shape::Notification, "notifications/cancelled") => {
+            let params = Params::read(&message).ok()?;
+            let open = caller.find(&params.request_id()?)?;
+            open.cancel();
+            None
+        }
+        // The core protocol has no other notification of a client, and a modern client sends no answers.
+        (Shape::Notification | Shape::Result | Shape::Error, _) => None,
+    }
+}
+
+/// The headers that a call of this tool must mirror, by its schema (2026-07-28, "x-mcp-header").
+pub fn mirrored(pump: &Pump, caller: &Caller, params: &Params<'_>) -> Vec<HeaderParam> {
+    if params.message().method() != "tools/call" {
+        return Vec::new();
+    }
+    let Some(wire::mcp::Target::Name(name)) = params.target() else { return Vec::new() };
+    let found = pump.with(|topic| {
+        let route = topic.lookup(caller.link(), Target::Tool(name))?;
+        Some((route.upstream.clone(), route.own.to_owned()))
+    });
+    let Some((upstream, own)) = found else { return Vec::new() };
+    let seats = pump.seats();
+    let Some(seat) = seats.iter().find(|seat| seat.id == upstream) else { return Vec::new() };
+    seat.upstream.manifest().annotations.get(&own).cloned().unwrap_or_default()
+}
+
+/// A listen request: acknowledged at once, then live until either side ends it (2026-07-28, "Subscriptions").
+struct Listening {
+    pump: Arc<Pump>,
+    operation: Arc<Operation>,
+    uris: Vec<String>,
+}
+
+impl Listening {
+    fn end(&self) {
+        self.operation.caller.unlisten(&self.operation.request, &self.operation.out);
+        for uri in &self.uris {
+            if !self.operation.caller.follows(uri) {
+                self.pump.unfollow(&self.operation.caller, uri);
+            }
+        }
+    }
+}
+
+impl Open for Listening {
+    fn cancel(&self) {
+        self.end();
+        let result = [b"{\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":".as_slice(),
+            self.operation.request.raw(), b"}}"].concat();
+        self.pump.answer_here(&self.operation, Ok(rpc::result(&self.operation.request, &result)));
+    }
+
+    fn refuse(&self, refusal: &Refusal) {
+        self.end();
+        self.operation.refuse(refusal);
+    }
+
+    fn take_back(&self) {}
+}
+
+fn listen(
+    pump: &Arc<Pump>,
+    caller: &Arc<Caller>,
+    message: &Message,
+    hello: Hello,
+    out: &Arc<Stream>,
+) -> Option<Arc<dyn Open>> {
+    let (operation, Routed::Gateway) = pump.admit(caller, message, out)? else { return None };
+    let wanted = match filter(message) {
+        Ok(wanted) => wanted,
+        Err(why) => {
+            let refusal = Refusal::new(RefusalCode::Malformed, why);
+            pump.answer_here(&operation, Err(refusal));
+            return None;
+        }
+    };
+    // What this caller may not read it hears nothing of, and is not told that it exists.
+    let uris: Vec<String> = wanted.uris.into_iter().filter(|uri| pump.may_follow(caller, uri)).collect();
+    let followed: HashSet<String> = uris.iter().cloned().collect();
+    let listening = Arc::new(Listening { pump: Arc::clone(pump), operation: Arc::clone(&operation), uris: uris.clone() });
+    caller.begin(operation.id, operation.request.clone(), listening.clone());
+    let params = acknowledgement(&wanted.lists, &uris);
+    let acknowledged = rpc::notification("notifications/subscriptions/acknowledged", Some(params.as_bytes()));
+    // The stream is new: its first message has room.
+    let _ = out.say(tagged(&acknowledged, &operation.request), None);
+    if !caller.listen(operation.request.clone(), wanted.lists, followed, Arc::clone(out)) {
+        let refusal = Refusal::new(RefusalCode::Overloaded, "too many listen requests are open");
+        pump.answer_here(&operation, Err(refusal));
+        return None;
+    }
+    let (pump, caller) = (Arc::clone(pump), Arc::clone(caller));
+    tokio::spawn(async move {
+        for uri in uris {
+            if let Err(refusal) = pump.follow(&caller, &hello, &uri).await {
+                tracing::debug!(%refusal, "a resource cannot be followed");
+            }
+        }
+    });
+    Some(listening)
+}
+
+struct Wanted {
+    lists: Vec<ListKind>,
+    uris: Vec<String>,
+}
+
+fn filter(message: &Message) -> Result<Wanted, String> {
+    let params = Params::read(message).map_err(|malformed| malformed.message)?;
+    let filter = params.get("notifications").ok_or("`params.notifications` is missing")?;
+    let members = json::members(message.frame(), filter.span).map_err(|error| error.to_string())?;
+    let on = |key: &str| members.get(key).is_some_and(|member| member.raw == b"true");
+    let lists = LISTS.iter().filter(|(key, _)| on(key)).map(|(_, list)| *list).collect();
+    let mut uris = Vec::new();
+    if let Some(member) = members.get("resourceSubscriptions") {
+        let wrong = "`resourceSubscriptions` must be an array of strings";
+        for span in json::elements(message.frame(), member.span).map_err(|_| wrong)? {
+            let uri = json::text(span.of(message.frame())).ok_or(wrong)?.into_owned();
+            if !uris.contains(&uri) {
+                uris.push(uri);
+            }
+        }
+    }
+    if uris.len() > LISTEN_URIS_MAX {
+        return Err(format!("at most {LISTEN_URIS_MAX} resources in one listen request"));
+    }
+    Ok(Wanted { lists, uris })
+}
+
+fn acknowledgement(lists: &[ListKind], uris: &[String]) -> String {
+    let mut members: Vec<String> =
+        LISTS.iter().filter(|(_, list)| lists.contains(list)).map(|(key, _)| format!("\"{key}\":true")).collect();
+    if !uris.is_empty() {
+        let uris: Vec<String> = uris.iter().map(|uri| json::quote(uri)).collect();
+        members.push(format!("\"resourceSubscriptions\":[{}]", uris.join(",")));
+    }
+    format!("{{\"notifications\":{{{}}}}}", members.join(","))
+}

@@ -1,0 +1,220 @@
+//! One open request of a caller: from the topic's admission to its one answer.
+//!
+//! Owns where its answer goes and how to take it back. Must not know how the topic decides or how a session works;
+//! the pump carries what it hears (`Road`).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use model::{Era, LinkId, OperationId, ParticipantId, Refusal};
+use wire::mcp::{Params, method};
+use wire::rpc::{Id, Message, Shape};
+
+use crate::caller::{Caller, Open, Question};
+use crate::stream::{Refused, Stream};
+use crate::upstream::{Answer, CallSink, QuestionId, Session, Ticket};
+
+/// What the pump does for an operation.
+pub trait Road: Send + Sync {
+    /// The upstream has answered or will not: asks the topic whether this still counts.
+    fn settles(&self, operation: &Operation, outcome: model::Outcome) -> bool;
+    /// The id of this question in the topic, if it may be put to the caller.
+    fn lets_ask(&self, operation: &Operation, method: &str) -> Option<OperationId>;
+    /// A question that the topic let through could not be put, or was taken back.
+    fn unasked(&self, ask: OperationId);
+    /// The caller takes the request back.
+    fn cancelled(&self, operation: &Operation);
+    /// The answer as this caller reads it: public URIs, its era.
+    fn spell(&self, operation: &Operation, answer: &Answer) -> (Bytes, Option<i64>);
+    /// A notification as this caller reads it.
+    fn spell_notice(&self, operation: &Operation, frame: Bytes) -> Bytes;
+    /// A refusal as this caller reads it.
+    fn spell_refusal(&self, operation: &Operation, refusal: &Refusal) -> (Bytes, i64);
+}
+
+/// One open request.
+pub struct Operation {
+    /// Its id in the topic.
+    pub id: OperationId,
+    /// Who asked.
+    pub caller: Arc<Caller>,
+    /// The id of the request, as the caller spelled it.
+    pub request: Id,
+    /// The method.
+    pub method: &'static str,
+    /// What it aims at, under its public spelling; for refusals.
+    pub target: Option<Box<str>>,
+    /// The stream that takes its answer.
+    pub out: Arc<Stream>,
+    /// The upstream that has it, once the topic has said so.
+    pub upstream: OnceLock<(ParticipantId, LinkId)>,
+    road: Arc<dyn Road>,
+    session: OnceLock<Arc<Session>>,
+    ticket: OnceLock<Ticket>,
+    over: AtomicBool,
+}
+
+impl Operation {
+    /// An operation that nobody has been asked for yet.
+    pub fn new(
+        id: OperationId,
+        road: Arc<dyn Road>,
+        caller: Arc<Caller>,
+        message: &Message,
+        target: Option<&str>,
+        out: Arc<Stream>,
+    ) -> Option<Arc<Self>> {
+        Some(Arc::new(Self {
+            id,
+            caller,
+            request: message.id()?.clone(),
+            method: method::lookup(message.method()).map_or("", |method| method.name),
+            target: target.map(Into::into),
+            out,
+            upstream: OnceLock::new(),
+            road,
+            session: OnceLock::new(),
+            ticket: OnceLock::new(),
+            over: AtomicBool::new(false),
+        }))
+    }
+
+    /// Notes the session that it is sent to. An operation is sent once.
+    pub fn goes_to(&self, session: &Arc<Session>) {
+        let _ = self.session.set(Arc::clone(session));
+    }
+
+    /// The session that it was sent to.
+    pub fn session(&self) -> Option<&Arc<Session>> {
+        self.session.get()
+    }
+
+    /// Notes that the session has it. If it was taken back meanwhile, the session is told.
+    pub fn is_sent(&self, ticket: Ticket) {
+        let _ = self.ticket.set(ticket);
+        if self.is_over() {
+            self.take_back("the caller is gone");
+        }
+    }
+
+    /// Whether it has been answered or taken back.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// Ends it with a refusal, unless it is over.
+    pub fn refuse(&self, refusal: &Refusal) {
+        if !self.over.swap(true, Ordering::AcqRel) {
+            self.caller.finish(self.id);
+            let (frame, code) = self.road.spell_refusal(self, refusal);
+            self.out.answer_with(frame, Some(code));
+        }
+    }
+
+    /// Tells the upstream that nobody waits any more.
+    pub fn take_back(&self, reason: &str) {
+        if let (Some(session), Some(ticket)) = (self.session.get(), self.ticket.get()) {
+            session.cancel(*ticket, reason);
+        }
+    }
+
+    /// Ends it with this answer, unless it is over.
+    pub fn answer(&self, frame: Bytes, error: Option<i64>) {
+        if !self.over.swap(true, Ordering::AcqRel) {
+            self.caller.finish(self.id);
+            self.out.answer_with(frame, error);
+        }
+    }
+}
+
+impl Open for Operation {
+    fn cancel(&self) {
+        if !self.over.swap(true, Ordering::AcqRel) {
+            self.caller.finish(self.id);
+            self.road.cancelled(self);
+            self.out.skip();
+        }
+    }
+
+    fn refuse(&self, refusal: &Refusal) {
+        Operation::refuse(self, refusal);
+        self.take_back("the gateway ended the request");
+    }
+
+    fn take_back(&self) {
+        Operation::take_back(self, "the gateway ended the request");
+    }
+}
+
+impl CallSink for Operation {
+    fn notice(&self, method: &str, frame: Bytes) {
+        let mut progress = None;
+        if method == "notifications/progress" || method == "notifications/message" {
+            let Ok(message) = Message::read(frame.clone()) else { return };
+            let Ok(params) = Params::read(&message) else { return };
+            progress = params.progress_token().map(|token| Bytes::copy_from_slice(token.raw()));
+            if self.caller.era() == Era::Legacy && params.level().is_some_and(|l| !self.caller.wants_log(&l)) {
+                return;
+            }
+        }
+        if self.out.say(self.road.spell_notice(self, frame), progress) == Err(Refused::Full) {
+            tracing::info!(participant = %self.caller.participant().id, "reader too slow, its request is cancelled");
+            self.cancel();
+        }
+    }
+
+    fn question(&self, question: QuestionId, message: Message) {
+        let Some(session) = self.session.get() else { return };
+        let fits = self.caller.era() == session.era() && !self.is_over();
+        let Some(ask) = fits.then(|| self.road.lets_ask(self, message.method())).flatten() else {
+            return decline(session, question);
+        };
+        let asked = Question { session: Arc::clone(session), id: question, about: Some(self.id), ask };
+        let Some(id) = self.caller.ask(asked) else {
+            self.road.unasked(ask);
+            return decline(session, question);
+        };
+        let mut splice = wire::json::Splice::default();
+        message.set_id(&mut splice, &id);
+        if self.out.say(message.edited(&splice), None) == Err(Refused::Full) {
+            self.cancel();
+        }
+    }
+
+    fn withdrawn(&self, question: QuestionId) {
+        if let Some((id, ask)) = self.session.get().and_then(|session| self.caller.unask(session, question)) {
+            self.road.unasked(ask);
+            let params = [b"{\"requestId\":", id.raw(), b"}"].concat();
+            // A reader too slow for this is too slow for the rest as well, and pays there.
+            let _ = self.out.say(wire::rpc::notification("notifications/cancelled", Some(&params)), None);
+        }
+    }
+
+    fn done(&self, end: Result<Answer, Refusal>) {
+        let outcome = match &end {
+            Ok(answer) if answer.message.shape() == Shape::Result => model::Outcome::Ok,
+            Ok(_) => model::Outcome::Error,
+            Err(_) => model::Outcome::Refused,
+        };
+        if !self.road.settles(self, outcome) {
+            return;
+        }
+        match end {
+            Ok(answer) => {
+                let (frame, error) = self.road.spell(self, &answer);
+                self.answer(frame, error);
+            }
+            Err(refusal) => self.refuse(&refusal),
+        }
+    }
+}
+
+/// Answers a server that its question cannot be asked.
+pub fn decline(session: &Session, question: QuestionId) {
+    let error = wire::rpc::error(Some(&Id::number(0)), -32601, "the client cannot be asked this now", None);
+    let Ok(error) = Message::read(error) else { return };
+    if let Err(refusal) = session.answer(question, &error) {
+        tracing::debug!(%refusal, "a question could not be declined");
+    }
+}

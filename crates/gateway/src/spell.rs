@@ -1,0 +1,126 @@
+//! How the pump's words are spelled at each side: eras, URIs, refusals, lists.
+//!
+//! Owns the small translations between the topic's words and the wire's. Must not know sockets or the topic's state.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bytes::Bytes;
+use model::{Era, LinkId, Refusal};
+use wire::json::Splice;
+use wire::mcp::{self, translate, uris};
+use wire::rpc::{self, Message, Shape};
+
+use crate::caller::Caller;
+use crate::operation::Operation;
+use crate::upstream::{Answer, Hello, Manifest, SessionKey};
+
+/// Which sessions are this caller's own, with this request. Whether it needs its own the upstream decides.
+pub fn session_key(caller: &Caller, hello: &Hello) -> SessionKey {
+    if caller.era() == Era::Legacy {
+        return caller.key().clone();
+    }
+    let mut hasher = DefaultHasher::new();
+    hello.capabilities.hash(&mut hasher);
+    SessionKey::Principal { participant: caller.participant().id.clone(), capabilities: hasher.finish() }
+}
+
+/// Whether a session belongs to one caller.
+pub fn is_own(key: &SessionKey) -> bool {
+    match key {
+        SessionKey::Shared => false,
+        SessionKey::Legacy(_) | SessionKey::Principal { .. } => true,
+    }
+}
+
+/// The link of the legacy caller to whom a session belongs.
+pub fn owner(key: &SessionKey) -> Option<LinkId> {
+    match key {
+        SessionKey::Legacy(link) => Some(LinkId(*link)),
+        SessionKey::Shared | SessionKey::Principal { .. } => None,
+    }
+}
+
+/// What an upstream lists, as names and digests.
+pub fn manifest(manifest: &Manifest) -> topic::Manifest {
+    let items = |kind| {
+        let digest = |raw: &Bytes| {
+            let mut hasher = DefaultHasher::new();
+            raw.hash(&mut hasher);
+            hasher.finish()
+        };
+        let items = manifest.list(kind).items.iter();
+        items.map(|item| topic::Item { own: item.key.as_str().into(), digest: digest(&item.raw) }).collect()
+    };
+    topic::Manifest {
+        tools: items(mcp::ListKind::Tools),
+        prompts: items(mcp::ListKind::Prompts),
+        resources: items(mcp::ListKind::Resources),
+        templates: items(mcp::ListKind::Templates),
+    }
+}
+
+/// The wire's word for one of the topic's lists.
+pub fn wire_list(list: topic::ListKind) -> mcp::ListKind {
+    match list {
+        topic::ListKind::Tools => mcp::ListKind::Tools,
+        topic::ListKind::Prompts => mcp::ListKind::Prompts,
+        topic::ListKind::Resources => mcp::ListKind::Resources,
+        topic::ListKind::Templates => mcp::ListKind::Templates,
+    }
+}
+
+/// The topic's word for one of the wire's lists.
+pub fn topic_list(list: mcp::ListKind) -> topic::ListKind {
+    match list {
+        mcp::ListKind::Tools => topic::ListKind::Tools,
+        mcp::ListKind::Prompts => topic::ListKind::Prompts,
+        mcp::ListKind::Resources => topic::ListKind::Resources,
+        mcp::ListKind::Templates => topic::ListKind::Templates,
+    }
+}
+
+/// A request in the era of the session that takes it; `None` when it is in that era already.
+pub fn for_session(message: &Message, from: Era, to: Era, hello: &Hello) -> Option<Message> {
+    if from == to {
+        return None;
+    }
+    let frame = match to {
+        Era::Modern => translate::request_to_modern(message, hello.client_info.as_deref(), &hello.capabilities),
+        Era::Legacy => translate::request_to_legacy(message),
+    };
+    frame.and_then(|frame| Message::read(frame).ok())
+}
+
+/// An answer as its caller reads it: its id, its era, public URIs.
+///
+/// With it, the code of an error.
+pub fn answer(
+    operation: &Operation,
+    answer: &Answer,
+    respell: &dyn Fn(&str) -> Option<String>,
+) -> (Bytes, Option<i64>) {
+    let (to, from) = (operation.caller.era(), operation.session().map(|session| session.era()));
+    let mut splice = Splice::default();
+    if from.is_some_and(|from| from != to) {
+        if answer.message.shape() == Shape::Result {
+            translate::result(&answer.message, operation.method, to, &mut splice);
+        } else {
+            translate::error(&answer.message, operation.method, to, &mut splice);
+        }
+    }
+    if answer.message.shape() == Shape::Result {
+        // A result that names one thing twice cannot be mapped: it goes as it came, unmapped.
+        if let Err(error) = uris::respell(&answer.message, operation.method, respell, &mut splice) {
+            tracing::debug!(%error, "URIs of a result could not be mapped");
+        }
+    }
+    let code = answer.message.error_object().map(|error| error.code);
+    (rpc::one_line(answer.frame(splice)), code)
+}
+
+/// A refusal as the caller of an operation reads it.
+pub fn refusal(operation: &Operation, refusal: &Refusal) -> (Bytes, i64) {
+    let era = operation.caller.era();
+    let spelled = mcp::refusal::spell(refusal, era, operation.method, operation.target.as_deref());
+    (spelled.answer(Some(&operation.request)), spelled.code)
+}
