@@ -6,4 +6,5 @@
 pub mod config;
 mod door;
 pub mod stream;
+pub mod tokens;
 pub mod upstream;

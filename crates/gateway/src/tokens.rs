@@ -56,7 +56,9 @@ pub fn issue(
 pub fn revoke(journal: &mut Journal, name: &str, now_ms: u64) -> Result<(), Refusal> {
     if !journal.state().tokens().iter().any(|token| token.name == name) {
         let refusal = Refusal::new(RefusalCode::UnknownTarget, format!("`{name}` has no issued token"));
-        return Err(refusal.hint("list them: portmoot token ls; configured tokens are changed in the configuration"));
+        return Err(
+            refusal.hint("list them: portmoot token ls; configured tokens are changed in the configuration")
+        );
     }
     let record = Record::TokenRevoked { name: name.to_owned(), at_ms: now_ms };
     journal.append(&[record]).map_err(|error| unwritten(&error))
@@ -95,7 +97,9 @@ fn local_user(config: &Config) -> Arc<Participant> {
 /// What the configuration writes out wins over what the token brings.
 fn bearer(config: &Config, token: &IssuedToken) -> Option<Arc<Participant>> {
     let configured = configured(config, &token.name);
-    let written = configured.filter(|one| one.capabilities_written).map(|one| Arc::clone(&one.participant.capabilities));
+    let written = configured
+        .filter(|one| one.capabilities_written)
+        .map(|one| Arc::clone(&one.participant.capabilities));
     let brought = || {
         let texts = token.capabilities.as_ref()?;
         Capabilities::parse(texts.iter().map(String::as_str)).ok().map(Arc::new)
@@ -121,7 +125,8 @@ fn configured<'a>(config: &'a Config, name: &str) -> Option<&'a ParticipantConfi
 fn check(state: &State, config: &Config, request: &TokenRequest) -> Result<(), Refusal> {
     let malformed = |message: String| Refusal::new(RefusalCode::Malformed, message);
     let name = request.name.as_str();
-    ParticipantId::new(name).map_err(|error| malformed(format!("`{}` is no name: {error}", name.escape_debug())))?;
+    ParticipantId::new(name)
+        .map_err(|error| malformed(format!("`{}` is no name: {error}", name.escape_debug())))?;
     let taken = [GATEWAY, LOCAL_USER].contains(&name);
     if taken || config.servers.iter().any(|server| server.name.as_str() == name) {
         let refusal = malformed(format!("`{name}` is the name of a server or of the gateway itself"));
@@ -131,7 +136,8 @@ fn check(state: &State, config: &Config, request: &TokenRequest) -> Result<(), R
         let refusal = Refusal::new(RefusalCode::Forbidden, format!("`{name}` has a token already"));
         return Err(refusal.hint(format!("revoke it first: portmoot token revoke {name}")));
     }
-    if request.capabilities.is_some() && configured(config, name).is_some_and(|one| one.capabilities_written) {
+    if request.capabilities.is_some() && configured(config, name).is_some_and(|one| one.capabilities_written)
+    {
         let refusal = malformed(format!("the configuration says what `{name}` may do"));
         return Err(refusal.hint(format!("leave capabilities out, or change [participants.{name}]")));
     }
@@ -152,7 +158,8 @@ fn check(state: &State, config: &Config, request: &TokenRequest) -> Result<(), R
 /// What happened inside is logged; outside only that nothing was promised is told.
 fn unwritten(error: &StoreError) -> Refusal {
     tracing::error!(code = error.code(), %error, "the journal cannot be written");
-    let refusal = Refusal::new(RefusalCode::Internal, "the change could not be written down, so it was not made");
+    let refusal =
+        Refusal::new(RefusalCode::Internal, "the change could not be written down, so it was not made");
     refusal.hint("the gateway's log says why")
 }
 
