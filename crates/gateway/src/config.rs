@@ -290,6 +290,22 @@ impl Origin {
     }
 }
 
+impl Default for Config {
+    /// Loopback, nothing on disk, no servers, nobody but the local user, no topic: something to fill.
+    fn default() -> Config {
+        Config {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
+            data_dir: None,
+            hosts: Vec::new(),
+            legacy_sse: false,
+            limits: Limits::default(),
+            servers: Vec::new(),
+            participants: Vec::new(),
+            topics: Vec::new(),
+        }
+    }
+}
+
 impl Default for Timeouts {
     fn default() -> Timeouts {
         Timeouts {

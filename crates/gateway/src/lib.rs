@@ -19,4 +19,5 @@ mod resume;
 mod sessions;
 mod spell;
 pub mod stream;
+pub mod tokens;
 pub mod upstream;

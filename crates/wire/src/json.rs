@@ -11,7 +11,7 @@ mod text;
 
 pub use deep::refuse_duplicates;
 pub use edit::ObjectEdit;
-pub(crate) use edit::write_member;
+pub(crate) use edit::{Change, edit_object, leaves_nothing, object_of, write_member};
 pub use error::JsonError;
 pub(crate) use members::scan;
 pub use members::{Member, Members, elements, members};

@@ -42,59 +42,81 @@ impl<'m, 'a> ObjectEdit<'m, 'a> {
         self.set.is_empty() && self.remove.is_empty()
     }
 
-    /// Whether the object will have no member left.
-    #[must_use]
-    pub fn leaves_nothing(&self) -> bool {
-        self.set.is_empty() && self.members.iter().all(|member| self.removes(&member.key))
-    }
-
     /// Writes the changes into `splice`, in places of the frame from which the members were read.
     pub fn finish(&self, splice: &mut Splice) {
-        let mut kept_end = None;
-        let mut before = None;
-        let mut list = self.members.iter().peekable();
-        while let Some(member) = list.next() {
-            if self.removes(&member.key) {
+        let set = self.set.iter().map(|(key, raw)| (key.as_str(), Some(raw.as_slice())));
+        let gone = self.remove.iter().map(|key| (key.as_str(), None));
+        edit_object(self.members, &set.chain(gone).collect::<Vec<_>>(), splice);
+    }
+}
+
+/// A key with its new value, or none if it goes.
+pub(crate) type Change<'c> = (&'c str, Option<&'c [u8]>);
+
+/// Writes changes of an object's members into `splice`. Of several changes of one key the last counts.
+pub(crate) fn edit_object(members: &Members<'_>, changes: &[Change<'_>], splice: &mut Splice) {
+    let mut kept_end = None;
+    let mut before = None;
+    let mut list = members.iter().peekable();
+    while let Some(member) = list.next() {
+        match last(changes, &member.key) {
+            Some(None) => {
                 // After a member that stays, the comma before goes too; else the comma after.
-                let start = if kept_end.is_some() {
-                    before.unwrap_or(member.whole.start)
-                } else {
-                    member.whole.start
-                };
+                let start = kept_end.and(before).unwrap_or(member.whole.start);
                 let end = match (kept_end, list.peek()) {
                     (None, Some(next)) => next.whole.start,
                     (Some(_), _) | (None, None) => member.whole.end,
                 };
                 splice.remove(Span { start, end });
-            } else {
+            }
+            Some(Some(raw)) => {
                 kept_end = Some(member.whole.end);
-                if let Some((_, raw)) = self.set.iter().find(|(key, _)| *key == member.key) {
-                    splice.replace(member.span, raw);
-                }
+                splice.replace(member.span, raw);
             }
-            before = Some(member.whole.end);
+            None => kept_end = Some(member.whole.end),
         }
-        self.add(splice, kept_end);
+        before = Some(member.whole.end);
     }
+    let mut added = Vec::new();
+    write_changes(&mut added, changes, |key| members.get(key).is_some());
+    if let Some(end) = kept_end.filter(|_| !added.is_empty()) {
+        added.insert(0, b',');
+        splice.insert(end, &added);
+    } else if !added.is_empty() {
+        splice.insert(members.object().start + 1, &added);
+    }
+}
 
-    fn add(&self, splice: &mut Splice, kept_end: Option<usize>) {
-        let mut added = Vec::new();
-        for (key, raw) in &self.set {
-            if self.members.get(key).is_none() {
-                if kept_end.is_some() || !added.is_empty() {
-                    added.push(b',');
-                }
-                write_member(&mut added, key, raw);
+/// Whether an object has no member left after these changes.
+pub(crate) fn leaves_nothing(members: &Members<'_>, changes: &[Change<'_>]) -> bool {
+    members.iter().all(|member| last(changes, &member.key) == Some(None))
+        && changes.iter().all(|(key, _)| last(changes, key).flatten().is_none())
+}
+
+/// An object of what is set in the end; `None` if nothing is.
+pub(crate) fn object_of(changes: &[Change<'_>]) -> Option<Vec<u8>> {
+    let mut out = b"{".to_vec();
+    write_changes(&mut out, changes, |_| false);
+    out.push(b'}');
+    (out.len() > 2).then_some(out)
+}
+
+/// Appends what is set in the end, with commas between.
+fn write_changes(out: &mut Vec<u8>, changes: &[Change<'_>], but: impl Fn(&str) -> bool) {
+    let start = out.len();
+    for (at, (key, raw)) in changes.iter().enumerate() {
+        let later = changes.iter().skip(at + 1).any(|(other, _)| other == key);
+        if let (Some(raw), false, false) = (raw, later, but(key)) {
+            if out.len() > start {
+                out.push(b',');
             }
-        }
-        if !added.is_empty() {
-            splice.insert(kept_end.unwrap_or(self.members.object().start + 1), &added);
+            write_member(out, key, raw);
         }
     }
+}
 
-    fn removes(&self, key: &str) -> bool {
-        self.remove.iter().any(|gone| gone == key)
-    }
+fn last<'c>(changes: &[Change<'c>], key: &str) -> Option<Option<&'c [u8]>> {
+    changes.iter().rev().find(|(other, _)| *other == key).map(|(_, raw)| *raw)
 }
 
 /// Appends `"key":raw` to `out`.

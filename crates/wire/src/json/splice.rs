@@ -66,7 +66,10 @@ impl Splice {
     pub fn replace(&mut self, span: Span, with: &[u8]) {
         let start = self.text.len();
         self.text.extend_from_slice(with);
-        self.edits.push((span, Span { start, end: self.text.len() }));
+        // Always in order. Insertions at one place keep theirs, and come before what replaces the bytes after it.
+        let order = |span: &Span| (span.start, !span.is_empty());
+        let at = self.edits.partition_point(|(other, _)| order(other) <= order(&span));
+        self.edits.insert(at, (span, Span { start, end: self.text.len() }));
     }
 
     /// Puts `what` before byte `at`.
@@ -108,12 +111,11 @@ impl Splice {
     }
 
     fn splice(&self, frame: &[u8]) -> Vec<u8> {
-        let mut order: Vec<&(Span, Span)> = self.edits.iter().collect();
-        // Stable: insertions at one place keep their order, and come before what replaces the bytes after it.
-        order.sort_by_key(|(span, _)| (span.start, if span.is_empty() { 0 } else { 1 }));
-        let mut out = Vec::with_capacity(frame.len() + self.text.len());
+        // Exact unless an edit is swallowed, so that the output need not move.
+        let gone: usize = self.edits.iter().map(|(span, _)| span.len()).sum();
+        let mut out = Vec::with_capacity((frame.len() + self.text.len()).saturating_sub(gone));
         let mut from = 0;
-        for (span, with) in order {
+        for (span, with) in &self.edits {
             if span.start < from {
                 continue;
             }

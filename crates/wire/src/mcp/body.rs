@@ -2,33 +2,42 @@
 //!
 //! It must not know which of the two it changes, nor why.
 
-use crate::json::{Members, ObjectEdit, Splice, write_member};
-
-/// A key with its new value, or none if it goes.
-type Change = (String, Option<Vec<u8>>);
+use crate::json::{Change, Members, Span, Splice, edit_object, leaves_nothing, object_of};
 
 /// Changes to the members of a body and to those of its `_meta`. Later changes of a key win.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BodyEdit {
-    members: Vec<Change>,
-    meta: Vec<Change>,
+    changes: Vec<Kept>,
+    /// The text of all keys and values, one after the other.
+    keys: String,
+    raws: Vec<u8>,
+}
+
+/// One change; `raw` is none if the member goes.
+#[derive(Debug, Clone)]
+struct Kept {
+    in_meta: bool,
+    key: Span,
+    raw: Option<Span>,
 }
 
 impl BodyEdit {
     pub(super) fn set(&mut self, key: &str, raw: &[u8]) {
-        self.members.push((key.to_owned(), Some(raw.to_vec())));
+        self.keep(false, key, Some(raw));
     }
 
     pub(super) fn remove(&mut self, key: &str) {
-        self.members.push((key.to_owned(), None));
+        self.keep(false, key, None);
     }
 
     pub(super) fn set_meta(&mut self, key: &str, raw: &[u8]) {
-        self.meta.push((key.to_owned(), Some(raw.to_vec())));
+        self.keep(true, key, Some(raw));
     }
 
     pub(super) fn remove_meta(&mut self, keys: &[&str]) {
-        self.meta.extend(keys.iter().map(|key| ((*key).to_owned(), None)));
+        for key in keys {
+            self.keep(true, key, None);
+        }
     }
 
     /// Writes the changes into `splice`. Where there is no body yet, gives the one to make, if any.
@@ -38,59 +47,42 @@ impl BodyEdit {
         meta: Option<&Members<'_>>,
         splice: &mut Splice,
     ) -> Option<Vec<u8>> {
-        let mut members = self.members.clone();
-        self.finish_meta(meta, &mut members, splice);
+        let of_meta = self.changes_of(true);
+        let made = if meta.is_none() { object_of(&of_meta) } else { None };
+        let mut changes = self.changes_of(false);
+        if let Some(made) = &made {
+            changes.push(("_meta", Some(made)));
+        }
+        if let Some(meta) = meta {
+            let touched = of_meta.iter().any(|(key, raw)| raw.is_some() || meta.get(key).is_some());
+            if touched && leaves_nothing(meta, &of_meta) {
+                changes.push(("_meta", None));
+            } else if touched {
+                edit_object(meta, &of_meta, splice);
+            }
+        }
         let Some(body) = body else {
-            return object_of(&members);
+            return object_of(&changes);
         };
-        let mut edit = ObjectEdit::new(body);
-        change(&mut edit, &members);
-        edit.finish(splice);
+        edit_object(body, &changes, splice);
         None
     }
 
-    /// Edits `_meta` where it lies, or has it set or removed as a whole.
-    fn finish_meta(&self, meta: Option<&Members<'_>>, members: &mut Vec<Change>, splice: &mut Splice) {
-        let Some(meta) = meta else {
-            if let Some(object) = object_of(&self.meta) {
-                members.push(("_meta".to_owned(), Some(object)));
-            }
-            return;
-        };
-        if !self.meta.iter().any(|(key, raw)| raw.is_some() || meta.get(key).is_some()) {
-            return;
-        }
-        let mut edit = ObjectEdit::new(meta);
-        change(&mut edit, &self.meta);
-        if edit.leaves_nothing() {
-            members.push(("_meta".to_owned(), None));
-        } else {
-            edit.finish(splice);
-        }
+    fn keep(&mut self, in_meta: bool, key: &str, raw: Option<&[u8]>) {
+        let start = self.keys.len();
+        self.keys.push_str(key);
+        let key = Span { start, end: self.keys.len() };
+        let raw = raw.map(|raw| {
+            let start = self.raws.len();
+            self.raws.extend_from_slice(raw);
+            Span { start, end: self.raws.len() }
+        });
+        self.changes.push(Kept { in_meta, key, raw });
     }
-}
 
-fn change(edit: &mut ObjectEdit<'_, '_>, changes: &[Change]) {
-    for (key, raw) in changes {
-        match raw {
-            Some(raw) => edit.set(key, raw),
-            None => edit.remove(key),
-        };
+    fn changes_of(&self, in_meta: bool) -> Vec<Change<'_>> {
+        let wanted = self.changes.iter().filter(|kept| kept.in_meta == in_meta);
+        let key = |span: Span| self.keys.get(span.start..span.end).unwrap_or_default();
+        wanted.map(|kept| (key(kept.key), kept.raw.map(|raw| raw.of(&self.raws)))).collect()
     }
-}
-
-/// An object of what is set in the end; `None` if nothing is.
-fn object_of(changes: &[Change]) -> Option<Vec<u8>> {
-    let mut out = b"{".to_vec();
-    for (at, (key, raw)) in changes.iter().enumerate() {
-        let later = changes.iter().skip(at + 1).any(|(other, _)| other == key);
-        if let (Some(raw), false) = (raw, later) {
-            if out.len() > 1 {
-                out.push(b',');
-            }
-            write_member(&mut out, key, raw);
-        }
-    }
-    out.push(b'}');
-    (out.len() > 2).then_some(out)
 }

@@ -1,0 +1,255 @@
+//! The command line's grammar and help texts. Must not know what a command does.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+/// Many MCP servers behind one endpoint, each caller with its own capabilities
+#[derive(Debug, Parser)]
+#[command(name = "portmoot", version, arg_required_else_help = true, after_help = AFTER_HELP)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) talk: TalkArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Results go to stdout, talk to stderr. NO_COLOR is honoured.
+
+Exit codes: 0 ok, 1 failed, 2 usage, 3 refused by policy, 4 needs authentication,
+5 not found, 6 held as a proposal.";
+
+/// How to print; every command takes these.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct TalkArgs {
+    /// Print results and errors as JSON
+    #[arg(long, global = true, help_heading = "Printing")]
+    pub(crate) json: bool,
+    /// Print results and errors only
+    #[arg(long, short, global = true, help_heading = "Printing")]
+    pub(crate) quiet: bool,
+    /// Log more; twice for everything
+    #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Printing")]
+    pub(crate) verbose: u8,
+    /// Print without colours
+    #[arg(long, global = true, help_heading = "Printing")]
+    pub(crate) no_color: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the gateway
+    ///
+    /// Without any configuration it starts on 127.0.0.1:7070 with a small demo server.
+    Serve(ServeArgs),
+    /// Serve one MCP client on stdin and stdout
+    ///
+    /// With --url it is a door to a running gateway; without, a gateway of its own that keeps
+    /// nothing on disk unless --data-dir is given.
+    Stdio(StdioArgs),
+    /// Look at the MCP servers behind the gateway
+    #[command(subcommand)]
+    Servers(ServersCommand),
+    /// Look at tools and call them
+    #[command(subcommand)]
+    Tools(ToolsCommand),
+    /// Issue and revoke tokens
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Find out what is wrong, and how to mend it
+    Doctor(DoctorArgs),
+    /// Check and show the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Print the manual page, or write all pages into a directory
+    Man {
+        /// Write one page for every command into this directory
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// Where the configuration is.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ConfigArgs {
+    /// Configuration file [default: ./portmoot.toml, else the one in your configuration directory]
+    #[arg(long, value_name = "FILE", env = "PORTMOOT_CONFIG", help_heading = "Configuration")]
+    pub(crate) config: Option<PathBuf>,
+    /// A client's file with `mcpServers`, as it is; may be given more than once
+    #[arg(long, value_name = "FILE.json", env = "PORTMOOT_MCP_CONFIG", value_delimiter = None)]
+    #[arg(help_heading = "Configuration")]
+    pub(crate) mcp_config: Vec<PathBuf>,
+    /// Where state is kept [default: the platform's state directory]
+    #[arg(long, value_name = "DIR", env = "PORTMOOT_DATA_DIR", help_heading = "Configuration")]
+    pub(crate) data_dir: Option<PathBuf>,
+}
+
+/// Which gateway to talk to.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct GatewayArgs {
+    /// A running gateway, such as http://127.0.0.1:7070 [default: one that runs here, else the configuration]
+    #[arg(long, value_name = "URL", env = "PORTMOOT_URL", help_heading = "Gateway")]
+    pub(crate) url: Option<String>,
+    /// The token to show to it
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "PORTMOOT_TOKEN",
+        hide_env_values = true,
+        help_heading = "Gateway"
+    )]
+    pub(crate) token: Option<String>,
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// Start servers from elsewhere without asking
+    #[arg(long, short, help_heading = "Configuration")]
+    pub(crate) yes: bool,
+}
+
+/// `serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Address and port to listen on
+    #[arg(long, value_name = "ADDR", env = "PORTMOOT_LISTEN")]
+    pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// Start servers from elsewhere without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+/// `stdio`.
+#[derive(Debug, Args)]
+pub(crate) struct StdioArgs {
+    /// Topic to enter
+    #[arg(long, default_value = crate::config::MAIN_TOPIC)]
+    pub(crate) topic: String,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArgs,
+}
+
+/// `servers ...`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServersCommand {
+    /// List the servers with their states
+    Ls {
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+    /// Show everything about one server
+    Show {
+        /// Its configured name
+        name: String,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+}
+
+/// `tools ...`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// List the tools that you may call
+    Ls {
+        /// Topic to look into
+        #[arg(long, default_value = crate::config::MAIN_TOPIC)]
+        topic: String,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+    /// Show a tool with its schema
+    Show {
+        /// Its public name
+        name: String,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+    /// Call a tool
+    ///
+    /// Forms that the server asks for are filled in at the terminal, and declined without one. URLs are printed in full
+    /// and never opened. Exit code 1 when the tool answers with an error.
+    Call {
+        /// Its public name
+        name: String,
+        /// Arguments: key=text or key:=json
+        #[arg(value_name = "KEY=VALUE")]
+        arguments: Vec<String>,
+        /// All arguments as one JSON object; single ones are laid over it
+        #[arg(long, value_name = "JSON")]
+        args: Option<String>,
+        /// Topic to call it in
+        #[arg(long, default_value = crate::config::MAIN_TOPIC)]
+        topic: String,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+}
+
+/// `token ...`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Issue a token; it is printed once
+    New {
+        /// The participant that it makes of its bearer
+        name: String,
+        /// A capability, such as mcp/request:tools/call:read_*; may be given more than once
+        #[arg(long = "capability", value_name = "CAPABILITY")]
+        capabilities: Vec<String>,
+        /// A topic that it may enter; may be given more than once
+        #[arg(long = "topic", value_name = "TOPIC")]
+        topics: Vec<String>,
+        /// For how long it is valid, such as 12h or 90d [default: until revoked]
+        #[arg(long, value_name = "TIME")]
+        expires: Option<String>,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+    /// List the tokens that were issued
+    Ls {
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+    /// Revoke a participant's tokens; what it has open ends at once
+    Revoke {
+        /// The participant
+        name: String,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+}
+
+/// `doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Address and port to listen on
+    #[arg(long, value_name = "ADDR", env = "PORTMOOT_LISTEN")]
+    pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+}
+
+/// `config ...`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Say what is wrong with the configuration, if anything
+    Check {
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
+    /// Print the configuration with all its layers, variables unexpanded
+    Show {
+        /// Say where every value comes from
+        #[arg(long)]
+        origin: bool,
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
+}

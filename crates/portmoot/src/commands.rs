@@ -1,0 +1,44 @@
+//! The commands, one file each, and what they share. Must not know the grammar that named them.
+
+mod config;
+mod doctor;
+mod reach;
+mod serve;
+mod servers;
+mod shell;
+mod token;
+mod tools;
+
+use crate::cli::{Cli, Command};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Does what the command line says.
+///
+/// # Errors
+/// Why it could not be done.
+pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
+    match cli.command {
+        Command::Serve(args) => serve::serve(args, output).await,
+        Command::Stdio(args) => serve::stdio(args, output).await,
+        Command::Servers(command) => servers::run(command, output).await,
+        Command::Tools(command) => tools::run(command, output).await,
+        Command::Token(command) => token::run(command, output).await,
+        Command::Doctor(args) => doctor::run(&args, output),
+        Command::Config(command) => config::run(command, output),
+        Command::Completions { shell } => Ok(shell::completions(shell, output)),
+        Command::Man { dir } => shell::man(dir.as_deref(), output),
+    }
+}
+
+/// The process's environment.
+fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Unix milliseconds.
+fn now_ms() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}

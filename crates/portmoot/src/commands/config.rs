@@ -1,0 +1,75 @@
+//! `config check` and `config show`.
+
+use serde_json::json;
+
+use crate::cli::{ConfigArgs, ConfigCommand};
+use crate::commands::env;
+use crate::config::{Loaded, Problem, Sources, to_json, to_toml};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Where these flags say that the configuration is.
+pub(crate) fn sources(args: &ConfigArgs) -> Sources {
+    Sources {
+        config: args.config.clone(),
+        mcp_config: args.mcp_config.clone(),
+        data_dir: args.data_dir.clone(),
+        ..Sources::default()
+    }
+}
+
+/// Reads and checks it, and tells what was left out.
+pub(crate) fn load(sources: &Sources, output: Output) -> Result<Loaded, Failure> {
+    let loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
+    loaded.notices.iter().for_each(|notice| output.talk(&format!("note: {notice}")));
+    Ok(loaded)
+}
+
+pub(crate) fn run(command: ConfigCommand, output: Output) -> Result<Exit, Failure> {
+    match command {
+        ConfigCommand::Check { config } => check(&sources(&config), output),
+        ConfigCommand::Show { origin, config } => show(&sources(&config), origin, output),
+    }
+}
+
+fn check(sources: &Sources, output: Output) -> Result<Exit, Failure> {
+    if output.json {
+        let problems = sources.load(&env).err().unwrap_or_default();
+        output.result_json(
+            &json!({ "ok": problems.is_empty(), "problems": problems.iter().map(row).collect::<Vec<_>>() }),
+        );
+        return Ok(if problems.is_empty() { Exit::Ok } else { Exit::Usage });
+    }
+    let loaded = load(sources, output)?;
+    let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let parts = [
+        count(loaded.config.servers.len(), "server"),
+        count(loaded.config.participants.len(), "participant"),
+        count(loaded.config.topics.len(), "topic"),
+    ];
+    let files: Vec<String> = loaded.files.iter().map(|path| path.display().to_string()).collect();
+    let files = if files.is_empty() { "nothing but the defaults".to_owned() } else { files.join(", ") };
+    output.result(&format!("the configuration is good: {} (from {files})", parts.join(", ")));
+    Ok(Exit::Ok)
+}
+
+fn row(problem: &Problem) -> serde_json::Value {
+    json!({
+        "code": problem.code,
+        "message": problem.message,
+        "file": problem.place.as_ref().map(|place| place.layer.name.clone()),
+        "line": problem.place.as_ref().and_then(|place| place.line),
+        "hint": problem.hint,
+    })
+}
+
+fn show(sources: &Sources, origin: bool, output: Output) -> Result<Exit, Failure> {
+    let tree = sources.tree(&env).map_err(|problem| Failure::configuration(&[problem]))?;
+    if output.json {
+        output.result_json(&to_json(&tree))
+    } else {
+        output.result(&to_toml(&tree, origin))
+    }
+    Ok(Exit::Ok)
+}

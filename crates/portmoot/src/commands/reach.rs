@@ -1,0 +1,55 @@
+//! Which gateway a command talks to: the one that was named, else one that runs here, else one of its own.
+
+use store::Directory;
+
+use crate::cli::GatewayArgs;
+use crate::commands::config::{load, sources};
+use crate::config::{Loaded, Sources};
+use crate::consent;
+use crate::failure::Failure;
+use crate::gate::{Remote, Source};
+use crate::output::Output;
+use crate::run;
+use crate::terminal::Console;
+
+/// A gateway to talk to.
+///
+/// # Errors
+/// When the URL or the configuration is wrong, consent is missing, or the gateway in this process does not start.
+pub(crate) async fn reach(args: &GatewayArgs, output: Output) -> Result<Box<dyn Source>, Failure> {
+    if let Some(remote) = named(args)? {
+        return Ok(Box::new(remote));
+    }
+    let sources = sources(&args.config);
+    let mut loaded = load(&sources, output)?;
+    if let Some(remote) = running(&loaded, args)? {
+        return Ok(Box::new(remote));
+    }
+    consent::obtain(&mut loaded.config, &mut Console, args.yes, output)?;
+    let quiet = Sources { keep_nothing: true, ..sources };
+    loaded.config.data_dir.clone_from(&quiet.data_dir);
+    run::in_process(loaded, output).await
+}
+
+/// The gateway behind `--url`.
+pub(crate) fn named(args: &GatewayArgs) -> Result<Option<Remote>, Failure> {
+    args.url.as_ref().map(|url| Remote::new(url, args.token.clone())).transpose()
+}
+
+/// The gateway that owns this configuration's data directory, if one runs and listens.
+pub(crate) fn running(loaded: &Loaded, args: &GatewayArgs) -> Result<Option<Remote>, Failure> {
+    let owner = loaded.config.data_dir.as_deref().and_then(Directory::owner);
+    let Some(listen) = owner.and_then(|owner| owner.listen) else { return Ok(None) };
+    Remote::new(&format!("http://{}", reachable(&listen)), args.token.clone()).map(Some)
+}
+
+/// "Everywhere" is reached on this machine's own address.
+fn reachable(listen: &str) -> String {
+    let Ok(mut address) = listen.parse::<std::net::SocketAddr>() else { return listen.to_owned() };
+    if address.ip().is_unspecified() {
+        let loopback: std::net::IpAddr =
+            if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() };
+        address.set_ip(loopback);
+    }
+    address.to_string()
+}

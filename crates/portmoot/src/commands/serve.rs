@@ -1,0 +1,34 @@
+//! `serve` and `stdio`: configuration, consent, and over to the gateway.
+
+use crate::cli::{ServeArgs, StdioArgs};
+use crate::commands::config::{load, sources};
+use crate::config::Sources;
+use crate::consent;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::gate::Remote;
+use crate::output::Output;
+use crate::run;
+use crate::terminal::Console;
+
+pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failure> {
+    let sources = Sources { listen: args.listen, ..sources(&args.config) };
+    let mut loaded = load(&sources, output)?;
+    if loaded.demo {
+        output.talk("nothing is configured: the demo server stands in (write a portmoot.toml, or give --mcp-config FILE.json)");
+    }
+    consent::obtain(&mut loaded.config, &mut Console, args.yes, output)?;
+    run::serve(loaded, sources, output).await
+}
+
+pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failure> {
+    let gateway = args.gateway;
+    if let Some(url) = &gateway.url {
+        let remote = Remote::new(url, gateway.token)?;
+        return run::stdio_door(Box::new(remote), &args.topic, output).await;
+    }
+    let sources = Sources { keep_nothing: true, ..sources(&gateway.config) };
+    let mut loaded = load(&sources, output)?;
+    consent::obtain(&mut loaded.config, &mut Console, gateway.yes, output)?;
+    run::stdio(loaded, &args.topic, output).await
+}

@@ -1,0 +1,90 @@
+//! What shells and manual pages are made of: `completions`, `man`; its test keeps the reference page of the docs.
+
+use std::path::Path;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// `completions`.
+pub(crate) fn completions(shell: Shell, output: Output) -> Exit {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "portmoot", &mut script);
+    output.result(&String::from_utf8_lossy(&script));
+    Exit::Ok
+}
+
+/// `man`: one page to stdout, or all into a directory.
+pub(crate) fn man(dir: Option<&Path>, output: Output) -> Result<Exit, Failure> {
+    let failed =
+        |error: std::io::Error| Failure::new(Exit::Failed, "unwritable", format!("cannot write: {error}"));
+    let Some(dir) = dir else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(failed)?;
+        output.result(&String::from_utf8_lossy(&page));
+        return Ok(Exit::Ok);
+    };
+    std::fs::create_dir_all(dir)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), dir))
+        .map_err(failed)?;
+    output.talk(&format!("wrote the manual pages into {}", dir.display()));
+    Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use clap::Command;
+
+    use super::*;
+
+    /// The whole command line as a page of the docs, in Markdown.
+    fn reference() -> String {
+        let mut out = String::from(
+            "# The command line\n\nMade from the program's own help by a test; \
+             `UPDATE=1 cargo nextest run -p portmoot reference` writes it anew.\n",
+        );
+        let mut root = Cli::command();
+        root.build();
+        section(&mut out, &mut root, "portmoot");
+        out
+    }
+
+    fn section(out: &mut String, command: &mut Command, path: &str) {
+        // Help of a fixed width, without what the environment holds.
+        let mut shown = command.clone().term_width(100).display_name(path).bin_name(path);
+        let help = shown.render_long_help().to_string();
+        let help: Vec<&str> = help.lines().map(str::trim_end).collect();
+        let _ = write!(out, "\n## {path}\n\n```text\n{}\n```\n", help.join("\n").trim_end());
+        let names: Vec<String> =
+            command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        for name in names.iter().filter(|name| *name != "help") {
+            if let Some(command) = command.find_subcommand_mut(name) {
+                section(out, command, &format!("{path} {name}"));
+            }
+        }
+    }
+
+    /// Fails when docs/cli.md is stale.
+    #[test]
+    fn the_reference_page_is_up_to_date() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
+        let page = reference();
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, &page).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(written == page, "docs/cli.md is stale: UPDATE=1 cargo nextest run -p portmoot reference");
+    }
+
+    #[test]
+    fn the_grammar_holds_together() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,184 @@
+//! `token new`, `token ls` and `token revoke`: with the gateway that runs, or on the data directory when none does.
+
+use std::path::PathBuf;
+
+use gateway::config::Config;
+use gateway::tokens::{TokenRequest, issue, revoke};
+use serde_json::{Map, Value, json};
+use store::{IssuedToken, Journal};
+
+use crate::cli::{GatewayArgs, TokenCommand};
+use crate::commands::config::{load, sources};
+use crate::commands::now_ms;
+use crate::commands::reach::{named, running};
+use crate::commands::servers::cell;
+use crate::config::{DURATION, duration};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::gate::{Api, Remote};
+use crate::output::Output;
+
+const COLUMNS: [&str; 5] = ["NAME", "CAPABILITIES", "TOPICS", "CREATED", "EXPIRES"];
+
+/// Where tokens are kept: asked of the gateway that owns them, or opened here.
+enum Keeper {
+    Gateway(Remote),
+    Here { config: Box<Config>, dir: PathBuf },
+}
+
+pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, Failure> {
+    match command {
+        TokenCommand::New { name, capabilities, topics, expires, gateway } => {
+            let some = |list: Vec<String>| Some(list).filter(|list| !list.is_empty());
+            let lifetime_ms = expires.as_deref().map(lifetime).transpose()?;
+            let request =
+                TokenRequest { name, capabilities: some(capabilities), topics: some(topics), lifetime_ms };
+            let answer = new(keeper(&gateway, output)?, request).await?;
+            if output.json {
+                output.result_json(&answer);
+            } else {
+                output.talk(&format!("a token for `{}`; it is shown only this once:", cell(&answer, "name")));
+                output.result(&cell(&answer, "token"));
+            }
+        }
+        TokenCommand::Ls { gateway } => {
+            let answer = ls(keeper(&gateway, output)?).await?;
+            let rows = answer.get("tokens").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            output.listing(&answer, &COLUMNS, &rows.iter().map(row).collect::<Vec<_>>());
+        }
+        TokenCommand::Revoke { name, gateway } => {
+            take_back(keeper(&gateway, output)?, &name).await?;
+            if output.json {
+                output.result_json(&json!({ "revoked": name }))
+            } else {
+                output.talk(&format!("`{name}` has no token any more"))
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn keeper(args: &GatewayArgs, output: Output) -> Result<Keeper, Failure> {
+    if let Some(remote) = named(args)? {
+        return Ok(Keeper::Gateway(remote));
+    }
+    let loaded = load(&sources(&args.config), output)?;
+    if let Some(remote) = running(&loaded, args)? {
+        return Ok(Keeper::Gateway(remote));
+    }
+    let dir = loaded.config.data_dir.clone().ok_or_else(|| {
+        let failure = Failure::new(Exit::Usage, "no_data_dir", "there is no place to keep tokens in");
+        failure.hint("name one: --data-dir DIR, or [server] data_dir")
+    })?;
+    Ok(Keeper::Here { config: Box::new(loaded.config), dir })
+}
+
+async fn new(keeper: Keeper, request: TokenRequest) -> Result<Value, Failure> {
+    match keeper {
+        Keeper::Gateway(remote) => {
+            let body = json!({
+                "name": request.name,
+                "capabilities": request.capabilities,
+                "topics": request.topics,
+                "lifetime_ms": request.lifetime_ms,
+            });
+            Api::new(&remote).post(&["tokens"], &body).await
+        }
+        Keeper::Here { config, dir } => {
+            let mut random = [0; 32];
+            getrandom::fill(&mut random).map_err(|error| {
+                Failure::new(
+                    Exit::Failed,
+                    "no_randomness",
+                    format!("the system gives no random bytes: {error}"),
+                )
+            })?;
+            let mut journal = Journal::open(&dir)?;
+            let (token, issued) = issue(&mut journal, &config, request, &random, now_ms())?;
+            let mut answer = shown(&issued);
+            answer.extend([("token".to_owned(), Value::from(token))]);
+            Ok(Value::Object(answer))
+        }
+    }
+}
+
+async fn ls(keeper: Keeper) -> Result<Value, Failure> {
+    match keeper {
+        Keeper::Gateway(remote) => Api::new(&remote).get(&["tokens"], &[]).await,
+        Keeper::Here { dir, .. } => {
+            let journal = Journal::open(&dir)?;
+            Ok(json!({ "tokens": journal.state().tokens().iter().map(shown).collect::<Vec<_>>() }))
+        }
+    }
+}
+
+async fn take_back(keeper: Keeper, name: &str) -> Result<(), Failure> {
+    match keeper {
+        Keeper::Gateway(remote) => Api::new(&remote).delete(&["tokens", name]).await.map(drop),
+        Keeper::Here { dir, .. } => Ok(revoke(&mut Journal::open(&dir)?, name, now_ms())?),
+    }
+}
+
+/// A token as the API shows it: everything but its hash.
+fn shown(token: &IssuedToken) -> Map<String, Value> {
+    let members = [
+        ("name", json!(token.name)),
+        ("capabilities", json!(token.capabilities)),
+        ("topics", json!(token.topics)),
+        ("created_ms", json!(token.created_ms)),
+        ("expires_ms", json!(token.expires_ms)),
+    ];
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn row(token: &Value) -> Vec<String> {
+    let list = |name: &str| match token.get(name).and_then(Value::as_array) {
+        Some(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+        None => "(configured)".to_owned(),
+    };
+    let time = |name: &str| token.get(name).and_then(Value::as_u64);
+    let expires = match time("expires_ms") {
+        None => "never".to_owned(),
+        Some(end) if end <= now_ms() => format!("expired {}", date(end)),
+        Some(end) => date(end),
+    };
+    let created = time("created_ms").map(date).unwrap_or_default();
+    vec![cell(token, "name"), list("capabilities"), list("topics"), created, expires]
+}
+
+fn lifetime(text: &str) -> Result<u64, Failure> {
+    let wrong =
+        || Failure::new(Exit::Usage, "bad_argument", format!("--expires must be {DURATION}, not \"{text}\""));
+    let lifetime = duration(text).ok_or_else(wrong)?;
+    u64::try_from(lifetime.as_millis()).map_err(|_| wrong())
+}
+
+/// Unix milliseconds as `2026-07-28 12:30 UTC` (days to a date: H. Hinnant's `civil_from_days`).
+fn date(ms: u64) -> String {
+    let (days, minutes) = (ms / 86_400_000 + 719_468, ms / 60_000 % 1_440);
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        for (seconds, expect) in [
+            (0, "1970-01-01 00:00 UTC"),
+            (951_782_400, "2000-02-29 00:00 UTC"),
+            (1_785_241_800, "2026-07-28 12:30 UTC"),
+            (4_102_444_799, "2099-12-31 23:59 UTC"),
+        ] {
+            assert_eq!(date(seconds * 1_000), expect);
+        }
+    }
+}

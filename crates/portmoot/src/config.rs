@@ -1,0 +1,29 @@
+//! The configuration: layers of files and flags, laid over each other as they were written, then checked as a whole into
+//! one `gateway::config::Config`. Nothing is opened or started before that.
+//!
+//! Must not know the terminal or the command line's grammar, nor what a gateway does with the result.
+
+mod check;
+mod client_file;
+mod expand;
+mod json_file;
+mod node;
+mod participants;
+mod problem;
+mod reader;
+mod servers;
+mod settings;
+mod show;
+mod sources;
+mod toml_file;
+mod topics;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use participants::MAIN_TOPIC;
+pub(crate) use problem::Problem;
+pub(crate) use reader::{DURATION, duration};
+pub(crate) use show::{to_json, to_toml};
+pub(crate) use sources::{Loaded, Sources};

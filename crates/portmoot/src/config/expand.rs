@@ -1,0 +1,93 @@
+//! `${VAR}`, `${VAR:-default}` and `${env:VAR}` in a text. Must not know which keys may hold them, nor read the
+//! environment itself.
+
+/// Why a text cannot be expanded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ExpandError {
+    /// The variable is not set and has no default.
+    #[error("the environment variable `{0}` is not set")]
+    Unset(String),
+    /// A `${` without its `}`.
+    #[error("`${{` is never closed")]
+    Open,
+    /// What stands between the braces is no variable's name.
+    #[error("`${{{0}}}` names no environment variable")]
+    Name(String),
+}
+
+/// Expands every `${...}`. A lone `$`, and `$NAME` without braces, stay as they are; `$${` gives `${`. A default is
+/// used when the variable is not set or empty, as in a shell. What a variable holds is not expanded again.
+pub(crate) fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, ExpandError> {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once("${") {
+        if let Some(before) = before.strip_suffix('$') {
+            out.push_str(before);
+            out.push_str("${");
+            rest = after;
+            continue;
+        }
+        let (inside, after) = after.split_once('}').ok_or(ExpandError::Open)?;
+        out.push_str(before);
+        out.push_str(&variable(inside, env)?);
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// Whether a text is nothing but one variable, so that showing it tells no secret.
+pub(crate) fn is_reference(text: &str) -> bool {
+    text.contains("${")
+}
+
+fn variable(inside: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, ExpandError> {
+    let inside = inside.strip_prefix("env:").unwrap_or(inside);
+    let (name, default) = match inside.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (inside, None),
+    };
+    let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(letter) || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err(ExpandError::Name(inside.to_owned()));
+    }
+    match (env(name), default) {
+        (Some(value), None) => Ok(value),
+        (Some(value), Some(_)) if !value.is_empty() => Ok(value),
+        (_, Some(default)) => Ok(default.to_owned()),
+        (None, None) => Err(ExpandError::Unset(name.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_and_what_they_become() {
+        let env = |name: &str| match name {
+            "HOME" => Some("/home/ann".to_owned()),
+            "EMPTY" => Some(String::new()),
+            "NESTED" => Some("${HOME}".to_owned()),
+            _ => None,
+        };
+        let unset = |name: &str| Err(ExpandError::Unset(name.into()));
+        for (text, expect) in [
+            ("", Ok("")),
+            ("plain $HOME $ {}", Ok("plain $HOME $ {}")),
+            ("${HOME}/x", Ok("/home/ann/x")),
+            ("${env:HOME}${HOME}", Ok("/home/ann/home/ann")),
+            ("${GONE:-a:-b}", Ok("a:-b")),
+            ("${GONE:-}", Ok("")),
+            ("${EMPTY:-full}|${EMPTY}", Ok("full|")),
+            ("${NESTED}", Ok("${HOME}")),
+            ("$${HOME}", Ok("${HOME}")),
+            ("${GONE}", unset("GONE")),
+            ("${HOME", Err(ExpandError::Open)),
+            ("${input:key}", Err(ExpandError::Name("input:key".into()))),
+            ("${}", Err(ExpandError::Name(String::new()))),
+            ("${1X}", Err(ExpandError::Name("1X".into()))),
+        ] {
+            assert_eq!(expand(text, &env), expect.map(str::to_owned), "{text}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! `[participants.NAME]`: from a table to a checked [`ParticipantConfig`]. Must not know other tables.
+
+use std::sync::Arc;
+
+use auth::{Credential, LOCAL_USER, Participant, TokenHash};
+use gateway::config::ParticipantConfig;
+use model::{Capabilities, GATEWAY, TopicName};
+
+use crate::config::node::Entry;
+use crate::config::problem::Problem;
+use crate::config::reader::Table;
+use crate::config::values::{Env, capabilities, participant_id, rate, topic_name};
+
+/// The shortest token that a configuration may name: anything shorter can be guessed.
+const TOKEN_CHARS_MIN: usize = 16;
+
+/// The topic of everybody who is given no other.
+pub(crate) const MAIN_TOPIC: &str = "main";
+
+/// Reads every participant.
+pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Vec<ParticipantConfig> {
+    let tables = root.tables("participants");
+    tables.into_iter().filter_map(|(entry, table)| participant(entry, table, env)).collect()
+}
+
+fn participant(entry: &Entry, table: Table<'_>, env: Env<'_>) -> Option<ParticipantConfig> {
+    let id = participant_id(&entry.key, &entry.place, table.problems());
+    if [GATEWAY, LOCAL_USER].contains(&entry.key.as_str()) {
+        let message = format!("a participant cannot be called `{}`", entry.key);
+        let problem = Problem::new("config_name", message).at(&entry.place);
+        table.problems().note(problem.hint("that name is the gateway's: choose another"));
+    }
+    let credentials = credentials(&table, env);
+    let written = capabilities(&table);
+    let capabilities_written = written.is_some();
+    let topics = topics(&table);
+    let rate = rate(&table, "rate");
+    table.finish();
+    let participant = Arc::new(Participant {
+        id: id?,
+        capabilities: written.unwrap_or_else(|| Arc::new(Capabilities::newcomer())),
+        topics,
+        rate,
+    });
+    Some(ParticipantConfig { participant, credentials, capabilities_written })
+}
+
+fn credentials(table: &Table<'_>, env: Env<'_>) -> Vec<Credential> {
+    let from_env = table.text("token_env").map(|name| ("token_env", token_env(name, env)));
+    let from_file = table.text("token_file").map(|path| ("token_file", token_file(path)));
+    let hashes = [from_env, from_file].into_iter().flatten().filter_map(|(key, token)| {
+        let good = token.and_then(|token| {
+            let long = token.chars().count() >= TOKEN_CHARS_MIN;
+            long.then(|| TokenHash::of(&token)).ok_or_else(|| {
+                (
+                    format!("the token has fewer than {TOKEN_CHARS_MIN} characters"),
+                    "make one: portmoot token new NAME",
+                )
+            })
+        });
+        good.map_err(|(message, hint)| {
+            table.note_at(key, "config_token", format!("`{}`: {message}", table.full(key)), hint);
+        })
+        .ok()
+    });
+    let mut hashes: Vec<TokenHash> = hashes.collect();
+    if let Some(text) = table.text("token_sha256") {
+        match text.parse() {
+            Ok(hash) => hashes.push(hash),
+            Err(_) => {
+                let message = format!("`{}` must be 64 hexadecimal digits", table.full("token_sha256"));
+                table.note_at("token_sha256", "config_token", message, "printf %s TOKEN | sha256sum");
+            }
+        }
+    }
+    if table.get("token").is_some() {
+        let message = format!("`{}`: a bare token does not belong into a file", table.full("token"));
+        table.note_at("token", "config_token", message, "use token_env, token_file or token_sha256");
+    }
+    hashes.into_iter().map(|hash| Credential { hash, expires_ms: None }).collect()
+}
+
+fn token_env(name: &str, env: Env<'_>) -> Result<String, (String, &'static str)> {
+    let set = env(name).filter(|token| !token.is_empty());
+    set.ok_or_else(|| {
+        (format!("the environment variable `{name}` is not set"), "set it to the participant's token")
+    })
+}
+
+fn token_file(path: &str) -> Result<String, (String, &'static str)> {
+    let text = std::fs::read_to_string(path);
+    text.map(|text| text.trim().to_owned())
+        .map_err(|error| (format!("cannot read `{path}`: {error}"), "it holds the token and nothing else"))
+}
+
+fn topics(table: &Table<'_>) -> Vec<TopicName> {
+    let written = table.texts("topics").unwrap_or_else(|| vec![(MAIN_TOPIC, table.place())]);
+    if written.is_empty() {
+        let message = format!("`{}` is empty: it could enter nowhere", table.full("topics"));
+        table.note_at("topics", "config_value", message, "name a topic, or leave the key out for `main`");
+    }
+    written.into_iter().filter_map(|(name, place)| topic_name(name, place, table.problems())).collect()
+}

@@ -1,0 +1,252 @@
+//! `[servers.NAME]`: from a table to a checked [`ServerConfig`]. Must not know other tables.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway::config::{
+    EraChoice, HttpConfig, Origin, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
+};
+use model::{Capabilities, GATEWAY, ParticipantId};
+
+use crate::config::node::{Entry, Node, Value};
+use crate::config::problem::Problem;
+use crate::config::reader::{DURATION, Problems, Table, duration};
+use crate::config::values::{Env, capabilities, participant_id, secret, secret_at, secrets_at};
+
+const ERAS: [(&str, EraChoice); 3] =
+    [("auto", EraChoice::Auto), ("legacy", EraChoice::Legacy), ("modern", EraChoice::Modern)];
+const SESSIONS: [(&str, Sessions); 4] = [
+    ("auto", Sessions::Auto),
+    ("shared", Sessions::Shared),
+    ("caller", Sessions::Caller),
+    ("call", Sessions::Call),
+];
+
+#[derive(Clone, Copy)]
+enum Type {
+    Stdio,
+    Http,
+    Sse,
+    Demo,
+}
+
+const TYPES: [(&str, Type); 6] = [
+    ("stdio", Type::Stdio),
+    ("http", Type::Http),
+    ("streamable-http", Type::Http),
+    ("streamableHttp", Type::Http),
+    ("sse", Type::Sse),
+    ("demo", Type::Demo),
+];
+
+/// Reads every server, in the order of the configuration.
+pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Vec<ServerConfig> {
+    let tables = root.tables("servers");
+    tables.into_iter().filter_map(|(entry, table)| server(entry, table, env)).collect()
+}
+
+fn server(entry: &Entry, table: Table<'_>, env: Env<'_>) -> Option<ServerConfig> {
+    let enabled = table.flag("enabled").unwrap_or(true);
+    // What is not started needs no variables.
+    let written = |_: &str| Some(String::new());
+    let env: Env<'_> = if enabled { env } else { &written };
+    let name = server_id(entry, table.problems());
+    let transport = transport(&table, env);
+    let prefix = prefix(&table, name.as_ref());
+    let era = table.choice("era", &ERAS);
+    let other_era = table.choice("protocolEra", &ERAS);
+    if let (Some(_), Some(_)) = (era, other_era) {
+        table.wrong("config_twice", "`era` and `protocolEra` are one setting", "keep one of them");
+    }
+    let sessions = table.choice("sessions", &SESSIONS).unwrap_or_default();
+    let timeouts = timeouts(&table);
+    let capabilities = capabilities(&table).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
+    table.finish();
+    Some(ServerConfig {
+        name: name?,
+        transport: transport?,
+        prefix,
+        era: era.or(other_era).unwrap_or_default(),
+        sessions,
+        timeouts,
+        capabilities,
+        enabled,
+        origin: origin(&entry.node),
+    })
+}
+
+/// Clients allow white space in names; a participant's name has none.
+fn server_id(entry: &Entry, problems: &Problems) -> Option<ParticipantId> {
+    let words: Vec<&str> = entry.key.split_whitespace().collect();
+    let name = if words.is_empty() { entry.key.clone() } else { words.join("-") };
+    if name == GATEWAY {
+        let problem =
+            Problem::new("config_name", format!("a server cannot be called `{GATEWAY}`")).at(&entry.place);
+        problems.note(problem.hint("that is the gateway's own name: choose another"));
+        return None;
+    }
+    participant_id(&name, &entry.place, problems)
+}
+
+fn transport(table: &Table<'_>, env: Env<'_>) -> Option<Transport> {
+    let kind = table.choice("type", &TYPES);
+    let command = secret_at(table, "command", env);
+    let args = args(table, env);
+    let variables = secrets_at(table, "env", env);
+    let cwd = secret_at(table, "cwd", env).map(|cwd| PathBuf::from(cwd.expose()));
+    let url = secret_at(table, "url", env);
+    let headers = secrets_at(table, "headers", env);
+    let typed_wrongly = kind.is_none() && table.get("type").is_some();
+    let kind = match (kind, &command, &url) {
+        (Some(kind), _, _) => kind,
+        (None, Some(_), None) => Type::Stdio,
+        (None, None, Some(_)) => Type::Http,
+        (None, None, None) if typed_wrongly => return None,
+        (None, None, None) => {
+            let message = format!("{} says neither `command` nor `url`", table.name());
+            table.wrong("config_missing", message, "give a `command` to start, or a `url` to reach");
+            return None;
+        }
+        (None, Some(_), Some(_)) => {
+            let message = format!("{} says both `command` and `url`", table.name());
+            table.wrong("config_twice", message, "keep one of them");
+            return None;
+        }
+    };
+    match kind {
+        Type::Demo => Some(Transport::Demo),
+        Type::Stdio => {
+            let command = needed(table, "command", command)?.expose().to_owned();
+            env_names(table, &variables);
+            Some(Transport::Stdio(StdioConfig { command, args, env: variables, cwd }))
+        }
+        Type::Http | Type::Sse => {
+            let url = needed(table, "url", url)?;
+            let good = check_url(table, &url) && check_headers(table, &headers);
+            let http = HttpConfig { url, headers };
+            good.then_some(if matches!(kind, Type::Sse) {
+                Transport::Sse(http)
+            } else {
+                Transport::Http(http)
+            })
+        }
+    }
+}
+
+fn needed(table: &Table<'_>, key: &'static str, value: Option<Secret>) -> Option<Secret> {
+    let value = value.filter(|value| !value.written().is_empty());
+    if value.is_none() {
+        let message = format!("{} needs a `{key}`", table.name());
+        table.wrong("config_missing", message, "its `type` demands it");
+    }
+    value
+}
+
+fn args(table: &Table<'_>, env: Env<'_>) -> Vec<Secret> {
+    let texts = table.texts("args").unwrap_or_default();
+    texts.into_iter().map(|(text, place)| secret(text, place, env, table.problems())).collect()
+}
+
+fn env_names(table: &Table<'_>, variables: &[(String, Secret)]) {
+    for (name, value) in variables {
+        if name.is_empty() || name.contains(['=', '\0']) || value.expose().contains('\0') {
+            let message = format!("`{}` is no environment variable", name.escape_debug());
+            table.note_at("env", "config_value", message, "a name has no `=`, and nothing here a NUL");
+        }
+    }
+}
+
+/// The URL itself is not repeated: its variables may be secrets.
+fn check_url(table: &Table<'_>, url: &Secret) -> bool {
+    // A disabled server's variables are empty.
+    if url.expose().is_empty() {
+        return true;
+    }
+    let parsed: Result<hyper::Uri, _> = url.expose().parse();
+    let good =
+        parsed.is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some());
+    if !good {
+        let message = format!("`{}` is no absolute http or https URL", url.written());
+        table.note_at("url", "config_value", message, "for example \"http://127.0.0.1:9000/mcp\"");
+    }
+    good
+}
+
+fn check_headers(table: &Table<'_>, headers: &[(String, Secret)]) -> bool {
+    let wrong = headers.iter().find(|(name, value)| {
+        hyper::header::HeaderName::from_bytes(name.as_bytes()).is_err()
+            || hyper::header::HeaderValue::from_str(value.expose()).is_err()
+    });
+    if let Some((name, _)) = wrong {
+        let message = format!("`{}` is no header", name.escape_debug());
+        table.note_at(
+            "headers",
+            "config_value",
+            message,
+            "a header has a plain name and a value of one line",
+        );
+    }
+    wrong.is_none()
+}
+
+/// What is no letter, digit, `_`, `-` or `.` cannot stand in a tool's name.
+fn prefix(table: &Table<'_>, name: Option<&ParticipantId>) -> Arc<str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    match table.text("prefix") {
+        Some(prefix) if prefix.chars().all(fits) => prefix.into(),
+        Some(prefix) => {
+            let message = format!("`{}` cannot stand in a tool's name", prefix.escape_debug());
+            table.note_at("prefix", "config_value", message, "use letters, digits, `_`, `-` and `.`");
+            prefix.into()
+        }
+        None => {
+            let name = name.map(ParticipantId::as_str).unwrap_or_default();
+            name.chars().map(|c| if fits(c) { c } else { '_' }).collect::<String>().into()
+        }
+    }
+}
+
+fn timeouts(table: &Table<'_>) -> Timeouts {
+    let standard = Timeouts::default();
+    let mut tools = BTreeMap::new();
+    for entry in table.entries("tool_timeouts") {
+        let time = match &entry.node.value {
+            Value::Text(text) => duration(text),
+            _ => None,
+        };
+        match time {
+            Some(time) => drop(tools.insert(entry.key.clone(), time)),
+            None => {
+                let message = format!("the timeout of `{}` must be {DURATION}", entry.key);
+                table.problems().note(Problem::new("config_value", message).at(&entry.place));
+            }
+        }
+    }
+    let request = table.duration("request_timeout").unwrap_or(standard.request);
+    let longest = tools.values().copied().fold(request, Duration::max);
+    let written_max = table.duration("max_timeout");
+    if written_max.is_some_and(|max| max < longest) {
+        let message = format!("`{}` is shorter than another timeout", table.full("max_timeout"));
+        table.note_at("max_timeout", "config_value", message, "nothing may take longer than `max_timeout`");
+    }
+    let max = written_max.unwrap_or_else(|| standard.max.max(longest));
+    Timeouts { start: table.duration("start_timeout").unwrap_or(standard.start), request, tools, max }
+}
+
+/// Of all that says what is started, the least trusted place counts.
+fn origin(node: &Node) -> Origin {
+    fn strangest(node: &Node) -> Origin {
+        let below: Vec<Origin> = match &node.value {
+            Value::Table(entries) => entries.iter().map(|entry| strangest(&entry.node)).collect(),
+            Value::List(items) => items.iter().map(strangest).collect(),
+            Value::Text(_) | Value::Integer(_) | Value::Decimal(_) | Value::Flag(_) => Vec::new(),
+        };
+        let own = node.place.layer.origin;
+        below.into_iter().fold(own, |worst, next| if next.needs_consent() { next } else { worst })
+    }
+    let telling = ["type", "command", "args", "env", "cwd", "url", "headers"];
+    let origins = telling.iter().filter_map(|key| node.get(key)).map(strangest);
+    origins.fold(node.place.layer.origin, |worst, next| if worst.needs_consent() { worst } else { next })
+}

@@ -1,0 +1,93 @@
+//! `[server]` and `[server.limits]`. Must not know other tables.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use gateway::config::Limits;
+
+use crate::config::reader::Table;
+
+/// What `[server]` says.
+pub(crate) struct Settings {
+    pub(crate) listen: SocketAddr,
+    pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) hosts: Vec<String>,
+    pub(crate) legacy_sse: bool,
+    pub(crate) limits: Limits,
+}
+
+/// Reads `[server]`; `None` when it cannot be used.
+pub(crate) fn read(root: &Table<'_>) -> Option<Settings> {
+    let table = root.table("server")?;
+    let listen = listen(&table);
+    let data_dir = table.text("data_dir").map(PathBuf::from);
+    let hosts = table.texts("hosts").unwrap_or_default();
+    let hosts = hosts.into_iter().map(|(host, _)| host.to_ascii_lowercase()).collect();
+    let legacy_sse = table.flag("legacy_sse").unwrap_or(false);
+    let limits = table.table("limits").map(|table| limits(table)).unwrap_or_default();
+    table.finish();
+    Some(Settings { listen: listen?, data_dir, hosts, legacy_sse, limits })
+}
+
+/// `localhost:PORT` and `:PORT` are understood as loopback: no name is looked up.
+fn listen(table: &Table<'_>) -> Option<SocketAddr> {
+    let written = table.text("listen")?;
+    let loopback = |port: &str| port.parse().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port)));
+    let parsed = match written.strip_prefix("localhost:").or_else(|| written.strip_prefix(':')) {
+        Some(port) => loopback(port).ok(),
+        None => written.parse().ok(),
+    };
+    if parsed.is_none() {
+        let message = format!("`{}` must be an address and a port, not \"{written}\"", table.full("listen"));
+        table.note_at(
+            "listen",
+            "config_value",
+            message,
+            "for example \"127.0.0.1:7070\", or \"[::]:7070\" for everywhere",
+        );
+    }
+    parsed
+}
+
+fn limits(table: Table<'_>) -> Limits {
+    let standard = Limits::default();
+    let bytes = |key, standard: usize| above_zero(&table, key, table.bytes(key), standard);
+    let count = |key, standard: usize| {
+        let count = table.count(key).map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+        above_zero(&table, key, count, standard)
+    };
+    let time = |key, standard: Duration| table.duration(key).unwrap_or(standard);
+    let limits = Limits {
+        body_bytes_max: bytes("body_bytes_max", standard.body_bytes_max),
+        header_bytes_max: bytes("header_bytes_max", standard.header_bytes_max),
+        line_bytes_max: bytes("line_bytes_max", standard.line_bytes_max),
+        held_bytes_max: bytes("held_bytes_max", standard.held_bytes_max),
+        connections_max: count("connections_max", standard.connections_max),
+        sessions_max: count("sessions_max", standard.sessions_max),
+        participant_sessions_max: count("participant_sessions_max", standard.participant_sessions_max),
+        session_idle: time("session_idle", standard.session_idle),
+        participant_calls_max: count("participant_calls_max", standard.participant_calls_max),
+        upstream_calls_max: count("upstream_calls_max", standard.upstream_calls_max),
+        upstream_sessions_max: count("upstream_sessions_max", standard.upstream_sessions_max),
+        upstream_session_idle: time("upstream_session_idle", standard.upstream_session_idle),
+        queue_len_max: count("queue_len_max", standard.queue_len_max),
+        resume_events_max: count("resume_events_max", standard.resume_events_max),
+        resume_bytes_max: bytes("resume_bytes_max", standard.resume_bytes_max),
+        batch_len_max: count("batch_len_max", standard.batch_len_max),
+        topic_participants_max: count("topic_participants_max", standard.topic_participants_max),
+        input_rounds_max: u32::try_from(count("input_rounds_max", 8)).unwrap_or(u32::MAX),
+        hold: time("hold", standard.hold),
+        keep_alive: time("keep_alive", standard.keep_alive),
+    };
+    table.finish();
+    limits
+}
+
+fn above_zero(table: &Table<'_>, key: &'static str, value: Option<usize>, standard: usize) -> usize {
+    if value == Some(0) {
+        let message = format!("`{}` must be more than 0", table.full(key));
+        table.note_at(key, "config_value", message, "leave it out for the default");
+    }
+    value.unwrap_or(standard)
+}

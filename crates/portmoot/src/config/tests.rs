@@ -1,0 +1,357 @@
+//! Configurations and what becomes of them: texts in, checked values or problems out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway::config::{Config, EraChoice, Origin, Secret, Sessions, Transport};
+
+use super::check::check;
+use super::client_file;
+use super::node::{Layer, Node};
+use super::{json_file, to_toml, toml_file};
+
+const BASE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[topics.main]\n";
+
+fn env(name: &str) -> Option<String> {
+    match name {
+        "TOKEN" => Some("hush-hush-hush-hush".into()),
+        "SHORT" => Some("hush".into()),
+        _ => None,
+    }
+}
+
+fn tree(toml: &str) -> Node {
+    let base = Layer::new("the defaults", Origin::Own);
+    let mut tree = toml_file::read(BASE, &base).unwrap();
+    let layer = Layer::new("portmoot.toml", Origin::Named);
+    tree.overlay(toml_file::read(toml, &layer).unwrap());
+    tree
+}
+
+fn good(toml: &str) -> Config {
+    match check(&tree(toml), &env) {
+        Ok(config) => config,
+        Err(problems) => panic!("{toml}\n{problems:?}"),
+    }
+}
+
+/// All problems as they are printed.
+fn problems(toml: &str) -> String {
+    let layer = Layer::new("portmoot.toml", Origin::Named);
+    if let Err(problem) = toml_file::read(toml, &layer) {
+        return problem.to_string();
+    }
+    let problems = check(&tree(toml), &env).unwrap_err();
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn every_problem_is_told_with_its_line_and_a_way_out() {
+    let toml = r#"
+[servers.github]
+comand = "npx"
+url = "http://127.0.0.1:9000/mcp"
+era = "modren"
+request_timeout = 30
+
+[servers.search]
+command = "search"
+env = { KEY = "${GONE}" }
+
+[participants.scout]
+token = "x"
+token_env = "SHORT"
+capabilities = ["*", { kind = "chat", from = "x" }]
+topics = ["mian"]
+
+[topics.side]
+servers = ["serch"]
+mcp_calls = "all"
+
+[sever]
+"#;
+    insta::assert_snapshot!(problems(toml), @r#"
+    `modren` is no value for `servers.github.era` [config_value]
+      at portmoot.toml:5
+      hint: did you mean `modern`?
+    `servers.github.request_timeout` must be a time with its unit, such as "500ms", "30s", "5m", "2h" or "7d", not 30 [config_value]
+      at portmoot.toml:6
+    unknown key `comand` in `[servers.github]` [config_unknown_key]
+      at portmoot.toml:3
+      hint: did you mean `command`?
+    the environment variable `GONE` is not set [config_variable]
+      at portmoot.toml:10
+      hint: set GONE, or write a default: ${GONE:-...}
+    `participants.scout.token_env`: the token has fewer than 16 characters [config_token]
+      at portmoot.toml:14
+      hint: make one: portmoot token new NAME
+    `participants.scout.token`: a bare token does not belong into a file [config_token]
+      at portmoot.toml:13
+      hint: use token_env, token_file or token_sha256
+    `*` is no capability: `*` cannot span namespaces: write `mcp/*`, `name/*`, or the exact word [config_capability]
+      at portmoot.toml:15
+      hint: for example "mcp/request:tools/call:read_*" or "chat"
+    unknown key `from` in a capability: it has `kind` and `to` [config_capability]
+      at portmoot.toml:15
+      hint: for example "mcp/request:tools/call:read_*" or "chat"
+    `topics.side.servers` names no server: `serch` [config_unknown_server]
+      at portmoot.toml:19
+      hint: did you mean `search`?
+    `all` is no value for `topics.side.mcp_calls` [config_value]
+      at portmoot.toml:20
+      hint: one of `none`, `kinds`, `full`
+    `scout` may enter `mian`, and there is no such topic [config_unknown_topic]
+      at portmoot.toml:16
+      hint: did you mean `main`?
+    unknown key `sever` in the configuration [config_unknown_key]
+      at portmoot.toml:22
+      hint: did you mean `server`?
+    "#);
+}
+
+#[test]
+fn small_mistakes_and_their_words() {
+    for (toml, expect) in [
+        ("[servers.a]", "`[servers.a]` says neither `command` nor `url` [config_missing]"),
+        (
+            "[servers.a]\ncommand = 'x'\nurl = 'http://x/'",
+            "`[servers.a]` says both `command` and `url` [config_twice]",
+        ),
+        ("[servers.a]\ntype = 'sse'\ncommand = 'x'", "`[servers.a]` needs a `url` [config_missing]"),
+        ("[servers.a]\nurl = 'ftp://x/'", "`ftp://x/` is no absolute http or https URL [config_value]"),
+        (
+            "[servers.a]\nurl = 'http://${TOKEN} /'",
+            "`http://${TOKEN} /` is no absolute http or https URL [config_value]",
+        ),
+        ("[servers.a]\nurl = 'http://x/'\nheaders = { 'a b' = 'x' }", "`a b` is no header [config_value]"),
+        ("[servers.a]\ncommand = 'x'\nprefix = 'a/b'", "`a/b` cannot stand in a tool's name [config_value]"),
+        ("[servers.portmoot]\ncommand = 'x'", "a server cannot be called `portmoot` [config_name]"),
+        (
+            "[servers.a]\ncommand = 'x'\nera = 'auto'\nprotocolEra = 'auto'",
+            "`era` and `protocolEra` are one setting [config_twice]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nmax_timeout = '1s'",
+            "`servers.a.max_timeout` is shorter than another timeout [config_value]",
+        ),
+        ("[servers]\na = 1", "`servers` must be a table of tables, not 1 [config_value]"),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.b]\ncommand = 'x'\nprefix = 'a_b'",
+            "names of `a` and `b` could shadow each other: give one of them another `prefix` [config_prefix]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[participants.a]\ntoken_env = 'TOKEN'",
+            "`a` is the name of two: one in `[servers]` and one in `[participants]` [config_twice]",
+        ),
+        (
+            "[participants.a]\ntoken_env = 'GONE'",
+            "`participants.a.token_env`: the environment variable `GONE` is not set [config_token]",
+        ),
+        (
+            "[participants.a]\ntoken_env = 'SHORT'",
+            "`participants.a.token_env`: the token has fewer than 16 characters [config_token]",
+        ),
+        (
+            "[participants.a]\ntoken = 'x'",
+            "`participants.a.token`: a bare token does not belong into a file [config_token]",
+        ),
+        (
+            "[participants.a]\ntoken_sha256 = 'x'",
+            "`participants.a.token_sha256` must be 64 hexadecimal digits [config_token]",
+        ),
+        ("[participants.a]\ncapabilities = ['*']", "`*` is no capability"),
+        (
+            "[participants.a]\ncapabilities = [{ kind = 'chat', from = 'x' }]",
+            "unknown key `from` in a capability: it has `kind` and `to` [config_capability]",
+        ),
+        ("[participants.a]\nrate = '5/h'", "`participants.a.rate` is no rate [config_value]"),
+        (
+            "[participants.a]\ntopics = ['mian']",
+            "`a` may enter `mian`, and there is no such topic [config_unknown_topic]",
+        ),
+        (
+            "[topics.main]\nservers = ['x']",
+            "`topics.main.servers` names no server: `x` [config_unknown_server]",
+        ),
+        (
+            "[topics.main]\nbuiltin = ['proxi']",
+            "`topics.main.builtin` names no built-in tool: `proxi` [config_value]",
+        ),
+        (
+            "[server]\nlisten = 'everywhere'",
+            "`server.listen` must be an address and a port, not \"everywhere\" [config_value]",
+        ),
+        (
+            "[server.limits]\nsessions_max = 0",
+            "`server.limits.sessions_max` must be more than 0 [config_value]",
+        ),
+        (
+            "[server.limits]\nsession_max = 1",
+            "unknown key `session_max` in `[server.limits]` [config_unknown_key]",
+        ),
+        ("[sever]\n", "unknown key `sever` in the configuration [config_unknown_key]"),
+        ("listen = 2026-07-28", "a date means nothing here [config_value]"),
+        ("a = \n", "[config_syntax]"),
+    ] {
+        let found = problems(toml);
+        assert!(found.contains(expect), "{toml}\n{found}");
+    }
+}
+
+#[test]
+fn a_server_has_its_values() {
+    let config = good(
+        r#"
+[servers.github]
+command = "npx"
+args = ["-y", "--token=${TOKEN}"]
+env = { KEY = "${GONE:-none}", PORT = 80 }
+cwd = "/tmp"
+prefix = "gh"
+protocolEra = "legacy"
+sessions = "caller"
+request_timeout = "5s"
+tool_timeouts = { slow = "20m" }
+[servers."two words"]
+type = "streamableHttp"
+url = "https://example.com/mcp"
+headers = { Authorization = "Bearer ${env:TOKEN}" }
+[servers.old]
+type = "sse"
+url = "http://127.0.0.1/sse"
+enabled = false
+headers = { x = "${GONE}" }
+"#,
+    );
+    let [github, words, old] = config.servers.as_slice() else { panic!("three") };
+    let Transport::Stdio(child) = &github.transport else { panic!("stdio") };
+    assert_eq!(child.args[1], Secret::expanded("--token=hush-hush-hush-hush", "--token=${TOKEN}"));
+    assert_eq!(child.env[0], ("KEY".into(), Secret::expanded("none", "${GONE:-none}")));
+    assert_eq!(child.env[1], ("PORT".into(), Secret::new("80")));
+    assert_eq!((&*github.prefix, github.era, github.sessions), ("gh", EraChoice::Legacy, Sessions::Caller));
+    assert_eq!(github.timeouts.request, Duration::from_secs(5));
+    assert_eq!(
+        github.timeouts.max,
+        Duration::from_secs(1_200),
+        "nothing may be cut off by the default maximum"
+    );
+    assert_eq!((words.name.as_str(), &*words.prefix), ("two-words", "two-words"));
+    let Transport::Http(http) = &words.transport else { panic!("http") };
+    assert_eq!(http.headers[0].1.expose(), "Bearer hush-hush-hush-hush");
+    assert!(!format!("{config:?}").contains("hush-"), "debug output tells no secret");
+    assert!(!old.enabled && matches!(old.transport, Transport::Sse(_)));
+    let topic: Vec<_> = config.topics[0].servers.iter().map(|name| name.as_str()).collect();
+    assert_eq!(topic, ["github", "two-words", "old"], "in the order of the file");
+}
+
+#[test]
+fn participants_have_what_is_written_or_a_newcomers() {
+    let config = good(
+        r#"
+[participants.scout]
+token_env = "TOKEN"
+capabilities = ["mcp/request:*/list", { kind = "mcp/request:tools/call:search_*", to = ["search"] }]
+rate = { limit = "2/s", burst = 9 }
+[participants.new]
+rate = "30/min"
+"#,
+    );
+    let [scout, new] = config.participants.as_slice() else { panic!("two") };
+    assert_eq!(scout.credentials[0].hash, auth::TokenHash::of("hush-hush-hush-hush"));
+    assert!(scout.capabilities_written && scout.participant.capabilities.len() == 2);
+    assert_eq!(scout.participant.rate, Some(auth::Rate { per_minute: 120, burst: 9 }));
+    assert!(!new.capabilities_written && new.credentials.is_empty());
+    let held: Vec<_> = new.participant.capabilities.iter().map(|one| one.as_str()).collect();
+    assert_eq!(held, ["mcp/proposal:*", "mcp/response:*", "chat"]);
+    assert_eq!(new.participant.rate, Some(auth::Rate { per_minute: 30, burst: 30 }));
+    assert_eq!(new.participant.topics[0].as_str(), "main");
+}
+
+fn client_tree(json: &str) -> Result<(Node, Vec<String>), String> {
+    let layer = Layer::new("mcp.json", Origin::Named);
+    let file =
+        json_file::read(json, &layer).and_then(client_file::adapt).map_err(|problem| problem.to_string())?;
+    let mut tree = tree("");
+    tree.overlay(file.tree);
+    Ok((tree, file.notices))
+}
+
+#[test]
+fn clients_files_are_taken_as_they_are() {
+    let (tree, notices) = client_tree(
+        r#"{ "theme": "dark", "mcpServers": {
+            "z": { "command": "npx", "args": ["-y", "x"], "env": { "A": "b" }, "autoApprove": [], "timeout": 60 },
+            "a": { "type": "streamable-http", "url": "http://127.0.0.1:1/mcp", "headers": null },
+            "off": { "command": "x", "disabled": true } } }"#,
+    )
+    .unwrap();
+    let config = check(&tree, &env).unwrap();
+    let found: Vec<_> = config.servers.iter().map(|server| (server.name.as_str(), server.enabled)).collect();
+    assert_eq!(found, [("z", true), ("a", true), ("off", false)]);
+    assert!(config.servers.iter().all(|server| server.origin == Origin::Named));
+    assert_eq!(notices, ["mcp.json: server `z`: `autoApprove`, `timeout` ignored"]);
+    let (tree, _) =
+        client_tree(r#"{ "inputs": [], "servers": { "a": { "type": "stdio", "command": "x" } } }"#).unwrap();
+    assert_eq!(check(&tree, &env).unwrap().servers.len(), 1);
+    let (tree, _) =
+        client_tree(r#"{ "servers": { "a": { "command": "x", "args": ["${input:key}"] } } }"#).unwrap();
+    assert!(check(&tree, &env).unwrap_err()[0].to_string().contains("asks for no inputs"));
+    for (json, expect) in [
+        ("{}", "has no `mcpServers`"),
+        ("[", "[config_syntax]"),
+        ("// no\n{}", "without comments"),
+        (r#"{"mcpServers":{"a":{"command":"x","command":"y"}}}"#, "the member `command` occurs twice"),
+    ] {
+        let error = client_tree(json).unwrap_err();
+        assert!(error.contains(expect), "{json}: {error}");
+    }
+}
+
+#[test]
+fn the_least_trusted_place_that_says_what_is_started_counts() {
+    let layers = |first: Origin, second: Origin, laid: &str| {
+        let mut tree = tree("");
+        let layer = |origin| Layer::new("x", origin);
+        tree.overlay(toml_file::read("[servers.a]\ncommand = 'x'", &layer(first)).unwrap());
+        tree.overlay(toml_file::read(laid, &layer(second)).unwrap());
+        check(&tree, &env).unwrap().servers[0].origin
+    };
+    let args = "[servers.a]\nargs = ['x']";
+    let variables = "[servers.a]\nenv = { A = 'x' }";
+    let harmless = "[servers.a]\nrequest_timeout = '1s'";
+    assert_eq!(layers(Origin::Named, Origin::Named, args), Origin::Named);
+    assert_eq!(layers(Origin::Named, Origin::Imported, args), Origin::Imported);
+    assert_eq!(layers(Origin::Own, Origin::Imported, variables), Origin::Imported);
+    assert_eq!(layers(Origin::Imported, Origin::Named, args), Origin::Imported);
+    assert_eq!(layers(Origin::Named, Origin::Imported, harmless), Origin::Named);
+}
+
+#[test]
+fn what_is_shown_can_be_read_again_and_holds_no_secret() {
+    let toml = "[servers.\"a b\"]\ncommand = \"x\\u0007\\\"\"\nenv = { KEY = \"bare\", OTHER = \"${TOKEN}\" }\ntool_timeouts = { t = '1s' }\n\
+                [participants.p]\ncapabilities = ['chat', { kind = 'chat', to = ['x'] }]\n";
+    let shown = to_toml(&tree(toml), false);
+    insta::assert_snapshot!(shown, @r#"
+    [server]
+    listen = "127.0.0.1:7070"
+
+    [topics.main]
+
+    [servers."a b"]
+    command = "x\U00000007\""
+
+    [servers."a b".env]
+    KEY = "(hidden)"
+    OTHER = "${TOKEN}"
+
+    [servers."a b".tool_timeouts]
+    t = "1s"
+
+    [participants.p]
+    capabilities = ["chat", { kind = "chat", to = ["x"] }]
+    "#);
+    let layer: Arc<Layer> = Layer::new("again", Origin::Named);
+    let again = toml_file::read(&shown, &layer).unwrap();
+    assert_eq!(to_toml(&again, false), shown);
+    assert!(to_toml(&tree(toml), true).contains("command = \"x\\U00000007\\\"\"  # portmoot.toml:2"));
+}

@@ -1,0 +1,72 @@
+//! `[topics.NAME]`: from a table to a checked [`TopicConfig`]. Must not know how a server is reached.
+
+use std::time::Duration;
+
+use gateway::config::{BuiltIn, McpCalls, ServerConfig, TopicConfig};
+use model::ParticipantId;
+
+use crate::config::node::Entry;
+use crate::config::problem::Problem;
+use crate::config::reader::{Table, suggestion};
+use crate::config::values::topic_name;
+
+const MCP_CALLS: [(&str, McpCalls); 3] =
+    [("none", McpCalls::None), ("kinds", McpCalls::Kinds), ("full", McpCalls::Full)];
+const BUILT_IN: [(&str, BuiltIn); 2] = [("proxy", BuiltIn::Proxy), ("search_tools", BuiltIn::SearchTools)];
+const HISTORY_MAX: u64 = 100_000;
+const LIST_WAIT: Duration = Duration::from_secs(5);
+
+/// Reads every topic; `servers` are those that are configured.
+pub(crate) fn read(root: &Table<'_>, servers: &[ServerConfig]) -> Vec<TopicConfig> {
+    let tables = root.tables("topics");
+    tables.into_iter().filter_map(|(entry, table)| topic(entry, table, servers)).collect()
+}
+
+fn topic(entry: &Entry, table: Table<'_>, servers: &[ServerConfig]) -> Option<TopicConfig> {
+    let name = topic_name(&entry.key, &entry.place, table.problems());
+    let history = table.count("history").unwrap_or(0);
+    if history > HISTORY_MAX {
+        let message = format!("`{}` is more than {HISTORY_MAX}", table.full("history"));
+        table.note_at("history", "config_value", message, "every envelope of it is held in memory");
+    }
+    let chosen = chosen_servers(&table, servers);
+    let mcp_calls = table.choice("mcp_calls", &MCP_CALLS).unwrap_or_default();
+    let builtin = builtin(&table);
+    let list_wait = table.duration("list_wait").unwrap_or(LIST_WAIT);
+    table.finish();
+    let history = usize::try_from(history).unwrap_or(usize::MAX);
+    Some(TopicConfig { name: name?, history, servers: chosen, mcp_calls, builtin, list_wait })
+}
+
+fn chosen_servers(table: &Table<'_>, servers: &[ServerConfig]) -> Vec<ParticipantId> {
+    let wanted = table.texts("servers").unwrap_or_else(|| vec![("*", table.place())]);
+    let known = || servers.iter().map(|server| server.name.as_str());
+    for (name, place) in &wanted {
+        if *name != "*" && !known().any(|known| known == *name) {
+            let message = format!("`{}` names no server: `{name}`", table.full("servers"));
+            let mut problem = Problem::new("config_unknown_server", message).at(place);
+            problem.hint =
+                suggestion(name, known()).or_else(|| Some(format!("add [servers.{name}], or write \"*\"")));
+            table.problems().note(problem);
+        }
+    }
+    let chosen =
+        |server: &&ServerConfig| wanted.iter().any(|(name, _)| *name == "*" || *name == server.name.as_str());
+    servers.iter().filter(chosen).map(|server| server.name.clone()).collect()
+}
+
+fn builtin(table: &Table<'_>) -> Vec<BuiltIn> {
+    let wanted = table.texts("builtin").unwrap_or_default();
+    let known = |(name, place): (&str, &_)| {
+        let found = BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, built_in)| *built_in);
+        if found.is_none() {
+            let message = format!("`{}` names no built-in tool: `{name}`", table.full("builtin"));
+            let mut problem = Problem::new("config_value", message).at(place);
+            problem.hint = suggestion(name, BUILT_IN.iter().map(|(known, _)| *known))
+                .or_else(|| Some("there are `proxy` and `search_tools`".into()));
+            table.problems().note(problem);
+        }
+        found
+    };
+    wanted.into_iter().filter_map(known).collect()
+}

@@ -1,0 +1,88 @@
+//! Why a command did not do what it was asked: what happened, what to do next, a stable code, an exit code. Must not know
+//! how it is printed.
+
+use model::{Refusal, RefusalCode};
+use serde_json::{Value, json};
+use store::StoreError;
+
+use crate::config::Problem;
+use crate::exit::Exit;
+
+/// A failure to be read by a person or a script.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) code: String,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, code: &str, message: impl Into<String>) -> Failure {
+        Failure { exit, code: code.to_owned(), message: message.into(), hint: None }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Failure {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The shape that the API uses too.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({ "code": self.code, "message": self.message, "hint": self.hint })
+    }
+
+    /// Everything that is wrong with a configuration, as one failure.
+    pub(crate) fn configuration(problems: &[Problem]) -> Failure {
+        let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let code = problems.first().map_or("config", |problem| problem.code);
+        let head = match problems.len() {
+            1 => "the configuration cannot be used:".to_owned(),
+            count => format!("the configuration cannot be used, {count} problems:"),
+        };
+        Failure::new(Exit::Usage, code, format!("{head}\n{}", texts.join("\n")))
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        let failure = Failure::new(Exit::Failed, error.code(), error.to_string());
+        match &error {
+            StoreError::Locked { listen: Some(listen), .. } => {
+                failure.hint(format!("a gateway runs there: talk to it with --url http://{listen}"))
+            }
+            StoreError::Locked { listen: None, .. } => {
+                failure.hint("stop that process, or choose another --data-dir")
+            }
+            StoreError::Io { .. } => failure.hint("choose a place that you may write to: --data-dir DIR"),
+            StoreError::Damaged { .. } => {
+                failure.hint("restore the journal from a backup, or move it away to begin anew")
+            }
+            StoreError::Stopped => failure,
+        }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        let exit = match refusal.code {
+            RefusalCode::Unauthenticated => Exit::Unauthenticated,
+            RefusalCode::Forbidden | RefusalCode::CapabilityViolation | RefusalCode::RateLimited => {
+                Exit::Refused
+            }
+            RefusalCode::UnknownTarget | RefusalCode::UnknownSession => Exit::NotFound,
+            RefusalCode::Malformed => Exit::Usage,
+            RefusalCode::UpstreamBusy
+            | RefusalCode::UpstreamDown
+            | RefusalCode::UpstreamTimeout
+            | RefusalCode::UpstreamFailed
+            | RefusalCode::TooLarge
+            | RefusalCode::Unsupported
+            | RefusalCode::Cancelled
+            | RefusalCode::Overloaded
+            | RefusalCode::Internal => Exit::Failed,
+        };
+        let failure = Failure::new(exit, refusal.code.as_str(), refusal.message);
+        Failure { hint: refusal.hint.map(Into::into), ..failure }
+    }
+}

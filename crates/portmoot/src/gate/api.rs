@@ -1,0 +1,102 @@
+//! The REST API `/api/v1` from the client's side. Must not know what the answers are shown as.
+
+use bytes::Bytes;
+use hyper::{Method, StatusCode};
+use serde_json::Value;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::gate::http;
+use crate::gate::source::Source;
+
+const BASE: &str = "/api/v1";
+
+/// The API of one gateway.
+pub(crate) struct Api<'a> {
+    source: &'a dyn Source,
+}
+
+impl<'a> Api<'a> {
+    pub(crate) fn new(source: &'a dyn Source) -> Api<'a> {
+        Api { source }
+    }
+
+    /// `GET /api/v1/{segments}`, with a query if there is one.
+    pub(crate) async fn get(&self, segments: &[&str], query: &[(&str, &str)]) -> Result<Value, Failure> {
+        self.request(Method::GET, segments, query, None).await
+    }
+
+    /// `POST /api/v1/{segments}`.
+    pub(crate) async fn post(&self, segments: &[&str], body: &Value) -> Result<Value, Failure> {
+        self.request(Method::POST, segments, &[], Some(body)).await
+    }
+
+    /// `DELETE /api/v1/{segments}`.
+    pub(crate) async fn delete(&self, segments: &[&str]) -> Result<Value, Failure> {
+        self.request(Method::DELETE, segments, &[], None).await
+    }
+
+    async fn request(
+        &self,
+        method: Method,
+        segments: &[&str],
+        query: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Result<Value, Failure> {
+        let path = path(segments, query);
+        let headers = [("accept", "application/json"), ("content-type", "application/json")];
+        let headers = if body.is_some() { headers.as_slice() } else { &headers[..1] };
+        let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+        let (status, body) = http::read(http::send(self.source, method, &path, headers, body).await?).await?;
+        if !status.is_success() {
+            return Err(http::failure(status, &body));
+        }
+        if status == StatusCode::NO_CONTENT || body.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&body).map_err(|_| {
+            let message = "what answers there is not a Portmoot gateway, or is another version of it";
+            Failure::new(Exit::Failed, "gateway_foreign", message).hint("check --url")
+        })
+    }
+}
+
+fn path(segments: &[&str], query: &[(&str, &str)]) -> String {
+    let mut path = BASE.to_owned();
+    for segment in segments {
+        path.push('/');
+        encode(&mut path, segment);
+    }
+    for (at, (name, value)) in query.iter().enumerate() {
+        path.push(if at == 0 { '?' } else { '&' });
+        encode(&mut path, name);
+        path.push('=');
+        encode(&mut path, value);
+    }
+    path
+}
+
+/// Percent-encoding of all that is not unreserved (RFC 3986 section 2.3).
+fn encode(out: &mut String, text: &str) {
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_encoded() {
+        assert_eq!(path(&["servers"], &[]), "/api/v1/servers");
+        assert_eq!(
+            path(&["tools", "a/b ü?"], &[("topic", "x&y")]),
+            "/api/v1/tools/a%2Fb%20%C3%BC%3F?topic=x%26y"
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! Where a gateway is: something that gives connections to it. Must not know what is said on them.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// A connection to a gateway that speaks HTTP/1.1.
+pub(crate) type Stream = Box<dyn Wire>;
+
+/// What a connection must be able to do.
+pub(crate) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+
+/// A gateway that can be connected to. One that runs in this process gives the near end of a pipe.
+pub(crate) trait Source: Send + Sync {
+    /// A new connection.
+    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<Stream, Failure>> + Send + '_>>;
+
+    /// What stands in the `Host` header.
+    fn authority(&self) -> &str;
+
+    /// The token to show, if any.
+    fn token(&self) -> Option<&str>;
+}
+
+/// A gateway behind a URL.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    authority: String,
+    host: String,
+    port: u16,
+    token: Option<String>,
+}
+
+impl Remote {
+    /// Takes `http://HOST[:PORT]`; a path is ignored, so that the URL of `/mcp` does too.
+    ///
+    /// # Errors
+    /// What is wrong with the URL.
+    pub(crate) fn new(url: &str, token: Option<String>) -> Result<Remote, Failure> {
+        let wrong = |message: String| {
+            Failure::new(Exit::Usage, "bad_url", message).hint("for example --url http://127.0.0.1:7070")
+        };
+        let uri: hyper::Uri = url.parse().map_err(|_| wrong(format!("`{url}` is no URL")))?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            Some("https") => {
+                let failure = wrong("this command speaks plain http to a gateway".into());
+                return Err(failure.hint("run it beside the gateway, or reach it through an SSH tunnel"));
+            }
+            Some(_) | None => return Err(wrong(format!("`{url}` does not begin with http://"))),
+        }
+        let authority = uri.authority().ok_or_else(|| wrong(format!("`{url}` names no host")))?;
+        if authority.as_str().contains('@') {
+            return Err(wrong("a gateway's URL carries no user or password".into()).hint("use --token"));
+        }
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        Ok(Remote { authority: authority.to_string(), host, port: authority.port_u16().unwrap_or(80), token })
+    }
+}
+
+impl Source for Remote {
+    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<Stream, Failure>> + Send + '_>> {
+        Box::pin(async move {
+            let connected = TcpStream::connect((self.host.as_str(), self.port)).await;
+            let stream = connected.map_err(|error| {
+                let message = format!("no gateway answers at {}: {error}", self.authority);
+                Failure::new(Exit::Failed, "gateway_unreachable", message).hint("start one: portmoot serve")
+            })?;
+            Ok(Box::new(stream) as Stream)
+        })
+    }
+
+    fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_and_what_they_name() {
+        let check = |url: &str| {
+            Remote::new(url, None).map(|remote| (remote.authority, remote.host, remote.port)).ok()
+        };
+        let expect = |authority: &str, host: &str, port| Some((authority.to_owned(), host.to_owned(), port));
+        assert_eq!(check("http://127.0.0.1:7070"), expect("127.0.0.1:7070", "127.0.0.1", 7070));
+        assert_eq!(check("http://gate.example/mcp"), expect("gate.example", "gate.example", 80));
+        assert_eq!(check("http://[::1]:7070/"), expect("[::1]:7070", "::1", 7070));
+        for url in
+            ["", "127.0.0.1:7070", "https://gate.example", "ftp://gate.example", "http://", "http://a:b@c/"]
+        {
+            assert_eq!(check(url), None, "{url}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Questions to the person at the terminal. Must not know what is asked.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+/// Whoever can be asked. A trait so that tests answer from a list.
+pub(crate) trait Terminal: Send {
+    /// Whether somebody is there: stdin and stderr are both terminals.
+    fn is_attended(&self) -> bool;
+    /// Shows a text to that person.
+    fn show(&mut self, text: &str);
+    /// Asks for one line; `None` at the end of input.
+    fn ask(&mut self, prompt: &str) -> Option<String>;
+}
+
+/// The process's own terminal.
+#[derive(Debug, Default)]
+pub(crate) struct Console;
+
+impl Terminal for Console {
+    fn is_attended(&self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    fn show(&mut self, text: &str) {
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    fn ask(&mut self, prompt: &str) -> Option<String> {
+        let mut err = io::stderr().lock();
+        write!(err, "{prompt} ").and_then(|()| err.flush()).ok()?;
+        let mut line = String::new();
+        match io::stdin().lock().read_line(&mut line) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(line.trim_end_matches(['\n', '\r']).to_owned()),
+        }
+    }
+}
+
+/// Asks yes or no; anything but a clear yes is no.
+pub(crate) fn confirm(terminal: &mut dyn Terminal, question: &str) -> bool {
+    let answer = terminal.ask(&format!("{question} [y/N]"));
+    answer.is_some_and(|answer| matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}

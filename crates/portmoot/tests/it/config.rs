@@ -1,0 +1,124 @@
+//! Configuration through the binary: layers, consent, tokens on disk, the doctor.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::runner::Home;
+
+const SERVER: &str = "[servers.files]\ncommand = \"sudo\"\nargs = [\"server\", \"${ROOT:-/srv}\"]\n";
+
+#[test]
+fn check_tells_everything_and_exits_with_2() {
+    let home = Home::new();
+    home.write("bad.toml", "[servers.files]\ncomand = \"x\"\n[sever]\n");
+    let ran = home.run(&["config", "check", "--config", "bad.toml"]).expect(2);
+    assert_eq!(ran.stdout, "");
+    assert_eq!(
+        ran.stderr,
+        "error: the configuration cannot be used, 3 problems:\n\
+         `[servers.files]` says neither `command` nor `url` [config_missing]\n  at bad.toml:1\n  \
+         hint: give a `command` to start, or a `url` to reach\n\
+         unknown key `comand` in `[servers.files]` [config_unknown_key]\n  at bad.toml:2\n  \
+         hint: did you mean `command`?\n\
+         unknown key `sever` in the configuration [config_unknown_key]\n  at bad.toml:3\n  \
+         hint: did you mean `server`? [config_missing]\n"
+    );
+    let ran = home.run(&["config", "check", "--json", "--config", "bad.toml"]).expect(2);
+    assert!(
+        ran.stdout.contains("\"line\": 2") && ran.stdout.contains("config_unknown_key"),
+        "{}",
+        ran.stdout
+    );
+    home.run(&["config", "check", "--config", "absent.toml"]).expect(2);
+}
+
+#[test]
+fn layers_lie_over_each_other() {
+    let home = Home::new().env("XDG_CONFIG_HOME", "/nowhere").env("ROOT", "/data");
+    home.write("own.toml", "[server]\nlisten = \"127.0.0.1:1111\"\n[servers.a]\nprefix = \"x\"\n");
+    home.write(
+        "mcp.json",
+        r#"{"mcpServers": {"a": {"command": "npx", "env": {"KEY": "bare"}, "alwaysAllow": []}}}"#,
+    );
+    let args = ["config", "show", "--origin", "--config", "own.toml", "--mcp-config", "mcp.json"];
+    let shown = home.run(&args).expect(0).stdout;
+    for line in [
+        "listen = \"127.0.0.1:1111\"  # own.toml:2",
+        "servers = [\"*\"]  # the defaults:10",
+        "prefix = \"x\"  # own.toml:4",
+        "command = \"npx\"  # mcp.json",
+        "KEY = \"(hidden)\"  # mcp.json",
+    ] {
+        assert!(shown.contains(line), "{line}\n{shown}");
+    }
+    let ran = home.run(&["config", "check", "--config", "own.toml", "--mcp-config", "mcp.json"]).expect(0);
+    assert!(ran.stderr.contains("`alwaysAllow` ignored"), "{}", ran.stderr);
+    assert!(
+        ran.stdout.contains("1 server, 0 participants, 1 topic (from own.toml, mcp.json)"),
+        "{}",
+        ran.stdout
+    );
+    let ran = home.run(&["config", "check"]).expect(0);
+    assert!(ran.stdout.contains("nothing but the defaults"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_configuration_that_was_only_found_needs_consent() {
+    let home = Home::new();
+    let path = home.write("portmoot.toml", SERVER);
+    let ran = home.run(&["serve", "--listen", "127.0.0.1:0"]).expect(3);
+    for part in [
+        "server `files` starts: sudo server ${ROOT:-/srv}",
+        "DANGER: runs with another user's rights",
+        "[consent_needed]",
+        "--yes",
+    ] {
+        assert!(ran.stderr.contains(part), "{part}\n{}", ran.stderr);
+    }
+    home.run(&["stdio"]).expect(3);
+    assert!(path.exists());
+}
+
+#[test]
+fn tokens_are_kept_as_hashes_in_a_private_place() {
+    let home = Home::new();
+    let issue = ["token", "new", "scout", "--capability", "chat", "--expires", "90d", "--data-dir", "state"];
+    let ran = home.run(&issue).expect(0);
+    let token = ran.stdout.trim();
+    assert!(token.starts_with("pm_") && token.len() == 46 && ran.stdout.lines().count() == 1, "{token}");
+    let journal = home.path().join("state/journal.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    assert!(!text.contains(token) && text.contains("\"scout\""), "{text}");
+    assert_eq!(journal.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(home.path().join("state").metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    let ran = home.run(&issue).expect(3);
+    assert!(
+        ran.stderr.contains("has a token already") && ran.stderr.contains("token revoke scout"),
+        "{}",
+        ran.stderr
+    );
+    let listed = home.run(&["token", "ls", "--data-dir", "state"]).expect(0).stdout;
+    assert!(listed.contains("scout") && listed.contains("chat") && !listed.contains("pm_"), "{listed}");
+    home.run(&["token", "revoke", "scout", "--data-dir", "state"]).expect(0);
+    home.run(&["token", "revoke", "scout", "--data-dir", "state"]).expect(5);
+    home.run(&["token", "new", "two words", "--data-dir", "state"]).expect(2);
+    home.run(&["token", "new", "a", "--capability", "*", "--data-dir", "state"]).expect(2);
+    home.run(&["token", "new", "a", "--expires", "soon", "--data-dir", "state"]).expect(2);
+    let json = home.run(&["token", "ls", "--json", "--data-dir", "state"]).expect(0).stdout;
+    assert_eq!(json.split_whitespace().collect::<String>(), r#"{"tokens":[]}"#);
+}
+
+#[test]
+fn the_doctor_names_a_fix_for_what_is_wrong() {
+    let home = Home::new();
+    home.write("own.toml", "[server]\nlisten = \"0.0.0.0:0\"\n[servers.a]\ncommand = \"no-such-program\"\n");
+    let ran = home.run(&["doctor", "--config", "own.toml"]).expect(1);
+    for line in ["`no-such-program` is not on PATH", "would let anybody in", "fix: listen on 127.0.0.1"] {
+        assert!(ran.stdout.contains(line), "{line}\n{}", ran.stdout);
+    }
+    assert!(!home.path().join(".local").exists(), "the doctor makes nothing");
+    home.write("own.toml", "[servers.a]\ncommand = \"sh\"\n");
+    let ran = home.run(&["doctor", "--json", "--listen", "127.0.0.1:0", "--config", "own.toml"]).expect(0);
+    assert!(ran.stdout.contains("\"ok\": true"), "{}", ran.stdout);
+    let ran = home.run(&["doctor", "--listen", "nowhere"]).expect(1);
+    assert!(ran.stdout.contains("`server.listen` must be an address"), "{}", ran.stdout);
+}

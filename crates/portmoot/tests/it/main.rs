@@ -1,0 +1,7 @@
+//! The real binary, from the outside: one test program for all of it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod cli;
+mod config;
+mod fake;
+mod runner;

@@ -1,0 +1,74 @@
+//! Runs the binary in a directory of its own, with an environment of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A home for one test.
+pub(crate) struct Home {
+    dir: tempfile::TempDir,
+    env: Vec<(String, String)>,
+}
+
+/// What a run gave.
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Home {
+    pub(crate) fn new() -> Home {
+        Home { dir: tempfile::tempdir().unwrap(), env: Vec::new() }
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Home {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Writes a file and gives its path.
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        let output = Command::new(env!("CARGO_BIN_EXE_portmoot"))
+            .args(args)
+            .current_dir(self.dir.path())
+            .env_clear()
+            .env("HOME", self.dir.path())
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .envs(self.env.iter().cloned())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        Ran::from(output)
+    }
+}
+
+impl Ran {
+    /// Panics with everything that was printed unless the exit code is this one.
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Ran {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Ran {
+        Ran {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}

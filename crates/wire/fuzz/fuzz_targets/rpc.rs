@@ -1,0 +1,20 @@
+//! Any bytes as one message. What is read must come back unchanged, and a new id must change nothing else.
+#![no_main]
+
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use wire::json::{Splice, refuse_duplicates};
+use wire::rpc::{Id, Message, one_line};
+
+fuzz_target!(|bytes: &[u8]| {
+    let _ = refuse_duplicates(bytes);
+    let Ok(message) = Message::read(Bytes::copy_from_slice(bytes)) else { return };
+    assert_eq!(bytes.trim_ascii(), &message.frame()[..]);
+    let mut splice = Splice::new();
+    message.set_id(&mut splice, &Id::number(7));
+    let again = Message::read(message.edited(&splice)).expect("an edited message stays a message");
+    assert_eq!((again.shape(), again.method()), (message.shape(), message.method()));
+    let line = one_line(message.frame().clone());
+    assert!(!line.contains(&b'\n') && Message::read(line).is_ok());
+    let _ = message.error_object();
+});
