@@ -3,6 +3,7 @@
 //! Owns the doors (HTTP, stdio), the pump between doors and upstreams, sessions and streams, the supervision of
 //! upstreams, health and metrics. Must not know HTML, command lines or configuration files.
 
+pub mod api;
 mod caller;
 pub mod config;
 mod demo;
@@ -17,6 +18,7 @@ mod operation;
 pub mod pump;
 mod resume;
 mod sessions;
+pub mod running;
 mod spell;
 pub mod stream;
 pub mod tokens;

@@ -4,6 +4,7 @@
 //! and never decides: the topic does. Must not know sockets, HTTP or configuration files.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ pub struct Pump {
     own: (ParticipantId, LinkId),
     seats: RwLock<Arc<[Seat]>>,
     callers: Mutex<HashMap<LinkId, Weak<Caller>>>,
+    admitted: AtomicU64,
+    refused: AtomicU64,
     this: Weak<Pump>,
 }
 
@@ -78,6 +81,8 @@ impl Pump {
             own,
             seats: RwLock::new(Arc::from([])),
             callers: Mutex::default(),
+            admitted: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
             this: this.clone(),
         })
     }
@@ -237,6 +242,8 @@ impl Pump {
                 other => self.carry(other),
             }
         }
+        let count = if routed.is_some() { &self.admitted } else { &self.refused };
+        count.fetch_add(1, Ordering::Relaxed);
         routed
     }
 
@@ -391,6 +398,11 @@ impl Pump {
         };
         // Whoever is not there by then is listed later, with list_changed.
         let _ = tokio::time::timeout(left, all).await;
+    }
+
+    /// How many requests were admitted and refused.
+    pub fn verdicts(&self) -> [(&'static str, u64); 2] {
+        [("admitted", self.admitted.load(Ordering::Relaxed)), ("refused", self.refused.load(Ordering::Relaxed))]
     }
 
     /// How long a first list waits for a server that is starting.

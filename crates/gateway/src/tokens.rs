@@ -88,7 +88,7 @@ pub fn identities(config: &Config, state: &State, asked_before: bool) -> Identit
 }
 
 /// Who comes in while no tokens are configured: everything is allowed, everywhere.
-fn local_user(config: &Config) -> Arc<Participant> {
+pub fn local_user(config: &Config) -> Arc<Participant> {
     let id = ParticipantId::new(LOCAL_USER).unwrap_or_else(|_| ParticipantId::gateway());
     let topics = config.topics.iter().map(|topic| topic.name.clone()).collect();
     Arc::new(Participant { id, capabilities: Arc::new(Capabilities::full()), topics, rate: None })

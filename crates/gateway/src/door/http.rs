@@ -14,7 +14,8 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt as _;
 
@@ -73,6 +74,9 @@ pub async fn serve(listener: TcpListener, entrance: Arc<Entrance>, mut stop: wat
         };
         match accepted {
             Ok((socket, _)) => {
+                if let Err(error) = socket.set_nodelay(true) {
+                    tracing::debug!(%error, "TCP_NODELAY refused");
+                }
                 let (entrance, stop) = (Arc::clone(&entrance), stop.clone());
                 tokio::spawn(async move {
                     connection(socket, entrance, stop).await;
@@ -93,10 +97,12 @@ pub async fn serve(listener: TcpListener, entrance: Arc<Entrance>, mut stop: wat
     }
 }
 
-async fn connection(socket: TcpStream, entrance: Arc<Entrance>, mut stop: watch::Receiver<bool>) {
-    if let Err(error) = socket.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY refused");
-    }
+/// Serves one connection until it ends.
+pub async fn connection(
+    socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    entrance: Arc<Entrance>,
+    mut stop: watch::Receiver<bool>,
+) {
     let service = service_fn(move |request| {
         let entrance = Arc::clone(&entrance);
         async move { Ok::<_, Infallible>(route(&entrance, request).await) }

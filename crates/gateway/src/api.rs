@@ -1,0 +1,254 @@
+//! `/api/v1` for the CLI and scripts, and the pages for machines that watch: `/healthz`, `/readyz`, `/metrics`.
+//!
+//! Owns the REST spelling. Who asks is found out as everywhere else, and asked for the gateway's own capabilities
+//! (`portmoot/servers`, `portmoot/tokens`). Must not know how anything works that it shows.
+
+mod metrics;
+mod schema;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use auth::Participant;
+use axum::Json;
+use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get};
+use model::{KindRef, Refusal, RefusalCode};
+use wire::json;
+use wire::mcp::ListKind;
+
+pub use schema::document;
+use schema::{Health, NewToken, Problem, Ready, Server, Servers, Token, TokenMade, TokensShown, Tool, Tools, Waiting};
+
+use crate::caller::Caller;
+use crate::door::http::bearer;
+use crate::gate::Gate;
+use crate::pump::Pump;
+use crate::running::{Office, Tokens};
+use crate::tokens::TokenRequest;
+use crate::upstream::State as UpstreamState;
+
+/// What the pages are made from.
+#[derive(Clone)]
+struct Pages {
+    gate: Arc<Gate>,
+    tokens: Arc<Tokens>,
+}
+
+/// A page, or why there is none.
+type Page<T> = Result<T, No>;
+
+/// The pages' router.
+pub fn router(gate: &Arc<Gate>, office: &Arc<Office>) -> Router {
+    let tokens = Arc::new(Tokens { office: Arc::clone(office), gate: Arc::clone(gate) });
+    let pages = Pages { gate: Arc::clone(gate), tokens };
+    Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(show_metrics))
+        .route("/api/v1/openapi.json", get(openapi))
+        .route("/api/v1/servers", get(servers))
+        .route("/api/v1/servers/{name}", get(server))
+        .route("/api/v1/tools", get(tools))
+        .route("/api/v1/tools/{name}", get(tool))
+        .route("/api/v1/tokens", get(list_tokens).post(issue))
+        .route("/api/v1/tokens/{name}", delete(revoke))
+        .fallback(|| async { No(StatusCode::NOT_FOUND, Refusal::new(RefusalCode::UnknownTarget, "no such page")) })
+        .with_state(pages)
+}
+
+/// A refusal as a page.
+struct No(StatusCode, Refusal);
+
+impl From<Refusal> for No {
+    fn from(refusal: Refusal) -> Self {
+        let status = match refusal.code {
+            RefusalCode::Unauthenticated => StatusCode::UNAUTHORIZED,
+            RefusalCode::Forbidden | RefusalCode::CapabilityViolation => StatusCode::FORBIDDEN,
+            RefusalCode::UnknownTarget | RefusalCode::UnknownSession => StatusCode::NOT_FOUND,
+            RefusalCode::Malformed | RefusalCode::Unsupported => StatusCode::BAD_REQUEST,
+            RefusalCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            RefusalCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+            RefusalCode::UpstreamBusy | RefusalCode::UpstreamDown | RefusalCode::Overloaded => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            RefusalCode::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
+            RefusalCode::UpstreamFailed => StatusCode::BAD_GATEWAY,
+            RefusalCode::Cancelled | RefusalCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self(status, refusal)
+    }
+}
+
+impl IntoResponse for No {
+    fn into_response(self) -> Response {
+        let problem = Problem {
+            code: self.1.code.as_str().to_owned(),
+            message: self.1.message.to_string(),
+            hint: self.1.hint.map(|hint| hint.to_string()),
+        };
+        let mut response = (self.0, Json(problem)).into_response();
+        if self.0 == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl Pages {
+    fn who(&self, headers: &HeaderMap) -> Page<Arc<Participant>> {
+        Ok(self.gate.identify(bearer(headers))?)
+    }
+
+    /// Whoever asks, if it has this capability of the gateway's own.
+    fn may(&self, headers: &HeaderMap, capability: &str) -> Page<Arc<Participant>> {
+        let who = self.who(headers)?;
+        let admitted = KindRef::parse(capability).is_ok_and(|kind| who.capabilities.admits(kind, &[]));
+        if admitted {
+            return Ok(who);
+        }
+        let refusal = Refusal::new(RefusalCode::CapabilityViolation, format!("this needs the capability `{capability}`"));
+        Err(refusal.hint("ask the operator for it").into())
+    }
+
+    /// A caller for one page: it sees what its participant's MCP clients see.
+    fn visit(&self, headers: &HeaderMap, topic: &str) -> Page<(Arc<Pump>, Arc<Caller>)> {
+        let who = self.who(headers)?;
+        let pump = self.gate.enter(topic, &who)?;
+        let caller = self.gate.modern(&pump, &who)?;
+        Ok((pump, caller))
+    }
+}
+
+async fn healthz() -> Json<Health> {
+    Json(Health { status: "alive".into(), version: env!("CARGO_PKG_VERSION").into() })
+}
+
+/// Ready when no server is still starting for the first time. What is degraded or down is told, by name and state only.
+async fn readyz(State(pages): State<Pages>) -> (StatusCode, Json<Ready>) {
+    let states = pages.gate.upstreams().into_iter().map(|upstream| upstream.status());
+    let waiting: Vec<Waiting> = states
+        .filter(|status| status.state != UpstreamState::Ready)
+        .map(|status| Waiting { name: status.name.to_string(), state: status.state.as_str().into(), reason: status.reason })
+        .collect();
+    let starting = waiting.iter().any(|waiting| waiting.state == UpstreamState::Starting.as_str());
+    let status = if starting { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+    (status, Json(Ready { ready: !starting, servers: waiting }))
+}
+
+async fn show_metrics(State(pages): State<Pages>, headers: HeaderMap) -> Page<Response> {
+    // Names of servers and counts only; still nobody's business where tokens are asked for.
+    pages.who(&headers)?;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, kind)], metrics::render(&pages.gate)).into_response())
+}
+
+async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], document()).into_response()
+}
+
+async fn servers(State(pages): State<Pages>, headers: HeaderMap) -> Page<Json<Servers>> {
+    pages.may(&headers, "portmoot/servers")?;
+    let servers = pages.gate.upstreams().iter().map(|upstream| Server::of(upstream)).collect();
+    Ok(Json(Servers { servers }))
+}
+
+async fn server(State(pages): State<Pages>, headers: HeaderMap, Path(name): Path<String>) -> Page<Json<Server>> {
+    pages.may(&headers, "portmoot/servers")?;
+    let found = pages.gate.upstreams().into_iter().find(|upstream| upstream.spec().name() == name);
+    let found = found.ok_or_else(|| {
+        Refusal::new(RefusalCode::UnknownTarget, format!("there is no server `{name}`")).hint("list them: portmoot servers ls")
+    })?;
+    Ok(Json(Server::of(&found)))
+}
+
+async fn tools(
+    State(pages): State<Pages>,
+    headers: HeaderMap,
+    Query(query): Query<HashMap<String, String>>,
+) -> Page<Json<Tools>> {
+    let topic = query.get("topic").map_or("main", String::as_str);
+    let (pump, caller) = pages.visit(&headers, topic)?;
+    pump.wait_for_servers().await;
+    Ok(Json(Tools { tools: seen(&pump, &caller, |_| true) }))
+}
+
+async fn tool(
+    State(pages): State<Pages>,
+    headers: HeaderMap,
+    Path(name): Path<String>,
+    Query(query): Query<HashMap<String, String>>,
+) -> Page<Json<Tool>> {
+    let topic = query.get("topic").map_or("main", String::as_str);
+    let (pump, caller) = pages.visit(&headers, topic)?;
+    pump.wait_for_servers().await;
+    let found = seen(&pump, &caller, |public| public == name).into_iter().next();
+    let unknown = || {
+        Refusal::new(RefusalCode::UnknownTarget, format!("there is no tool `{name}`")).hint("list them: portmoot tools ls")
+    };
+    Ok(Json(found.ok_or_else(unknown)?))
+}
+
+/// The tools that a caller sees, under their public names.
+fn seen(pump: &Pump, caller: &Caller, wanted: impl Fn(&str) -> bool) -> Vec<Tool> {
+    let seats = pump.seats();
+    pump.with(|topic| {
+        let listings = topic.list(caller.link(), topic::ListKind::Tools);
+        let tool = |listing: &topic::Listing<'_>| {
+            let seat = seats.iter().find(|seat| seat.id == *listing.upstream)?;
+            let manifest = seat.upstream.manifest();
+            let list = manifest.list(ListKind::Tools);
+            let item = list.items.iter().find(|item| item.key == **listing.own)?;
+            let text = |key: &str| item.get(key).and_then(|raw| json::text(&raw).map(|text| text.into_owned()));
+            let raw = |key: &str| item.get(key).and_then(|raw| serde_json::from_slice(&raw).ok());
+            Some(Tool {
+                name: listing.public.to_string(),
+                server: listing.upstream.to_string(),
+                title: text("title"),
+                description: text("description"),
+                input_schema: raw("inputSchema"),
+                output_schema: raw("outputSchema"),
+                annotations: raw("annotations"),
+            })
+        };
+        listings.iter().filter(|listing| wanted(&listing.public)).filter_map(tool).collect()
+    })
+}
+
+async fn list_tokens(State(pages): State<Pages>, headers: HeaderMap) -> Page<Json<TokensShown>> {
+    pages.may(&headers, "portmoot/tokens")?;
+    let tokens = pages.tokens.office.issued().iter().map(Token::of).collect();
+    Ok(Json(TokensShown { tokens }))
+}
+
+async fn issue(
+    State(pages): State<Pages>,
+    headers: HeaderMap,
+    Json(wish): Json<NewToken>,
+) -> Page<(StatusCode, Json<TokenMade>)> {
+    pages.may(&headers, "portmoot/tokens")?;
+    let request = TokenRequest {
+        name: wish.name,
+        capabilities: wish.capabilities,
+        topics: wish.topics,
+        lifetime_ms: wish.lifetime_ms,
+    };
+    let tokens = Arc::clone(&pages.tokens);
+    let made = tokio::task::spawn_blocking(move || tokens.issue(request)).await.map_err(|_| lost())?;
+    let (token, issued) = made?;
+    Ok((StatusCode::CREATED, Json(TokenMade { shown: Token::of(&issued), token })))
+}
+
+async fn revoke(State(pages): State<Pages>, headers: HeaderMap, Path(name): Path<String>) -> Page<StatusCode> {
+    pages.may(&headers, "portmoot/tokens")?;
+    let tokens = Arc::clone(&pages.tokens);
+    tokio::task::spawn_blocking(move || tokens.revoke(&name)).await.map_err(|_| lost())??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn lost() -> Refusal {
+    Refusal::new(RefusalCode::Internal, "the change was interrupted")
+}

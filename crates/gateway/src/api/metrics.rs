@@ -1,0 +1,96 @@
+//! `/metrics` in the OpenMetrics format: how the servers and sessions are. Must not know who may read it.
+
+use std::sync::Arc;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::gate::Gate;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfServer {
+    server: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfServerState {
+    server: String,
+    state: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfTopic {
+    topic: String,
+    verdict: String,
+}
+
+/// Everything, as it is now.
+pub(super) fn render(gate: &Arc<Gate>) -> String {
+    let mut registry = Registry::with_prefix("portmoot");
+    servers(&mut registry, gate);
+    topics(&mut registry, gate);
+    let sessions = Gauge::<i64>::default();
+    sessions.set(number(gate.sessions().len()));
+    registry.register("sessions", "Legacy sessions open over HTTP", sessions);
+    let mut text = String::new();
+    // Writing into a string cannot fail.
+    let _ = encode(&mut text, &registry);
+    text
+}
+
+fn servers(registry: &mut Registry, gate: &Gate) {
+    let (states, restarts) = (Family::<OfServerState, Gauge>::default(), Family::<OfServer, Counter>::default());
+    let (sessions, calls) = (Family::<OfServer, Gauge>::default(), Family::<OfServer, Gauge>::default());
+    let (tools, hidden) = (Family::<OfServer, Gauge>::default(), Family::<OfServer, Gauge>::default());
+    for upstream in gate.upstreams() {
+        let status = upstream.status();
+        let server = status.name.to_string();
+        let of = OfServer { server: server.clone() };
+        states.get_or_create(&OfServerState { server, state: status.state.as_str().into() }).set(1);
+        restarts.get_or_create(&of).inc_by(status.restarts);
+        sessions.get_or_create(&of).set(number(status.sessions));
+        calls.get_or_create(&of).set(number(status.calls));
+        let [listed, ..] = status.listed;
+        tools.get_or_create(&of).set(number(listed));
+        hidden.get_or_create(&of).set(number(status.quarantined.len()));
+    }
+    registry.register("server_state", "1 for the state that the server is in", states);
+    registry.register("server_restarts", "Starts of the server after its first", restarts);
+    registry.register("server_sessions", "Sessions open with the server", sessions);
+    registry.register("server_calls", "Calls open at the server", calls);
+    registry.register("server_tools", "Tools that the server lists", tools);
+    registry.register("server_tools_quarantined", "Tools of the server that are left out", hidden);
+}
+
+fn topics(registry: &mut Registry, gate: &Gate) {
+    let (participants, links) = (Family::<OfTopicName, Gauge>::default(), Family::<OfTopicName, Gauge>::default());
+    let (open, requests) = (Family::<OfTopicName, Gauge>::default(), Family::<OfTopic, Counter>::default());
+    for pump in gate.topics() {
+        let name = OfTopicName { topic: pump.name().to_string() };
+        let counts = pump.with(|topic| (topic.participants_len(), topic.links_len(), topic.operations_len()));
+        participants.get_or_create(&name).set(number(counts.0));
+        links.get_or_create(&name).set(number(counts.1));
+        open.get_or_create(&name).set(number(counts.2));
+        for (verdict, count) in pump.verdicts() {
+            let of = OfTopic { topic: name.topic.clone(), verdict: verdict.into() };
+            requests.get_or_create(&of).inc_by(count);
+        }
+    }
+    registry.register("topic_participants", "Participants in the topic, upstreams included", participants);
+    registry.register("topic_links", "Links of participants to the topic", links);
+    registry.register("topic_operations", "Operations open in the topic", open);
+    registry.register("requests", "Requests by verdict", requests);
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfTopicName {
+    topic: String,
+}
+
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

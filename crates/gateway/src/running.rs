@@ -1,0 +1,241 @@
+//! A gateway from its start to its end: journal, identities, listeners, reload.
+//!
+//! Owns the order in which things begin and end. Must not know command lines or configuration files.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use auth::{Identities, Participant, Sealer};
+use client::Guard;
+use model::{Refusal, RefusalCode, TopicName};
+use store::{IssuedToken, Journal, Record, SealingKey, State, StoreError};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::api;
+use crate::config::Config;
+use crate::door::http::{self, Entrance};
+use crate::door::stdio;
+use crate::gate::Gate;
+use crate::ground::{Ground, random, unix_ms};
+use crate::tokens::{self, TokenRequest};
+
+/// Why a gateway does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data directory.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Listening this widely is refused.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// Which address.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// The journal, and the identities that follow from it.
+pub struct Office {
+    journal: Mutex<Option<Journal>>,
+    /// Once tokens were asked for, this process goes on asking.
+    asks: bool,
+}
+
+impl Office {
+    fn state<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        match journal.as_ref() {
+            Some(journal) => look(journal.state()),
+            None => look(&State::default()),
+        }
+    }
+
+    fn identities(&self, config: &Config) -> Identities {
+        self.state(|state| tokens::identities(config, state, self.asks))
+    }
+
+    /// The issued tokens, without their secrets.
+    pub fn issued(&self) -> Vec<IssuedToken> {
+        self.state(|state| state.tokens().to_vec())
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Journal) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        let journal = journal.as_mut().ok_or_else(|| {
+            Refusal::new(RefusalCode::Unsupported, "this gateway keeps nothing on disk").hint("start it with a data_dir")
+        })?;
+        change(journal)
+    }
+}
+
+/// A running gateway.
+pub struct Gateway {
+    gate: Arc<Gate>,
+    entrance: Arc<Entrance>,
+    office: Arc<Office>,
+    stop: watch::Sender<bool>,
+}
+
+impl Gateway {
+    /// Starts upstreams and opens topics; listens on nothing yet. `exe` is this program, for the guard process of children;
+    /// without it children are ended only when the gateway ends in order. Must be called inside a runtime.
+    ///
+    /// # Errors
+    /// When the data directory cannot be used.
+    pub fn start(config: Config, exe: Option<PathBuf>) -> Result<Self, StartError> {
+        let mut journal = config.data_dir.as_deref().map(Journal::open).transpose()?;
+        let sealer = sealer(journal.as_mut())?;
+        let asks = journal.as_ref().is_some_and(|journal| tokens::tokens_configured(&config, journal.state()))
+            || tokens::tokens_configured(&config, &State::default());
+        let office = Arc::new(Office { journal: Mutex::new(journal), asks });
+        let identities = office.identities(&config);
+        let guard = exe.and_then(|exe| match Guard::start(exe) {
+            Ok(guard) => Some(guard),
+            Err(error) => {
+                tracing::warn!(%error, "the guard of child processes cannot be started");
+                None
+            }
+        });
+        let gate = Gate::start(config, identities, Ground::new(sealer), guard);
+        let entrance = Entrance::new(Arc::clone(&gate), api::router(&gate, &office));
+        Ok(Self { gate, entrance, office, stop: watch::Sender::new(false) })
+    }
+
+    /// Listens on the configured address and serves until [`Gateway::stop`]. Gives the address that was bound.
+    ///
+    /// # Errors
+    /// When listening there is refused or impossible.
+    pub async fn listen(&self) -> Result<SocketAddr, StartError> {
+        let address = self.gate.config().listen;
+        auth::may_listen(address, self.office.asks).map_err(StartError::Refused)?;
+        let listener = TcpListener::bind(address).await.map_err(|error| StartError::Listen { address, error })?;
+        let bound = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
+        self.office.state(|_| ());
+        if let Some(journal) = self.office.journal.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            journal.directory().announce(Some(&bound.to_string()))?;
+        }
+        tokio::spawn(http::serve(listener, Arc::clone(&self.entrance), self.stop.subscribe()));
+        Ok(bound)
+    }
+
+    /// Serves HTTP on one connection that is there already.
+    pub async fn connection(&self, wire: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+        http::connection(wire, Arc::clone(&self.entrance), self.stop.subscribe()).await;
+    }
+
+    /// Serves one client on a pipe, as the local user, until its side ends.
+    ///
+    /// # Errors
+    /// When there is no such topic, or the pipe breaks.
+    pub async fn stdio(
+        &self,
+        topic: &str,
+        input: impl AsyncRead + Unpin,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> io::Result<()> {
+        let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("there is no topic `{topic}`"));
+        let name = TopicName::new(topic).map_err(|_| unknown())?;
+        let pump = self.gate.topic(&name).ok_or_else(unknown)?;
+        let who = self.local();
+        stdio::serve(&self.gate, &pump, &who, input, output).await
+    }
+
+    /// Whoever starts the process on a pipe is its user.
+    fn local(&self) -> Arc<Participant> {
+        let config = self.gate.config();
+        tokens::local_user(&config)
+    }
+
+    /// Takes over a new configuration, whole. What it listens on and where it keeps its data need a restart.
+    pub fn reload(&self, config: Config) {
+        let identities = self.office.identities(&config);
+        self.gate.reload(config, identities);
+    }
+
+    /// The whole, for status.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
+    /// Whether callers need a token.
+    pub fn asks_for_tokens(&self) -> bool {
+        self.office.asks
+    }
+
+    /// Stops listening, lets open requests finish for a bounded time, ends sessions and upstreams.
+    pub async fn stop(&self) {
+        self.stop.send_replace(true);
+        self.gate.stop().await;
+    }
+}
+
+/// What the API does with tokens.
+pub struct Tokens {
+    /// The journal.
+    pub office: Arc<Office>,
+    /// Whose identities follow.
+    pub gate: Arc<Gate>,
+}
+
+impl Tokens {
+    /// Issues a token, and lets its bearer in.
+    ///
+    /// # Errors
+    /// As [`tokens::issue`].
+    pub fn issue(&self, request: TokenRequest) -> Result<(String, IssuedToken), Refusal> {
+        let config = self.gate.config();
+        if !self.office.asks {
+            return Err(Refusal::new(RefusalCode::Forbidden, "this gateway was started without tokens")
+                .hint("stop it, issue the token, and start it again: from then on everyone needs one"));
+        }
+        let issued = self.office.change(|journal| tokens::issue(journal, &config, request, &random(), unix_ms()))?;
+        self.gate.set_identities(self.office.identities(&config));
+        Ok(issued)
+    }
+
+    /// Revokes a token; what its bearer has open ends.
+    ///
+    /// # Errors
+    /// As [`tokens::revoke`].
+    pub fn revoke(&self, name: &str) -> Result<(), Refusal> {
+        self.office.change(|journal| tokens::revoke(journal, name, unix_ms()))?;
+        self.gate.set_identities(self.office.identities(&self.gate.config()));
+        Ok(())
+    }
+}
+
+/// The sealer with the journal's keys; the first start makes one.
+fn sealer(journal: Option<&mut Journal>) -> Result<Sealer, StoreError> {
+    let Some(journal) = journal else { return Ok(Sealer::new(&random(), None)) };
+    if journal.state().sealing_keys().next().is_none() {
+        let key = SealingKey { key: hex(&random::<32>()), created_ms: unix_ms() };
+        journal.append(&[Record::SealingKey(key)])?;
+    }
+    let mut keys = journal.state().sealing_keys().filter_map(|key| unhex(&key.key));
+    let current = keys.next().unwrap_or_else(random);
+    Ok(Sealer::new(&current, keys.next().as_ref()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let mut key = [0; 32];
+    let digits = text.as_bytes();
+    if digits.len() != 64 {
+        return None;
+    }
+    for (place, pair) in key.iter_mut().zip(digits.chunks(2)) {
+        *place = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(key)
+}
