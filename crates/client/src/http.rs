@@ -125,6 +125,13 @@ impl HttpLink {
         self.0.peer.set_version(version);
     }
 
+    pub(crate) fn forget_session(&self) {
+        self.0.peer.forget_session();
+        if let Some(listen) = self.0.open().listen.take() {
+            listen.abort();
+        }
+    }
+
     pub(crate) fn listen(&self) {
         let mut open = self.0.open();
         if open.listen.is_none() && !self.0.closed.load(Ordering::SeqCst) {

@@ -194,6 +194,14 @@ impl Link {
         }
     }
 
+    /// Forgets the HTTP session, so that the next handshake begins another one.
+    pub fn forget_session(&self) {
+        match &self.0 {
+            Transport::Stdio(_) | Transport::Sse(_) => {}
+            Transport::Http(link) => link.forget_session(),
+        }
+    }
+
     /// Opens the stream for messages that belong to no request (legacy Streamable HTTP); elsewhere it does nothing.
     pub fn listen(&self) {
         match &self.0 {

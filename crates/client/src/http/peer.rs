@@ -126,6 +126,13 @@ impl Peer {
         self.negotiated().version = HeaderValue::from_str(version).ok();
     }
 
+    /// Forgets session and version, as before the handshake.
+    pub(crate) fn forget_session(&self) {
+        let mut negotiated = self.negotiated();
+        negotiated.session = None;
+        negotiated.version = None;
+    }
+
     /// Sets where requests go, on the same origin.
     pub(crate) fn set_path(&self, path: String) {
         self.negotiated().path = path;

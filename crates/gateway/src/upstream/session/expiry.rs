@@ -1,0 +1,45 @@
+//! The end of what takes too long: one task per session looks at the deadlines while anything is open.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::super::fault::Fault;
+use super::Session;
+
+/// How exactly a deadline is kept.
+const TICK: Duration = Duration::from_millis(50);
+
+pub(super) fn start(session: &Arc<Session>) {
+    let (session, timer) = (Arc::downgrade(session), Arc::clone(&session.timer));
+    tokio::spawn(async move {
+        loop {
+            timer.notified().await;
+            loop {
+                tokio::time::sleep(TICK).await;
+                let Some(session) = session.upgrade() else { return };
+                if session.expire() {
+                    break;
+                }
+                if !session.is_open() {
+                    return;
+                }
+            }
+        }
+    });
+}
+
+impl Session {
+    /// Ends what is over; true when nothing is open any more.
+    fn expire(&self) -> bool {
+        let expired = self.open().expired(Instant::now());
+        for number in expired {
+            if let Some(open) = self.settle(number) {
+                tracing::warn!(server = self.upstream(), "a request got no answer in time");
+                self.call_off(number, "timeout");
+                self.tell(open, Err(Fault::Timeout));
+                self.rest();
+            }
+        }
+        self.is_open() && self.open().len() == 0
+    }
+}

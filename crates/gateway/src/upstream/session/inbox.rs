@@ -1,0 +1,238 @@
+//! What arrives on a session's link, told apart and sent where it belongs.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use bytes::Bytes;
+use client::{Flow, Inbox, LinkFailure};
+use wire::mcp::{ListKind, Params, meta};
+use wire::rpc::{Message, Shape, read_batch};
+
+use super::super::fault::Fault;
+use super::calls::Waiter;
+use super::{Session, lock};
+
+/// Messages in one batch of a server (2025-03-26).
+const BATCH_LEN_MAX: usize = 256;
+/// Unreadable lines that are logged one by one; then only every 1000th.
+const GARBAGE_LOGGED: u64 = 20;
+/// How much of an unreadable line is logged, in bytes.
+const GARBAGE_BYTES: usize = 200;
+
+/// The session as its link sees it: the link does not keep it alive.
+pub(in super::super) struct Ear(pub(in super::super) Weak<Session>);
+
+impl Inbox for Ear {
+    fn frame(&self, frame: Bytes, about: Option<u64>) -> Flow {
+        match self.0.upgrade() {
+            Some(session) => session.frame(frame, about),
+            None => Flow::Settled,
+        }
+    }
+
+    fn failed(&self, request: u64, failure: LinkFailure) {
+        if let Some(session) = self.0.upgrade() {
+            session.failed(request, failure);
+        }
+    }
+
+    fn closed(&self, why: LinkFailure) {
+        if let Some(session) = self.0.upgrade() {
+            if why == LinkFailure::Closed {
+                tracing::debug!(server = session.upstream(), "session closed");
+            } else {
+                tracing::warn!(server = session.upstream(), %why, "session lost");
+            }
+            session.end(Fault::Link(why));
+        }
+    }
+
+    fn skipped(&self, head: &[u8]) {
+        if let Some(session) = self.0.upgrade()
+            && let Some(number) = answer_number(head)
+            && let Some(open) = session.settle(number)
+        {
+            session.tell(open, Err(Fault::Link(LinkFailure::TooLarge)));
+        }
+    }
+}
+
+/// The number of the request that an overlong answer begins with: `{"jsonrpc":"2.0","id":7,` in any spacing.
+fn answer_number(head: &[u8]) -> Option<u64> {
+    let text: String = String::from_utf8_lossy(head).chars().filter(|c| !c.is_whitespace()).collect();
+    let rest = text.strip_prefix("{\"jsonrpc\":\"2.0\",\"id\":").or_else(|| text.strip_prefix("{\"id\":"))?;
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    rest.get(digits.len()..)?.starts_with(',').then(|| digits.parse().ok()).flatten()
+}
+
+impl Session {
+    fn frame(self: &Arc<Self>, frame: Bytes, about: Option<u64>) -> Flow {
+        if frame.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+            match read_batch(&frame, BATCH_LEN_MAX) {
+                Ok(batch) => {
+                    for message in batch.into_iter().flatten() {
+                        self.message(message, about);
+                    }
+                }
+                Err(error) => self.unreadable(&frame, &error.message),
+            }
+        } else {
+            match Message::read(frame.clone()) {
+                Ok(message) => self.message(message, about),
+                Err(error) => self.unreadable(&frame, &error.message),
+            }
+        }
+        match about {
+            Some(number) if self.open().get(number).is_none() => Flow::Settled,
+            Some(_) | None => Flow::Open,
+        }
+    }
+
+    fn message(self: &Arc<Self>, message: Message, about: Option<u64>) {
+        match message.shape() {
+            Shape::Result | Shape::Error => self.answered(message, about),
+            Shape::Notification => self.noticed(&message, about),
+            Shape::Request => self.asked(message, about),
+        }
+    }
+
+    /// An answer. One without an id (an error) belongs to the request on whose stream it came, or to nobody.
+    fn answered(&self, message: Message, about: Option<u64>) {
+        let number = match message.id() {
+            Some(id) => id.as_number(),
+            None => about,
+        };
+        match number.and_then(|number| self.settle(number)) {
+            Some(open) => {
+                if self.troubled.swap(false, Ordering::Relaxed) {
+                    *lock(&self.trouble) = None;
+                    self.opening.sink.state(self.upstream());
+                }
+                self.tell(open, Ok(message));
+                if self.opening.once {
+                    self.rest();
+                }
+            }
+            None => tracing::debug!(server = self.upstream(), "an answer that nobody waits for"),
+        }
+    }
+
+    /// A request has got no answer.
+    fn failed(self: &Arc<Self>, number: u64, failure: LinkFailure) {
+        if failure == LinkFailure::SessionGone && self.stall(number) {
+            return;
+        }
+        // An HTTP error with a JSON-RPC error in it is an answer like any other.
+        if let LinkFailure::Http { body, .. } = &failure
+            && let Ok(message) = Message::read(body.clone())
+            && message.shape() == Shape::Error
+        {
+            if let Some(open) = self.settle(number) {
+                self.tell(open, Ok(message));
+            }
+            return;
+        }
+        tracing::warn!(server = self.upstream(), %failure, "a request failed");
+        let fault = Fault::Link(failure);
+        *lock(&self.trouble) = Some(self.refusal(&fault).message.into_owned());
+        self.troubled.store(true, Ordering::Relaxed);
+        self.opening.sink.state(self.upstream());
+        if let Some(open) = self.settle(number) {
+            self.tell(open, Err(fault));
+            self.rest();
+        }
+    }
+
+    fn noticed(self: &Arc<Self>, message: &Message, about: Option<u64>) {
+        match message.method() {
+            "notifications/progress" => self.progress(message),
+            "notifications/cancelled" => self.withdrawn(message),
+            "notifications/subscriptions/acknowledged" => {
+                if let Some(number) = subscription(message).or(about) {
+                    self.acknowledged.send_replace(number);
+                }
+            }
+            "notifications/tools/list_changed" => self.outdated(&[ListKind::Tools]),
+            "notifications/prompts/list_changed" => self.outdated(&[ListKind::Prompts]),
+            "notifications/resources/list_changed" => self.outdated(&[ListKind::Resources, ListKind::Templates]),
+            method => {
+                let frame = message.frame().clone();
+                match self.belongs(about, method == "notifications/message") {
+                    Some(sink) => sink.notice(method, frame),
+                    None => self.opening.sink.notice(self, method, frame),
+                }
+            }
+        }
+    }
+
+    /// The call to which a message belongs that does not say so itself.
+    fn belongs(&self, about: Option<u64>, or_only: bool) -> Option<Arc<dyn super::CallSink>> {
+        let open = self.open();
+        let number = match about {
+            Some(number) => number,
+            None if or_only => open.only_call()?,
+            None => return None,
+        };
+        match &open.get(number)?.waiter {
+            Waiter::Call { sink, .. } => Some(Arc::clone(sink)),
+            Waiter::Own(_) => None,
+        }
+    }
+
+    fn progress(&self, message: &Message) {
+        let Ok(params) = Params::read(message) else { return };
+        let Some(number) = params.progress_token().and_then(|token| token.as_number()) else { return };
+        let found = match self.open().extend(number, Instant::now()).map(|open| &open.waiter) {
+            Some(Waiter::Call { sink, token: Some(token), .. }) => Some((Arc::clone(sink), token.clone())),
+            Some(Waiter::Call { token: None, .. } | Waiter::Own(_)) | None => None,
+        };
+        if let Some((sink, token)) = found {
+            let mut splice = wire::json::Splice::new();
+            let mut edit = params.edit();
+            edit.set_progress_token(&token);
+            edit.finish(&mut splice);
+            sink.notice(message.method(), message.edited(&splice));
+        }
+    }
+
+    fn outdated(&self, lists: &[ListKind]) {
+        let bits = lists.iter().fold(0, |bits, list| bits | super::super::lists::bit(*list));
+        self.stale.fetch_or(bits, Ordering::SeqCst);
+        self.upkeep.notify_one();
+    }
+
+    /// A line that is no message is logged and skipped; many are counted.
+    fn unreadable(&self, line: &Bytes, why: &str) {
+        let count = self.garbage.fetch_add(1, Ordering::Relaxed);
+        if count < GARBAGE_LOGGED || count.is_multiple_of(1000) {
+            let head = String::from_utf8_lossy(line.get(..GARBAGE_BYTES).unwrap_or(line));
+            tracing::warn!(server = self.upstream(), count = count + 1, why, "not a message: {}", head.escape_debug());
+        }
+    }
+}
+
+/// The listen request to which a modern notification belongs.
+fn subscription(message: &Message) -> Option<u64> {
+    let params = Params::read(message).ok()?;
+    let raw = params.meta_raw(meta::SUBSCRIPTION_ID)?;
+    wire::rpc::Id::read(raw)?.as_number()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::answer_number;
+
+    #[test]
+    fn an_overlong_answer_is_known_by_how_it_begins() {
+        for (head, number) in [
+            (r#"{"jsonrpc":"2.0","id":17,"result":{"content":[{"te"#, Some(17)),
+            (r#"{ "id": 3, "jsonrpc""#, Some(3)),
+            (r#"{"jsonrpc":"2.0","id":"17","result""#, None),
+            (r#"{"jsonrpc":"2.0","id":17"#, None),
+            ("garbage", None),
+        ] {
+            assert_eq!(answer_number(head.as_bytes()), number, "{head}");
+        }
+    }
+}
