@@ -31,6 +31,7 @@ use super::spec::UpstreamSpec;
 use super::wants::Wants;
 use calls::{Calls, Open, Times, Waiter};
 pub(super) use inbox::Ear;
+pub(super) use own::{Pending, member};
 
 /// Where everything goes that is about no call. Called from the session's tasks; must not block.
 pub trait SessionSink: Send + Sync {
@@ -72,7 +73,11 @@ pub(super) struct Opening {
     /// The gateway's own `Implementation`.
     pub(super) identity: Bytes,
     pub(super) sink: Arc<dyn SessionSink>,
+    /// The guard of child processes.
+    pub(super) guard: Option<client::Guard>,
     pub(super) wants: Arc<Wants>,
+    /// The server only knows HTTP+SSE.
+    pub(super) older: bool,
     /// Ends with its first call.
     pub(super) once: bool,
 }
@@ -91,6 +96,8 @@ pub struct Session {
     timer: Arc<Notify>,
     /// Wakes the task that keeps manifest and subscriptions up to date.
     pub(super) upkeep: Arc<Notify>,
+    /// Wakes the task that keeps the listen stream (modern).
+    pub(super) listening: Arc<Notify>,
     pub(super) stale: AtomicU64,
     pub(super) acknowledged: watch::Sender<u64>,
     ended: watch::Sender<bool>,
@@ -122,6 +129,7 @@ impl Session {
             calls: Mutex::default(),
             timer: Arc::default(),
             upkeep: Arc::default(),
+            listening: Arc::default(),
             stale: AtomicU64::new(0),
             acknowledged: watch::Sender::new(0),
             ended: watch::Sender::new(false),
@@ -256,7 +264,7 @@ impl Session {
     /// Ends the session in order.
     pub async fn close(&self) {
         if let Some(link) = self.link.get() {
-            link.close(self.opening.spec.bounds.close).await;
+            link.close(client::Bounds::default()).await;
         }
         self.end(Fault::Link(client::LinkFailure::Closed));
     }
@@ -306,6 +314,11 @@ impl Session {
 
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), client::Unsent> {
         self.link.get().ok_or(client::Unsent::Closed)?.send(frame, meta)
+    }
+
+    /// True over Streamable HTTP.
+    pub(super) fn over_http(&self) -> bool {
+        self.streams()
     }
 
     /// True where each request has a stream of its own.
@@ -396,6 +409,7 @@ impl Session {
         self.ended.send_replace(true);
         self.timer.notify_one();
         self.upkeep.notify_one();
+        self.listening.notify_one();
         for open in waiting {
             self.tell(open, Err(fault.clone()));
         }
@@ -409,6 +423,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.timer.notify_one();
         self.upkeep.notify_one();
+        self.listening.notify_one();
     }
 }
 

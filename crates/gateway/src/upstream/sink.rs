@@ -10,7 +10,6 @@ use wire::json::{ObjectEdit, Span, Splice, members};
 use wire::mcp::{Params, ParamsEdit};
 use wire::rpc::{Id, Message};
 
-use super::session::Session;
 
 /// Whose session is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -94,22 +93,4 @@ pub trait CallSink: Send + Sync {
     }
     /// The end; called exactly once unless the call was cancelled, and nothing follows it.
     fn done(&self, end: Result<Answer, Refusal>);
-}
-
-/// Where everything goes that is about no call. Called from the session's tasks; must not block.
-pub trait SessionSink: Send + Sync {
-    /// A notification: for the session's owner, or (shared) for whoever is interested.
-    fn notice(&self, session: &Arc<Session>, method: &str, frame: Bytes);
-    /// A question to the owner of a caller's session.
-    fn question(&self, session: &Arc<Session>, question: QuestionId, message: Message);
-    /// The server does not want an answer to this question any more.
-    fn withdrawn(&self, session: &Arc<Session>, question: QuestionId) {
-        let _ = (session, question);
-    }
-    /// The session's manifest was fetched for the first time or again, and differs from the one before.
-    fn changed(&self, session: &Arc<Session>);
-    /// The session has ended, wanted or not; its open calls have been told.
-    fn ended(&self, session: &Arc<Session>);
-    /// The upstream's state has changed.
-    fn state(&self, upstream: &str);
 }

@@ -107,11 +107,12 @@ impl UpstreamSpec {
         tool.and_then(|tool| times.tools.get(tool)).copied().unwrap_or(times.request).min(times.max)
     }
 
-    pub(super) fn dial(&self) -> Result<Dial, Refusal> {
+    /// What to dial; `older` when an HTTP server is known to speak HTTP+SSE only.
+    pub(super) fn dial(&self, older: bool) -> Result<Dial, Refusal> {
         match &self.config.transport {
             Transport::Stdio(stdio) => Ok(Dial::Stdio(self.stdio(stdio))),
-            Transport::Http(http) => Ok(Dial::Http(self.http(http)?)),
-            Transport::Sse(http) => Ok(Dial::Sse(self.http(http)?)),
+            Transport::Http(http) if !older => Ok(Dial::Http(self.http(http)?)),
+            Transport::Http(http) | Transport::Sse(http) => Ok(Dial::Sse(self.http(http)?)),
             Transport::Demo => Err(Refusal::new(RefusalCode::Internal, "the demo server needs no link")),
         }
     }

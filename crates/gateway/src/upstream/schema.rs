@@ -1,0 +1,80 @@
+//! Whether a tool's input schema can be used. A tool whose schema cannot costs only itself.
+//!
+//! It must not know sessions. References to other documents are never fetched.
+
+use jsonschema::meta;
+use serde_json::Value;
+
+/// A schema longer than this is not looked into, only refused, in bytes.
+const SCHEMA_BYTES_MAX: usize = 1 << 20;
+
+/// Checks a raw `inputSchema`.
+///
+/// # Errors
+/// What is wrong with it, for the user to read.
+pub(super) fn check(raw: &[u8]) -> Result<(), String> {
+    if raw.len() > SCHEMA_BYTES_MAX {
+        return Err("its input schema is too long".to_owned());
+    }
+    let schema: Value = serde_json::from_slice(raw).map_err(|_| "its input schema cannot be read".to_owned())?;
+    let Value::Object(members) = &schema else {
+        return Err("its input schema is not an object".to_owned());
+    };
+    if members.get("type").and_then(Value::as_str) != Some("object") {
+        return Err("its input schema does not have `\"type\": \"object\"`".to_owned());
+    }
+    let known = match members.get("$schema") {
+        None => true,
+        Some(Value::String(dialect)) => known_dialect(dialect),
+        Some(_) => false,
+    };
+    if !known {
+        return Err("its input schema is written in an unknown dialect".to_owned());
+    }
+    meta::validate(&schema).map_err(|error| {
+        let place = error.instance_path().to_string();
+        let place = if place.is_empty() { "the root".to_owned() } else { format!("`{place}`") };
+        format!("its input schema is not valid at {place}")
+    })
+}
+
+fn known_dialect(dialect: &str) -> bool {
+    let name = dialect.trim_end_matches('#').trim_start_matches("https://").trim_start_matches("http://");
+    matches!(
+        name,
+        "json-schema.org/draft/2020-12/schema"
+            | "json-schema.org/draft/2019-09/schema"
+            | "json-schema.org/draft-07/schema"
+            | "json-schema.org/draft-06/schema"
+            | "json-schema.org/draft-04/schema"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+
+    #[test]
+    fn schemas_are_told_apart() {
+        for (schema, reason) in [
+            (r#"{"type":"object"}"#, None),
+            (r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}"#, None),
+            (r#"{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}"#, None),
+            (r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"a":true}}"#, None),
+            (r#"{"type":"object","properties":{"a":{"$ref":"https://nowhere.test/x"}}}"#, None),
+            ("[]", Some("not an object")),
+            ("null", Some("not an object")),
+            (r#"{"type":"string"}"#, Some("type")),
+            (r#"{}"#, Some("type")),
+            (r#"{"type":"object","properties":{"a":{"type":"strin"}}}"#, Some("not valid at `/properties/a")),
+            (r#"{"type":"object","required":"a"}"#, Some("not valid at `/required")),
+            (r#"{"$schema":"http://nowhere.test/","type":"object"}"#, Some("dialect")),
+        ] {
+            match (check(schema.as_bytes()), reason) {
+                (Ok(()), None) => {}
+                (Err(why), Some(reason)) => assert!(why.contains(reason), "{schema}: {why}"),
+                (outcome, _) => panic!("{schema}: {outcome:?}"),
+            }
+        }
+    }
+}
