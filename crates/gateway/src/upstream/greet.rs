@@ -165,16 +165,27 @@ pub(super) async fn initialize(session: &Arc<Session>, probe: Option<Pending>) -
     let mut handshake = session.ask(Era::Legacy, "initialize", &params, Some(patience))?;
     let answer = match probe {
         None => handshake.answer().await?,
-        Some(mut probe) => tokio::select! {
-            answer = handshake.answer() => answer?,
-            late = probe.answer() => match judge(late)? {
-                Some(greeting) => {
-                    session.set_greeting(greeting);
-                    return Ok(());
-                }
+        Some(mut probe) => {
+            let (answer, late) = tokio::select! {
+                biased;
+                late = probe.answer() => (None, Some(late)),
+                answer = handshake.answer() => (Some(answer?), None),
+            };
+            // A modern server answers both, the handshake with an error.
+            let late = match (&answer, late) {
+                (Some(answer), _) if answer.shape() == Shape::Result => None,
+                (Some(_), _) => Some(probe.answer().await),
+                (None, late) => late,
+            };
+            if let Some(greeting) = late.map(judge).transpose()?.flatten() {
+                session.set_greeting(greeting);
+                return Ok(());
+            }
+            match answer {
+                Some(answer) => answer,
                 None => handshake.answer().await?,
-            },
-        },
+            }
+        }
     };
     let raw = result(&answer)?;
     let said = member(&raw, "protocolVersion").and_then(|raw| text(&raw).map(|said| said.into_owned()));

@@ -367,10 +367,13 @@ impl Session {
     fn tell(&self, open: Open, end: Result<Message, Fault>) {
         match open.waiter {
             Waiter::Own(waiter) => drop(waiter.send(end)),
-            Waiter::Call { sink, id, .. } => sink.done(match end {
-                Ok(message) => Ok(super::sink::Answer { message, id }),
-                Err(fault) => Err(self.refusal(&fault)),
-            }),
+            Waiter::Call { sink, id, .. } => {
+                sink.done(match end {
+                    Ok(message) => Ok(super::sink::Answer { message, id }),
+                    Err(fault) => Err(self.refusal(&fault)),
+                });
+                self.rest();
+            }
         }
     }
 

@@ -260,7 +260,7 @@ impl Upstream {
         }
         // Until the era is known there is one place, so that only one process is asked.
         let place = (era.unwrap_or(Era::Modern), key.clone());
-        let slot = self.slot(place)?;
+        let slot = self.slot(place.clone())?;
         if let Some(session) = lock(&slot.session).clone().filter(|session| session.is_open()) {
             return Ok(session);
         }
@@ -284,8 +284,13 @@ impl Upstream {
             return Err(self.down("was stopped"));
         }
         let found = (session.era(), key.clone());
-        let slot = Arc::clone(book.slots.entry(found).or_insert_with(|| slot.clone()));
+        if found != place {
+            book.slots.remove(&place);
+        }
+        let home = Arc::clone(book.slots.entry(found).or_insert_with(|| Arc::clone(&slot)));
+        // Whoever waits at the first place finds it there too.
         *lock(&slot.session) = Some(Arc::clone(&session));
+        *lock(&home.session) = Some(Arc::clone(&session));
         if *key == SessionKey::Shared {
             book.manifest = session.manifest();
         }

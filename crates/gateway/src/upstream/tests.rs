@@ -397,6 +397,10 @@ async fn subscriptions_are_counted_and_made_again() {
 async fn one_listen_stream_carries_the_union() {
     let house = start(&["modern"]);
     let session = shared(&house, Era::Modern).await;
+    let limit = Instant::now() + Duration::from_secs(20);
+    while report(&session).await["subscribed"].as_array().unwrap().is_empty() {
+        assert!(Instant::now() < limit, "no listen stream");
+    }
     session.subscribe(LinkId(1), "test://a").await.unwrap();
     let limit = Instant::now() + Duration::from_secs(20);
     loop {

@@ -110,9 +110,6 @@ impl Session {
                     self.opening.sink.state(self.upstream());
                 }
                 self.tell(open, Ok(message));
-                if self.opening.once {
-                    self.rest();
-                }
             }
             None => tracing::debug!(server = self.upstream(), "an answer that nobody waits for"),
         }
@@ -140,7 +137,6 @@ impl Session {
         self.opening.sink.state(self.upstream());
         if let Some(open) = self.settle(number) {
             self.tell(open, Err(fault));
-            self.rest();
         }
     }
 
