@@ -5,6 +5,7 @@
 
 pub mod config;
 mod door;
+pub mod sealing;
 pub mod stream;
 pub mod tokens;
 pub mod upstream;

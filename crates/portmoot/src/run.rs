@@ -1,17 +1,36 @@
 //! Where the command line hands over to the gateway. Must not know how a gateway works inside.
 
+use gateway::config::Config;
+
 use crate::config::{Loaded, Sources};
+use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gate::Source;
+use crate::machine::env;
 use crate::output::Output;
 
 /// Runs the gateway until it is told to stop. `sources` gives the configuration again for a reload.
 ///
 /// # Errors
 /// When it cannot start.
-pub(crate) async fn serve(_loaded: Loaded, _sources: Sources, _output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn serve(_loaded: Loaded, sources: Sources, output: Output) -> Result<Exit, Failure> {
+    let _reload = move |before: &Config| reload(&sources, before, output);
     Err(not_wired("serve"))
+}
+
+/// The configuration again, after a file changed or on SIGHUP: all of it or nothing. What would need consent is left
+/// disabled unless it was agreed to before.
+///
+/// # Errors
+/// What is wrong with it; the gateway goes on with the one that it has.
+fn reload(sources: &Sources, before: &Config, output: Output) -> Result<Config, Failure> {
+    let loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
+    let mut after = loaded.config;
+    for name in consent::carry_over(before, &mut after) {
+        output.warn(&format!("server `{name}` needs your consent: restart to give it"));
+    }
+    Ok(after)
 }
 
 /// Serves one client on stdin and stdout with a gateway of its own.
