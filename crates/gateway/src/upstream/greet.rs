@@ -20,7 +20,8 @@ use super::spec::{Dial, Questions};
 pub(super) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(), Fault> {
     let opening = &session.opening;
     let ear = || Arc::new(Ear(Arc::downgrade(session)));
-    let dial = opening.spec.dial(opening.older).map_err(|refusal| Fault::Answer(refusal.message.into_owned()))?;
+    let dial =
+        opening.spec.dial(opening.older).map_err(|refusal| Fault::Answer(refusal.message.into_owned()))?;
     let link = match &dial {
         Dial::Stdio(spec) => Link::stdio(spec, ear(), opening.guard.clone()).map_err(|error| {
             tracing::error!(server = session.upstream(), %error, "the process cannot be started");
@@ -56,7 +57,10 @@ async fn probe_stdio(session: &Arc<Session>) -> Result<(), Fault> {
             None => initialize(session, None).await?,
         },
         Err(_) => {
-            tracing::debug!(server = session.upstream(), "no answer to the modern probe; trying the legacy handshake");
+            tracing::debug!(
+                server = session.upstream(),
+                "no answer to the modern probe; trying the legacy handshake"
+            );
             initialize(session, Some(probe)).await?;
         }
     }
@@ -68,7 +72,9 @@ async fn probe_http(session: &Arc<Session>) -> Result<(), Fault> {
     let answer = session.ask(Era::Modern, "server/discover", &[], Some(patience))?.answer().await;
     match answer {
         // A server that is not there, or wants other credentials, has said nothing about its era.
-        Err(fault @ Fault::Link(LinkFailure::Unreachable(_) | LinkFailure::Unauthorized)) => return Err(fault),
+        Err(fault @ Fault::Link(LinkFailure::Unreachable(_) | LinkFailure::Unauthorized)) => {
+            return Err(fault);
+        }
         answer => match judge(answer).unwrap_or(None) {
             Some(greeting) => session.set_greeting(greeting),
             None => {
@@ -206,7 +212,9 @@ pub(super) async fn initialize(session: &Arc<Session>, probe: Option<Pending>) -
 /// The caller's capabilities without the questions that the configuration does not allow: a server must not believe
 /// that it can ask what will be refused.
 fn allowed(capabilities: &Bytes, questions: Questions) -> Bytes {
-    let Ok(members) = members(capabilities, Span::all(capabilities)) else { return Bytes::from_static(b"{}") };
+    let Ok(members) = members(capabilities, Span::all(capabilities)) else {
+        return Bytes::from_static(b"{}");
+    };
     let mut edit = ObjectEdit::new(&members);
     for (key, allowed) in
         [("sampling", questions.sampling), ("elicitation", questions.elicitation), ("roots", questions.roots)]

@@ -445,10 +445,13 @@ impl Upstream {
             return Err(fault);
         }
         let Some(greeting) = session.greeted() else { return Err(Fault::Answer("no greeting".to_owned())) };
-        let listed = timeout(self.spec.config.timeouts.start, lists::refresh(&session, &greeting, lists::ALL)).await;
+        let listed =
+            timeout(self.spec.config.timeouts.start, lists::refresh(&session, &greeting, lists::ALL)).await;
         let complete = matches!(listed, Ok(Ok(_)));
         if !session.is_open() {
-            return Err(Fault::Link(LinkFailure::Broken("it ended while it was asked for its lists".to_owned())));
+            return Err(Fault::Link(LinkFailure::Broken(
+                "it ended while it was asked for its lists".to_owned(),
+            )));
         }
         if *key == SessionKey::Shared {
             self.book().incomplete = (!complete).then(|| "its lists could not be read in full".to_owned());
@@ -462,7 +465,6 @@ impl Upstream {
         }
         Ok(session)
     }
-
 }
 
 impl Overseer for Upstream {
@@ -546,7 +548,9 @@ async fn tidy(upstream: Weak<Upstream>) {
             .iter()
             .filter(|((_, key), slot)| *key != SessionKey::Shared && slot.turn.try_lock().is_ok())
             .filter(|(_, slot)| {
-                lock(&slot.session).as_ref().is_none_or(|session| session.calls() == 0 && session.age().1 >= idle)
+                lock(&slot.session)
+                    .as_ref()
+                    .is_none_or(|session| session.calls() == 0 && session.age().1 >= idle)
             })
             .map(|(place, _)| place.clone())
             .collect();

@@ -1,5 +1,7 @@
 //! Supervision against a real child process (`tests/echo.py`).
 
+mod over_http;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -149,7 +151,10 @@ fn call(session: &Session, tool: &str, arguments: &Value) -> mpsc::UnboundedRece
 }
 
 async fn next(heard: &mut mpsc::UnboundedReceiver<Heard>) -> Heard {
-    tokio::time::timeout(Duration::from_secs(20), heard.recv()).await.expect("nothing heard").expect("sink dropped")
+    tokio::time::timeout(Duration::from_secs(20), heard.recv())
+        .await
+        .expect("nothing heard")
+        .expect("sink dropped")
 }
 
 async fn done(heard: &mut mpsc::UnboundedReceiver<Heard>) -> Result<Value, Refusal> {
@@ -335,10 +340,17 @@ async fn questions_reach_only_the_caller_that_declared_them() {
         }
         other => panic!("{other:?}"),
     };
-    let answer = Message::read(Bytes::from_static(br#"{"jsonrpc":"2.0","id":99,"result":{"action":"decline"}}"#));
+    let answer =
+        Message::read(Bytes::from_static(br#"{"jsonrpc":"2.0","id":99,"result":{"action":"decline"}}"#));
     own.answer(question, &answer.unwrap()).unwrap();
     assert_eq!(text_of(&done(&mut heard).await.unwrap()), json!({"action": "decline"}));
-    assert!(own.answer(question, &Message::read(Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#)).unwrap()).is_err());
+    assert!(
+        own.answer(
+            question,
+            &Message::read(Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#)).unwrap()
+        )
+        .is_err()
+    );
 
     let pid = report(&own).await["pid"].as_u64().unwrap();
     assert_eq!(house.upstream.status().sessions, 2);
@@ -370,7 +382,10 @@ async fn many_changes_are_one_and_the_manifest_follows() {
         let house = start(&[era]);
         let session = shared(&house, Era::Legacy).await;
         assert!(done(&mut call(&session, "change", &json!({}))).await.is_ok());
-        until("the new tool is listed", || session.manifest().tools.items.iter().any(|tool| tool.key == "late")).await;
+        until("the new tool is listed", || {
+            session.manifest().tools.items.iter().any(|tool| tool.key == "late")
+        })
+        .await;
         let changes = house.listener.0.lock().unwrap().iter().filter(|what| *what == "changed").count();
         assert!((1..=3).contains(&changes), "{changes} changes");
         assert_eq!(house.upstream.manifest(), session.manifest());
@@ -406,7 +421,9 @@ async fn one_listen_stream_carries_the_union() {
     loop {
         let report = report(&session).await;
         let last = report["subscribed"].as_array().unwrap().last().cloned().unwrap_or_default();
-        if last["resourceSubscriptions"] == json!(["test://a"]) && !report["cancelled"].as_array().unwrap().is_empty() {
+        if last["resourceSubscriptions"] == json!(["test://a"])
+            && !report["cancelled"].as_array().unwrap().is_empty()
+        {
             assert_eq!(last["toolsListChanged"], true);
             break;
         }

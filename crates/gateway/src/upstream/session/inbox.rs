@@ -151,7 +151,9 @@ impl Session {
             }
             "notifications/tools/list_changed" => self.outdated(&[ListKind::Tools]),
             "notifications/prompts/list_changed" => self.outdated(&[ListKind::Prompts]),
-            "notifications/resources/list_changed" => self.outdated(&[ListKind::Resources, ListKind::Templates]),
+            "notifications/resources/list_changed" => {
+                self.outdated(&[ListKind::Resources, ListKind::Templates])
+            }
             method => {
                 let frame = message.frame().clone();
                 match self.belongs(about, method == "notifications/message") {
@@ -203,7 +205,13 @@ impl Session {
         let count = self.garbage.fetch_add(1, Ordering::Relaxed);
         if count < GARBAGE_LOGGED || count.is_multiple_of(1000) {
             let head = String::from_utf8_lossy(line.get(..GARBAGE_BYTES).unwrap_or(line));
-            tracing::warn!(server = self.upstream(), count = count + 1, why, "not a message: {}", head.escape_debug());
+            tracing::warn!(
+                server = self.upstream(),
+                count = count + 1,
+                why,
+                "not a message: {}",
+                head.escape_debug()
+            );
         }
     }
 }
