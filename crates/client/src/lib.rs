@@ -1,17 +1,19 @@
 //! Links: the wires that lead from this process to an MCP server.
 //!
-//! A [`Link`] carries JSON-RPC messages as bytes, in both directions, over one of three transports: a child process
-//! ([`StdioSpec`]), Streamable HTTP or the older HTTP+SSE pair ([`HttpSpec`]). It knows where a message came from and
+//! A [`Link`] carries JSON-RPC messages as bytes, in both directions, over one of these transports: a child
+//! process ([`StdioSpec`]), Streamable HTTP or the older HTTP+SSE pair ([`HttpSpec`]), or a server in this process. It knows where a message came from and
 //! whether it may still be answered; it never knows what the message means. The [`guard`] ends children that would
 //! otherwise outlive this process.
 
 pub mod guard;
 mod http;
 mod link;
+mod local;
 mod sse;
 mod stdio;
 
 pub use guard::Guard;
 pub use http::{HttpLimits, HttpSpec};
+pub use local::Answerer;
 pub use link::{Bounds, Flow, Inbox, Link, LinkFailure, SendMeta, Unsent};
 pub use stdio::{StdioLimits, StdioSpec};

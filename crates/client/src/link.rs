@@ -2,12 +2,14 @@
 //!
 //! Owns the words shared by the transports. It must not know JSON-RPC, eras or sessions: a request is a number here.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
 
 use crate::http::HttpLink;
+use crate::local::{Answerer, LocalLink};
 use crate::sse::SseLink;
 use crate::stdio::StdioLink;
 
@@ -144,6 +146,7 @@ enum Transport {
     Stdio(StdioLink),
     Http(HttpLink),
     Sse(SseLink),
+    Local(LocalLink),
 }
 
 impl From<StdioLink> for Link {
@@ -165,6 +168,11 @@ impl From<SseLink> for Link {
 }
 
 impl Link {
+    /// A link to a server in this process, which answers each message on the spot.
+    pub fn local(answerer: Arc<Answerer>, inbox: Arc<dyn Inbox>) -> Self {
+        Self(Transport::Local(LocalLink::new(answerer, inbox)))
+    }
+
     /// Hands a message over; never waits. The frame must be one JSON text; raw line breaks in it become spaces on stdio.
     ///
     /// # Errors
@@ -174,13 +182,17 @@ impl Link {
             Transport::Stdio(link) => link.send(&frame),
             Transport::Http(link) => link.send(frame, meta),
             Transport::Sse(link) => link.send(frame, meta),
+            Transport::Local(link) => {
+                link.send(frame, meta.request);
+                Ok(())
+            }
         }
     }
 
     /// Stops waiting for a request. Over HTTP its stream is closed, which in the modern era is the cancellation.
     pub fn cancel(&self, request: u64) {
         match &self.0 {
-            Transport::Stdio(_) | Transport::Sse(_) => {}
+            Transport::Stdio(_) | Transport::Sse(_) | Transport::Local(_) => {}
             Transport::Http(link) => link.cancel(request),
         }
     }
@@ -188,7 +200,7 @@ impl Link {
     /// Sets the protocol version that every later HTTP message carries in its header (legacy era, after the handshake).
     pub fn set_version(&self, version: &str) {
         match &self.0 {
-            Transport::Stdio(_) => {}
+            Transport::Stdio(_) | Transport::Local(_) => {}
             Transport::Http(link) => link.set_version(version),
             Transport::Sse(link) => link.set_version(version),
         }
@@ -197,7 +209,7 @@ impl Link {
     /// Forgets the HTTP session, so that the next handshake begins another one.
     pub fn forget_session(&self) {
         match &self.0 {
-            Transport::Stdio(_) | Transport::Sse(_) => {}
+            Transport::Stdio(_) | Transport::Sse(_) | Transport::Local(_) => {}
             Transport::Http(link) => link.forget_session(),
         }
     }
@@ -205,7 +217,7 @@ impl Link {
     /// Opens the stream for messages that belong to no request (legacy Streamable HTTP); elsewhere it does nothing.
     pub fn listen(&self) {
         match &self.0 {
-            Transport::Stdio(_) | Transport::Sse(_) => {}
+            Transport::Stdio(_) | Transport::Sse(_) | Transport::Local(_) => {}
             Transport::Http(link) => link.listen(),
         }
     }
@@ -215,14 +227,14 @@ impl Link {
     pub fn pid(&self) -> Option<u32> {
         match &self.0 {
             Transport::Stdio(link) => Some(link.pid()),
-            Transport::Http(_) | Transport::Sse(_) => None,
+            Transport::Http(_) | Transport::Sse(_) | Transport::Local(_) => None,
         }
     }
 
     /// True where each request has a stream of its own, so that what comes on it belongs to it.
     #[must_use]
     pub fn attributes(&self) -> bool {
-        matches!(self.0, Transport::Http(_))
+        matches!(self.0, Transport::Http(_) | Transport::Local(_))
     }
 
     /// Ends the link in order: a child's stdin is closed, then SIGTERM, then SIGKILL to its group; an HTTP session gets
@@ -232,6 +244,7 @@ impl Link {
             Transport::Stdio(link) => link.close(bounds).await,
             Transport::Http(link) => link.close(bounds).await,
             Transport::Sse(link) => link.close(),
+            Transport::Local(_) => {}
         }
     }
 }

@@ -1,9 +1,14 @@
 //! The built-in demo server: what `portmoot serve` shows when nothing is configured.
 //!
-//! Owns three tools, one resource and one prompt, in both eras, as a pure function of the request. It is an upstream
+//! Owns three tools, one resource and one prompt, in both eras, each answer a function of its request and the time. It is an upstream
 //! like any other and must not know that it runs in this process.
 
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
+use wire::mcp::Params;
+use wire::rpc::{self, Message, Shape};
+
+use crate::ground::unix_ms;
 
 /// A JSON-RPC error: code and message.
 pub type Failure = (i64, String);
@@ -13,6 +18,18 @@ const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25
 const MODERN: &str = "2026-07-28";
 const NOTE: &str = "This server is built into Portmoot, so that the first call works before anything is configured. \
 Add your own servers to portmoot.toml, or pass an existing client file with --mcp-config.";
+
+/// Answers one message as it lies on the wire; `None` for what needs no answer.
+pub fn serve(frame: Bytes) -> Option<Bytes> {
+    let message = Message::read(frame).ok()?;
+    let id = (message.shape() == Shape::Request).then(|| message.id())??;
+    let params = message.params().and_then(|raw| serde_json::from_slice(raw).ok()).unwrap_or_default();
+    let modern = Params::read(&message).is_ok_and(|params| params.is_modern());
+    Some(match answer(message.method(), &params, modern, unix_ms() / 1000) {
+        Ok(result) => rpc::result(id, result.to_string().as_bytes()),
+        Err((code, why)) => rpc::error(Some(id), code, &why, None),
+    })
+}
 
 /// Answers one request; `unix_secs` is the time to tell, `modern` the era it was asked in.
 ///

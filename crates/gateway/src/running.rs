@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use auth::{Identities, Participant, Sealer};
 use client::Guard;
 use model::{Refusal, RefusalCode, TopicName};
-use store::{IssuedToken, Journal, Record, SealingKey, State, StoreError};
+use store::{IssuedToken, Journal, State, StoreError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -21,6 +21,7 @@ use crate::door::http::{self, Entrance};
 use crate::door::stdio;
 use crate::gate::Gate;
 use crate::ground::{Ground, random, unix_ms};
+use crate::sealing;
 use crate::tokens::{self, TokenRequest};
 
 /// Why a gateway does not start.
@@ -92,7 +93,10 @@ impl Gateway {
     /// When the data directory cannot be used.
     pub fn start(config: Config, exe: Option<PathBuf>) -> Result<Self, StartError> {
         let mut journal = config.data_dir.as_deref().map(Journal::open).transpose()?;
-        let sealer = sealer(journal.as_mut())?;
+        let sealer = match journal.as_mut() {
+            Some(journal) => sealing::sealer(journal, &random(), unix_ms())?,
+            None => Sealer::new(&random(), None),
+        };
         let asks = journal.as_ref().is_some_and(|journal| tokens::tokens_configured(&config, journal.state()))
             || tokens::tokens_configured(&config, &State::default());
         let office = Arc::new(Office { journal: Mutex::new(journal), asks });
@@ -118,7 +122,6 @@ impl Gateway {
         auth::may_listen(address, self.office.asks).map_err(StartError::Refused)?;
         let listener = TcpListener::bind(address).await.map_err(|error| StartError::Listen { address, error })?;
         let bound = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
-        self.office.state(|_| ());
         if let Some(journal) = self.office.journal.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             journal.directory().announce(Some(&bound.to_string()))?;
         }
@@ -210,32 +213,4 @@ impl Tokens {
         self.gate.set_identities(self.office.identities(&self.gate.config()));
         Ok(())
     }
-}
-
-/// The sealer with the journal's keys; the first start makes one.
-fn sealer(journal: Option<&mut Journal>) -> Result<Sealer, StoreError> {
-    let Some(journal) = journal else { return Ok(Sealer::new(&random(), None)) };
-    if journal.state().sealing_keys().next().is_none() {
-        let key = SealingKey { key: hex(&random::<32>()), created_ms: unix_ms() };
-        journal.append(&[Record::SealingKey(key)])?;
-    }
-    let mut keys = journal.state().sealing_keys().filter_map(|key| unhex(&key.key));
-    let current = keys.next().unwrap_or_else(random);
-    Ok(Sealer::new(&current, keys.next().as_ref()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<[u8; 32]> {
-    let mut key = [0; 32];
-    let digits = text.as_bytes();
-    if digits.len() != 64 {
-        return None;
-    }
-    for (place, pair) in key.iter_mut().zip(digits.chunks(2)) {
-        *place = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(key)
 }

@@ -18,6 +18,8 @@ mod spec;
 mod status;
 mod subscriptions;
 mod supervise;
+#[cfg(test)]
+mod tests;
 mod wants;
 
 pub use manifest::{List, Manifest};

@@ -81,14 +81,26 @@ pub(crate) enum Command {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ConfigArgs {
     /// Configuration file [default: ./portmoot.toml, else the one in your configuration directory]
-    #[arg(long, value_name = "FILE", env = "PORTMOOT_CONFIG", help_heading = "Configuration")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "PORTMOOT_CONFIG",
+        hide_env_values = true,
+        help_heading = "Configuration"
+    )]
     pub(crate) config: Option<PathBuf>,
     /// A client's file with `mcpServers`, as it is; may be given more than once
-    #[arg(long, value_name = "FILE.json", env = "PORTMOOT_MCP_CONFIG", value_delimiter = None)]
+    #[arg(long, value_name = "FILE.json", env = "PORTMOOT_MCP_CONFIG", hide_env_values = true, value_delimiter = None)]
     #[arg(help_heading = "Configuration")]
     pub(crate) mcp_config: Vec<PathBuf>,
     /// Where state is kept [default: the platform's state directory]
-    #[arg(long, value_name = "DIR", env = "PORTMOOT_DATA_DIR", help_heading = "Configuration")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "PORTMOOT_DATA_DIR",
+        hide_env_values = true,
+        help_heading = "Configuration"
+    )]
     pub(crate) data_dir: Option<PathBuf>,
 }
 
@@ -96,13 +108,14 @@ pub(crate) struct ConfigArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct GatewayArgs {
     /// A running gateway, such as http://127.0.0.1:7070 [default: one that runs here, else the configuration]
-    #[arg(long, value_name = "URL", env = "PORTMOOT_URL", help_heading = "Gateway")]
+    #[arg(long, value_name = "URL", env = "PORTMOOT_URL", hide_env_values = true, help_heading = "Gateway")]
     pub(crate) url: Option<String>,
     /// The token to show to it
     #[arg(
         long,
         value_name = "TOKEN",
         env = "PORTMOOT_TOKEN",
+        hide_env_values = true,
         hide_env_values = true,
         help_heading = "Gateway"
     )]
@@ -118,7 +131,7 @@ pub(crate) struct GatewayArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Address and port to listen on
-    #[arg(long, value_name = "ADDR", env = "PORTMOOT_LISTEN")]
+    #[arg(long, value_name = "ADDR", env = "PORTMOOT_LISTEN", hide_env_values = true)]
     pub(crate) listen: Option<String>,
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
@@ -230,7 +243,7 @@ pub(crate) enum TokenCommand {
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// Address and port to listen on
-    #[arg(long, value_name = "ADDR", env = "PORTMOOT_LISTEN")]
+    #[arg(long, value_name = "ADDR", env = "PORTMOOT_LISTEN", hide_env_values = true)]
     pub(crate) listen: Option<String>,
     #[command(flatten)]
     pub(crate) config: ConfigArgs,

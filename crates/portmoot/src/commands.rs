@@ -31,14 +31,3 @@ pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Man { dir } => shell::man(dir.as_deref(), output),
     }
 }
-
-/// The process's environment.
-fn env(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
-/// Unix milliseconds.
-fn now_ms() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
-}

@@ -92,6 +92,23 @@ pub(crate) fn obtain(
     Ok(())
 }
 
+/// After a reload nobody can be asked: what needs consent keeps running if it is what was agreed to, and is disabled
+/// otherwise. Gives the names of those.
+pub(crate) fn carry_over(before: &Config, after: &mut Config) -> Vec<String> {
+    let agreed = |server: &ServerConfig| {
+        let old = before.servers.iter().find(|old| old.name == server.name);
+        old.is_some_and(|old| old.enabled && old.transport == server.transport)
+    };
+    let mut disabled = Vec::new();
+    for server in after.servers.iter_mut().filter(|server| server.enabled && server.origin.needs_consent()) {
+        if !agreed(server) {
+            server.enabled = false;
+            disabled.push(server.name.to_string());
+        }
+    }
+    disabled
+}
+
 /// A word as a shell would need it, so that two words cannot look like one.
 fn word(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,${}~".contains(c);

@@ -9,4 +9,4 @@ mod source;
 
 pub(crate) use api::Api;
 pub(crate) use mcp::{Answers, Question, Session, not_offered};
-pub(crate) use source::{Remote, Source};
+pub(crate) use source::{Remote, Source, Stream};

@@ -11,6 +11,7 @@ mod failure;
 mod form;
 mod gate;
 mod interview;
+mod machine;
 mod output;
 mod run;
 mod terminal;

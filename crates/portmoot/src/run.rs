@@ -1,47 +1,164 @@
 //! Where the command line hands over to the gateway. Must not know how a gateway works inside.
 
+mod relay;
+mod watch;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use gateway::config::Config;
+use gateway::running::{Gateway, StartError};
+use tokio::signal::unix::{SignalKind, signal};
+
 use crate::config::{Loaded, Sources};
+use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::gate::Source;
+use crate::gate::{Source, Stream};
+use crate::machine::env;
 use crate::output::Output;
+
+pub(crate) use relay::stdio_door;
+
+/// Bytes that may wait in the pipe to a gateway in this process.
+const PIPE_BYTES: usize = 64 * 1024;
 
 /// Runs the gateway until it is told to stop. `sources` gives the configuration again for a reload.
 ///
 /// # Errors
 /// When it cannot start.
-pub(crate) async fn serve(_loaded: Loaded, _sources: Sources, _output: Output) -> Result<Exit, Failure> {
-    Err(not_wired("serve"))
+pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> Result<Exit, Failure> {
+    let mut hangup = signal(SignalKind::hangup()).map_err(|error| no_signals(&error))?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
+    let gateway = start(loaded.config.clone())?;
+    let address = gateway.listen().await.map_err(|error| failed(&error))?;
+    output.talk(&welcome(&loaded, &address.to_string(), gateway.asks_for_tokens()));
+    let mut files = watch::Files::new(loaded.files);
+    let mut config = loaded.config;
+    loop {
+        tokio::select! {
+            () = files.changed() => {}
+            _ = hangup.recv() => {}
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+        match reload(&sources, &config, output) {
+            Ok(after) if after == config => {}
+            Ok(after) => {
+                output.talk("the configuration has changed: taken over");
+                gateway.reload(after.clone());
+                config = after;
+            }
+            Err(failure) => {
+                output.failure(&failure);
+                output.warn("the configuration stays as it was");
+            }
+        }
+    }
+    output.talk("stopping");
+    gateway.stop().await;
+    Ok(Exit::Ok)
+}
+
+/// What a person needs next.
+fn welcome(loaded: &Loaded, address: &str, tokens: bool) -> String {
+    let names: Vec<&str> =
+        loaded.config.servers.iter().filter(|server| server.enabled).map(|server| server.name.as_str()).collect();
+    let try_it = if loaded.demo { "portmoot tools call demo_echo text=hello" } else { "portmoot tools ls" };
+    let who = if tokens { "a token (portmoot token new NAME)" } else { "nothing: loopback only, as the local user" };
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "portmoot {version}\n\n  MCP      http://{address}/mcp      or on a pipe: portmoot stdio\n  servers  {}\n  callers  need {who}\n  next     {try_it}\n",
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") },
+    )
+}
+
+/// The configuration again, after a file changed or on SIGHUP: all of it or nothing. What would need consent is left
+/// disabled unless it was agreed to before.
+///
+/// # Errors
+/// What is wrong with it; the gateway goes on with the one that it has.
+fn reload(sources: &Sources, before: &Config, output: Output) -> Result<Config, Failure> {
+    let loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
+    let mut after = loaded.config;
+    for name in consent::carry_over(before, &mut after) {
+        output.warn(&format!("server `{name}` needs your consent: restart to give it"));
+    }
+    Ok(after)
 }
 
 /// Serves one client on stdin and stdout with a gateway of its own.
 ///
 /// # Errors
 /// When it cannot start.
-pub(crate) async fn stdio(_loaded: Loaded, _topic: &str, _output: Output) -> Result<Exit, Failure> {
-    Err(not_wired("stdio"))
-}
-
-/// Serves one client on stdin and stdout as a door to a running gateway.
-///
-/// # Errors
-/// When the gateway cannot be reached.
-pub(crate) async fn stdio_door(
-    _source: Box<dyn Source>,
-    _topic: &str,
-    _output: Output,
-) -> Result<Exit, Failure> {
-    Err(not_wired("stdio --url"))
+pub(crate) async fn stdio(loaded: Loaded, topic: &str, _output: Output) -> Result<Exit, Failure> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
+    let gateway = start(loaded.config)?;
+    let served = tokio::select! {
+        served = gateway.stdio(topic, tokio::io::stdin(), tokio::io::stdout()) => served,
+        _ = terminate.recv() => Ok(()),
+    };
+    gateway.stop().await;
+    served.map_err(|error| Failure::new(Exit::Failed, "pipe", format!("the client's pipe: {error}")))?;
+    Ok(Exit::Ok)
 }
 
 /// A gateway in this process, on no port, for one command.
 ///
 /// # Errors
 /// When it cannot start.
-pub(crate) async fn in_process(_loaded: Loaded, _output: Output) -> Result<Box<dyn Source>, Failure> {
-    Err(not_wired("a gateway in this process"))
+pub(crate) async fn in_process(loaded: Loaded, _output: Output) -> Result<Box<dyn Source>, Failure> {
+    let mut config = loaded.config;
+    // Whoever runs the command owns the configuration: on this pipe it is the local user.
+    config.participants.clear();
+    config.data_dir = None;
+    Ok(Box::new(Inside { gateway: Arc::new(start(config)?) }))
 }
 
-fn not_wired(what: &str) -> Failure {
-    Failure::new(Exit::Failed, "not_wired", format!("{what} is not part of this build yet"))
+struct Inside {
+    gateway: Arc<Gateway>,
+}
+
+impl Source for Inside {
+    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<Stream, Failure>> + Send + '_>> {
+        let (near, far) = tokio::io::duplex(PIPE_BYTES);
+        let gateway = Arc::clone(&self.gateway);
+        tokio::spawn(async move { gateway.connection(far).await });
+        Box::pin(async move { Ok(Box::new(near) as Stream) })
+    }
+
+    fn authority(&self) -> &str {
+        "localhost"
+    }
+
+    fn token(&self) -> Option<&str> {
+        None
+    }
+}
+
+fn start(config: Config) -> Result<Gateway, Failure> {
+    let exe = std::env::current_exe().ok();
+    Gateway::start(config, exe).map_err(|error| failed(&error))
+}
+
+fn failed(error: &StartError) -> Failure {
+    match error {
+        StartError::Store(error) => Failure::new(Exit::Failed, error.code(), error.to_string())
+            .hint("another gateway may be using it; name another with --data-dir"),
+        StartError::Refused(refusal) => {
+            let failure = Failure::new(Exit::Refused, refusal.code.as_str(), refusal.message.clone());
+            match &refusal.hint {
+                Some(hint) => failure.hint(hint.clone()),
+                None => failure,
+            }
+        }
+        StartError::Listen { .. } => Failure::new(Exit::Failed, "cannot_listen", error.to_string())
+            .hint("another program may be using the port; choose one with --listen 127.0.0.1:PORT"),
+    }
+}
+
+fn no_signals(error: &std::io::Error) -> Failure {
+    Failure::new(Exit::Failed, "no_signals", format!("signals cannot be waited for: {error}"))
 }

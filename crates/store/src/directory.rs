@@ -4,6 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,8 @@ use crate::error::StoreError;
 
 const LOCK_FILE: &str = "lock";
 const LOCK_FILE_BYTES_MAX: u64 = 4096;
+const LOCK_TRIES: usize = 4;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// A data directory that this process owns until the value is dropped. The lock is the operating system's: it ends
 /// with the process, however that ends.
@@ -45,7 +48,7 @@ impl Directory {
         tighten(path)?;
         let lock_path = path.join(LOCK_FILE);
         let lock = private().read(true).open(&lock_path).map_err(|cause| io("open", &lock_path, cause))?;
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if !lock_exclusively(&lock) {
             let owner = read_owner(&lock);
             return Err(StoreError::Locked {
                 dir: path.to_owned(),
@@ -117,6 +120,16 @@ fn tighten(path: &Path) -> Result<(), StoreError> {
     }
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o700))
         .map_err(|cause| io("make private", path, cause))
+}
+
+/// Somebody who only looks ([`Directory::owner`]) holds the lock for a moment, and is waited for.
+fn lock_exclusively(lock: &File) -> bool {
+    (0..LOCK_TRIES).any(|attempt| {
+        if attempt > 0 {
+            std::thread::sleep(LOCK_PAUSE);
+        }
+        flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+    })
 }
 
 fn read_owner(mut lock: &File) -> Option<Owner> {

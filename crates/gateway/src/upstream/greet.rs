@@ -20,7 +20,8 @@ use super::spec::{Dial, Questions};
 pub(super) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(), Fault> {
     let opening = &session.opening;
     let ear = || Arc::new(Ear(Arc::downgrade(session)));
-    let dial = opening.spec.dial(opening.older).map_err(|refusal| Fault::Answer(refusal.message.into_owned()))?;
+    let dial =
+        opening.spec.dial(opening.older).map_err(|refusal| Fault::Answer(refusal.message.into_owned()))?;
     let link = match &dial {
         Dial::Stdio(spec) => Link::stdio(spec, ear(), opening.guard.clone()).map_err(|error| {
             tracing::error!(server = session.upstream(), %error, "the process cannot be started");
@@ -28,8 +29,9 @@ pub(super) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         })?,
         Dial::Http(spec) => Link::http(spec, ear())?,
         Dial::Sse(spec) => Link::sse(spec, ear()).await?,
+        Dial::Demo => Link::local(Arc::new(crate::demo::serve), ear()),
     };
-    let stdio = matches!(dial, Dial::Stdio(_));
+    let stdio = matches!(dial, Dial::Stdio(_) | Dial::Demo);
     let sse = matches!(dial, Dial::Sse(_));
     session.set_link(link);
     match era {
@@ -56,7 +58,10 @@ async fn probe_stdio(session: &Arc<Session>) -> Result<(), Fault> {
             None => initialize(session, None).await?,
         },
         Err(_) => {
-            tracing::debug!(server = session.upstream(), "no answer to the modern probe; trying the legacy handshake");
+            tracing::debug!(
+                server = session.upstream(),
+                "no answer to the modern probe; trying the legacy handshake"
+            );
             initialize(session, Some(probe)).await?;
         }
     }
@@ -68,7 +73,9 @@ async fn probe_http(session: &Arc<Session>) -> Result<(), Fault> {
     let answer = session.ask(Era::Modern, "server/discover", &[], Some(patience))?.answer().await;
     match answer {
         // A server that is not there, or wants other credentials, has said nothing about its era.
-        Err(fault @ Fault::Link(LinkFailure::Unreachable(_) | LinkFailure::Unauthorized)) => return Err(fault),
+        Err(fault @ Fault::Link(LinkFailure::Unreachable(_) | LinkFailure::Unauthorized)) => {
+            return Err(fault);
+        }
         answer => match judge(answer).unwrap_or(None) {
             Some(greeting) => session.set_greeting(greeting),
             None => {
@@ -165,16 +172,27 @@ pub(super) async fn initialize(session: &Arc<Session>, probe: Option<Pending>) -
     let mut handshake = session.ask(Era::Legacy, "initialize", &params, Some(patience))?;
     let answer = match probe {
         None => handshake.answer().await?,
-        Some(mut probe) => tokio::select! {
-            answer = handshake.answer() => answer?,
-            late = probe.answer() => match judge(late)? {
-                Some(greeting) => {
-                    session.set_greeting(greeting);
-                    return Ok(());
-                }
+        Some(mut probe) => {
+            let (answer, late) = tokio::select! {
+                biased;
+                late = probe.answer() => (None, Some(late)),
+                answer = handshake.answer() => (Some(answer?), None),
+            };
+            // A modern server answers both, the handshake with an error.
+            let late = match (&answer, late) {
+                (Some(answer), _) if answer.shape() == Shape::Result => None,
+                (Some(_), _) => Some(probe.answer().await),
+                (None, late) => late,
+            };
+            if let Some(greeting) = late.map(judge).transpose()?.flatten() {
+                session.set_greeting(greeting);
+                return Ok(());
+            }
+            match answer {
+                Some(answer) => answer,
                 None => handshake.answer().await?,
-            },
-        },
+            }
+        }
     };
     let raw = result(&answer)?;
     let said = member(&raw, "protocolVersion").and_then(|raw| text(&raw).map(|said| said.into_owned()));
@@ -195,7 +213,9 @@ pub(super) async fn initialize(session: &Arc<Session>, probe: Option<Pending>) -
 /// The caller's capabilities without the questions that the configuration does not allow: a server must not believe
 /// that it can ask what will be refused.
 fn allowed(capabilities: &Bytes, questions: Questions) -> Bytes {
-    let Ok(members) = members(capabilities, Span::all(capabilities)) else { return Bytes::from_static(b"{}") };
+    let Ok(members) = members(capabilities, Span::all(capabilities)) else {
+        return Bytes::from_static(b"{}");
+    };
     let mut edit = ObjectEdit::new(&members);
     for (key, allowed) in
         [("sampling", questions.sampling), ("elicitation", questions.elicitation), ("roots", questions.roots)]

@@ -9,7 +9,12 @@ use wire::mcp::{Params, Version};
 use super::manifest::Manifest;
 
 /// The headers for a request; `target` is what it will aim at, where that differs from its params.
-pub(super) fn mirror(params: &Params<'_>, target: Option<&str>, version: Version, manifest: &Manifest) -> HeaderMap {
+pub(super) fn mirror(
+    params: &Params<'_>,
+    target: Option<&str>,
+    version: Version,
+    manifest: &Manifest,
+) -> HeaderMap {
     let version = params.protocol_version().and_then(|said| Version::parse(&said)).unwrap_or(version);
     let tool = target.filter(|_| params.message().method() == "tools/call");
     let annotations = tool.and_then(|tool| manifest.annotations.get(tool)).map_or(&[][..], Vec::as_slice);

@@ -86,7 +86,13 @@ async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Faul
         let message = session.result(era, kind.method(), &params).await?;
         let page = split(kind, &message).map_err(|error| Fault::Answer(error.to_string()))?;
         for bad in &page.bad {
-            tracing::warn!(server = session.upstream(), method = kind.method(), at = bad.at, why = bad.why, "bad item");
+            tracing::warn!(
+                server = session.upstream(),
+                method = kind.method(),
+                at = bad.at,
+                why = bad.why,
+                "bad item"
+            );
         }
         if number == 0 {
             list.extras = page.extras;
@@ -97,7 +103,11 @@ async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Faul
         list.items.extend(page.items);
         if list.items.len() > bounds.items_max {
             list.items.truncate(bounds.items_max);
-            tracing::warn!(server = session.upstream(), method = kind.method(), "the list is cut at its limit");
+            tracing::warn!(
+                server = session.upstream(),
+                method = kind.method(),
+                "the list is cut at its limit"
+            );
             return Ok(list);
         }
         match page.next_cursor {
@@ -106,7 +116,11 @@ async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Faul
             Some(_) | None => return Ok(list),
         }
     }
-    tracing::warn!(server = session.upstream(), method = kind.method(), "the list has more pages than are read");
+    tracing::warn!(
+        server = session.upstream(),
+        method = kind.method(),
+        "the list has more pages than are read"
+    );
     Ok(list)
 }
 

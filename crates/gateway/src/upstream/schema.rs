@@ -16,7 +16,8 @@ pub(super) fn check(raw: &[u8]) -> Result<(), String> {
     if raw.len() > SCHEMA_BYTES_MAX {
         return Err("its input schema is too long".to_owned());
     }
-    let schema: Value = serde_json::from_slice(raw).map_err(|_| "its input schema cannot be read".to_owned())?;
+    let schema: Value =
+        serde_json::from_slice(raw).map_err(|_| "its input schema cannot be read".to_owned())?;
     let Value::Object(members) = &schema else {
         return Err("its input schema is not an object".to_owned());
     };
@@ -60,7 +61,10 @@ mod tests {
             (r#"{"type":"object"}"#, None),
             (r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}"#, None),
             (r#"{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}"#, None),
-            (r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"a":true}}"#, None),
+            (
+                r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"a":true}}"#,
+                None,
+            ),
             (r#"{"type":"object","properties":{"a":{"$ref":"https://nowhere.test/x"}}}"#, None),
             ("[]", Some("not an object")),
             ("null", Some("not an object")),

@@ -200,7 +200,8 @@ impl Session {
         let Some(id) = message.id().cloned() else {
             return Err(Refusal::new(RefusalCode::Malformed, "a call needs an id"));
         };
-        self.used.store(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.used
+            .store(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
         let headers = self.headers(call.params, call.target);
         let token = call.params.progress_token();
         let tool = call.target.filter(|_| message.method() == "tools/call");
@@ -227,7 +228,10 @@ impl Session {
         let behind = self.serial() && open.callers() > 0;
         let kept = self.resends().then(|| (frame.clone(), headers.clone()));
         let times = Times::new(Instant::now(), patience, self.opening.spec.config.timeouts.max);
-        open.insert(number, Open { waiter: Waiter::Call { sink, id, token }, times: Some(times), sent: kept });
+        open.insert(
+            number,
+            Open { waiter: Waiter::Call { sink, id, token }, times: Some(times), sent: kept },
+        );
         if let Some(stalled) = &mut open.stalled {
             stalled.push(number);
         } else if behind {
@@ -329,7 +333,9 @@ impl Session {
     /// One call after the other: a modern caller has no session at our door to which a question could go, and on a
     /// shared stream nothing tells which of several calls it belongs to.
     fn serial(&self) -> bool {
-        matches!(self.opening.key, SessionKey::Principal { .. }) && self.era() == Era::Legacy && !self.streams()
+        matches!(self.opening.key, SessionKey::Principal { .. })
+            && self.era() == Era::Legacy
+            && !self.streams()
     }
 
     /// Whether a request may have to be sent again: only a legacy HTTP session can be gone while the server is not.
@@ -367,10 +373,13 @@ impl Session {
     fn tell(&self, open: Open, end: Result<Message, Fault>) {
         match open.waiter {
             Waiter::Own(waiter) => drop(waiter.send(end)),
-            Waiter::Call { sink, id, .. } => sink.done(match end {
-                Ok(message) => Ok(super::sink::Answer { message, id }),
-                Err(fault) => Err(self.refusal(&fault)),
-            }),
+            Waiter::Call { sink, id, .. } => {
+                sink.done(match end {
+                    Ok(message) => Ok(super::sink::Answer { message, id }),
+                    Err(fault) => Err(self.refusal(&fault)),
+                });
+                self.rest();
+            }
         }
     }
 

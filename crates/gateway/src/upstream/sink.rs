@@ -10,7 +10,6 @@ use wire::json::{ObjectEdit, Span, Splice, members};
 use wire::mcp::{Params, ParamsEdit};
 use wire::rpc::{Id, Message};
 
-
 /// Whose session is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SessionKey {

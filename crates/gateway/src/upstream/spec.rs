@@ -113,7 +113,7 @@ impl UpstreamSpec {
             Transport::Stdio(stdio) => Ok(Dial::Stdio(self.stdio(stdio))),
             Transport::Http(http) if !older => Ok(Dial::Http(self.http(http)?)),
             Transport::Http(http) | Transport::Sse(http) => Ok(Dial::Sse(self.http(http)?)),
-            Transport::Demo => Err(Refusal::new(RefusalCode::Internal, "the demo server needs no link")),
+            Transport::Demo => Ok(Dial::Demo),
         }
     }
 
@@ -158,4 +158,5 @@ pub(super) enum Dial {
     Stdio(StdioSpec),
     Http(HttpSpec),
     Sse(HttpSpec),
+    Demo,
 }

@@ -100,7 +100,12 @@ impl Session {
                 let raw = quote(uri);
                 let patience = self.opening.spec.timeout(None);
                 // Nobody waits for the answer.
-                let _ = self.ask(Era::Legacy, "resources/unsubscribe", &[("uri", raw.as_bytes())], Some(patience));
+                let _ = self.ask(
+                    Era::Legacy,
+                    "resources/unsubscribe",
+                    &[("uri", raw.as_bytes())],
+                    Some(patience),
+                );
             }
         }
     }
@@ -174,7 +179,8 @@ pub(super) async fn listen(session: Weak<Session>, wake: Arc<Notify>) {
 async fn open(session: &Session) -> Option<Pending> {
     let filter = filter(&session.greeted()?, &session.opening.wants.uris())?;
     let mut acknowledged = session.acknowledged.subscribe();
-    let asked = session.ask(Era::Modern, "subscriptions/listen", &[("notifications", filter.as_bytes())], None);
+    let asked =
+        session.ask(Era::Modern, "subscriptions/listen", &[("notifications", filter.as_bytes())], None);
     let stream = match asked {
         Ok(stream) => stream,
         Err(Fault::Link(_) | Fault::Unsent(_) | Fault::Timeout | Fault::Answer(_)) => return None,
@@ -186,9 +192,11 @@ async fn open(session: &Session) -> Option<Pending> {
 /// The filter of a listen request; nothing when there is nothing to hear.
 fn filter(greeting: &Greeting, uris: &[String]) -> Option<String> {
     let mut wanted = Vec::new();
-    for (capability, key) in
-        [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")]
-    {
+    for (capability, key) in [
+        ("tools", "toolsListChanged"),
+        ("prompts", "promptsListChanged"),
+        ("resources", "resourcesListChanged"),
+    ] {
         let told = member(&greeting.capabilities, capability).and_then(|raw| member(&raw, "listChanged"));
         if told.as_deref() == Some(b"true") {
             wanted.push(format!("\"{key}\":true"));

@@ -290,7 +290,7 @@ impl Upstream {
         }
         // Until the era is known there is one place, so that only one process is asked.
         let place = (era.unwrap_or(Era::Modern), key.clone());
-        let slot = self.slot(place)?;
+        let slot = self.slot(place.clone())?;
         if let Some(session) = lock(&slot.session).clone().filter(|session| session.is_open()) {
             return Ok(session);
         }
@@ -314,8 +314,13 @@ impl Upstream {
             return Err(self.down("was stopped"));
         }
         let found = (session.era(), key.clone());
-        let slot = Arc::clone(book.slots.entry(found).or_insert_with(|| slot.clone()));
+        if found != place {
+            book.slots.remove(&place);
+        }
+        let home = Arc::clone(book.slots.entry(found).or_insert_with(|| Arc::clone(&slot)));
+        // Whoever waits at the first place finds it there too.
         *lock(&slot.session) = Some(Arc::clone(&session));
+        *lock(&home.session) = Some(Arc::clone(&session));
         if *key == SessionKey::Shared {
             book.manifest = session.manifest();
         }
@@ -394,9 +399,6 @@ impl Upstream {
         hello: Option<&Hello>,
         wants: Arc<Wants>,
     ) -> Result<Arc<Session>, Refusal> {
-        if self.spec.config.transport == Transport::Demo {
-            return Err(self.down("is built in and has no sessions"));
-        }
         self.book().starting += 1;
         self.ground.sink.state(self.spec.name());
         let mut outcome = self.attempt(era, key, hello, &wants).await;
@@ -470,10 +472,13 @@ impl Upstream {
             return Err(fault);
         }
         let Some(greeting) = session.greeted() else { return Err(Fault::Answer("no greeting".to_owned())) };
-        let listed = timeout(self.spec.config.timeouts.start, lists::refresh(&session, &greeting, lists::ALL)).await;
+        let listed =
+            timeout(self.spec.config.timeouts.start, lists::refresh(&session, &greeting, lists::ALL)).await;
         let complete = matches!(listed, Ok(Ok(_)));
         if !session.is_open() {
-            return Err(Fault::Link(LinkFailure::Broken("it ended while it was asked for its lists".to_owned())));
+            return Err(Fault::Link(LinkFailure::Broken(
+                "it ended while it was asked for its lists".to_owned(),
+            )));
         }
         if *key == SessionKey::Shared {
             self.book().incomplete = (!complete).then(|| "its lists could not be read in full".to_owned());
@@ -487,7 +492,6 @@ impl Upstream {
         }
         Ok(session)
     }
-
 }
 
 impl Overseer for Upstream {
@@ -571,7 +575,9 @@ async fn tidy(upstream: Weak<Upstream>) {
             .iter()
             .filter(|((_, key), slot)| *key != SessionKey::Shared && slot.turn.try_lock().is_ok())
             .filter(|(_, slot)| {
-                lock(&slot.session).as_ref().is_none_or(|session| session.calls() == 0 && session.age().1 >= idle)
+                lock(&slot.session)
+                    .as_ref()
+                    .is_none_or(|session| session.calls() == 0 && session.age().1 >= idle)
             })
             .map(|(place, _)| place.clone())
             .collect();

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use crate::cli::{ConfigArgs, ConfigCommand};
-use crate::commands::env;
 use crate::config::{Loaded, Problem, Sources, to_json, to_toml};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::machine::env;
 use crate::output::Output;
 
 /// Where these flags say that the configuration is.

@@ -12,11 +12,11 @@ use store::{Directory, Journal, State};
 
 use crate::cli::DoctorArgs;
 use crate::commands::config::sources;
-use crate::commands::{env, now_ms};
 use crate::config::Sources;
 use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::machine::{env, now_ms};
 use crate::output::Output;
 
 /// When this was written; a clock before it is wrong, and tokens would not expire.

@@ -9,13 +9,13 @@ use store::{IssuedToken, Journal};
 
 use crate::cli::{GatewayArgs, TokenCommand};
 use crate::commands::config::{load, sources};
-use crate::commands::now_ms;
 use crate::commands::reach::{named, running};
 use crate::commands::servers::cell;
 use crate::config::{DURATION, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gate::{Api, Remote};
+use crate::machine::now_ms;
 use crate::output::Output;
 
 const COLUMNS: [&str; 5] = ["NAME", "CAPABILITIES", "TOPICS", "CREATED", "EXPIRES"];

@@ -93,3 +93,22 @@ fn only_strangers_need_consent() {
         assert_eq!(found.map_err(|failure| failure.exit), expect, "{origin:?} {attended} {yes} {answers:?}");
     }
 }
+
+#[test]
+fn a_reload_starts_nothing_that_nobody_agreed_to() {
+    let config = |origin, command: &str, enabled| {
+        let server = ServerConfig { enabled, ..server(origin, child(command, &[], &[])) };
+        Config { servers: vec![server], ..Config::default() }
+    };
+    for (before, after, expect) in [
+        (config(Origin::Imported, "x", true), config(Origin::Imported, "x", true), true),
+        (config(Origin::Imported, "x", true), config(Origin::Imported, "y", true), false),
+        (config(Origin::Imported, "x", false), config(Origin::Imported, "x", true), false),
+        (Config::default(), config(Origin::Imported, "x", true), false),
+        (Config::default(), config(Origin::Named, "x", true), true),
+    ] {
+        let mut after = after;
+        let disabled = carry_over(&before, &mut after);
+        assert_eq!((after.servers[0].enabled, disabled.is_empty()), (expect, expect), "{before:?}");
+    }
+}

@@ -64,6 +64,11 @@ impl Splice {
 
     /// Puts `with` where `span` is.
     pub fn replace(&mut self, span: Span, with: &[u8]) {
+        if self.edits.is_empty() {
+            // Most frames get a few short edits; one allocation each will do.
+            self.edits.reserve(4);
+            self.text.reserve(64);
+        }
         let start = self.text.len();
         self.text.extend_from_slice(with);
         // Always in order. Insertions at one place keep theirs, and come before what replaces the bytes after it.

@@ -69,6 +69,10 @@ impl BodyEdit {
     }
 
     fn keep(&mut self, in_meta: bool, key: &str, raw: Option<&[u8]>) {
+        if self.changes.is_empty() {
+            self.keys.reserve(128);
+            self.raws.reserve(128);
+        }
         let start = self.keys.len();
         self.keys.push_str(key);
         let key = Span { start, end: self.keys.len() };

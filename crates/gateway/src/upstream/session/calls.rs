@@ -96,7 +96,10 @@ impl Calls {
     }
 
     /// Takes a request out, with the questions asked in it; and says what may be sent now that it is gone.
-    pub(in super::super) fn settle(&mut self, number: u64) -> (Option<Open>, Option<(Bytes, u64, HeaderMap)>) {
+    pub(in super::super) fn settle(
+        &mut self,
+        number: u64,
+    ) -> (Option<Open>, Option<(Bytes, u64, HeaderMap)>) {
         let Some(open) = self.open.remove(&number) else { return (None, None) };
         if !self.questions.is_empty() {
             self.questions.retain(|_, question| question.about != Some(number));

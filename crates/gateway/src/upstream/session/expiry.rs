@@ -37,7 +37,6 @@ impl Session {
                 tracing::warn!(server = self.upstream(), "a request got no answer in time");
                 self.call_off(number, "timeout");
                 self.tell(open, Err(Fault::Timeout));
-                self.rest();
             }
         }
         self.is_open() && self.open().len() == 0

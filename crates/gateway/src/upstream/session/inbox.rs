@@ -110,9 +110,6 @@ impl Session {
                     self.opening.sink.state(self.upstream());
                 }
                 self.tell(open, Ok(message));
-                if self.opening.once {
-                    self.rest();
-                }
             }
             None => tracing::debug!(server = self.upstream(), "an answer that nobody waits for"),
         }
@@ -140,7 +137,6 @@ impl Session {
         self.opening.sink.state(self.upstream());
         if let Some(open) = self.settle(number) {
             self.tell(open, Err(fault));
-            self.rest();
         }
     }
 
@@ -155,7 +151,9 @@ impl Session {
             }
             "notifications/tools/list_changed" => self.outdated(&[ListKind::Tools]),
             "notifications/prompts/list_changed" => self.outdated(&[ListKind::Prompts]),
-            "notifications/resources/list_changed" => self.outdated(&[ListKind::Resources, ListKind::Templates]),
+            "notifications/resources/list_changed" => {
+                self.outdated(&[ListKind::Resources, ListKind::Templates])
+            }
             method => {
                 let frame = message.frame().clone();
                 match self.belongs(about, method == "notifications/message") {
@@ -207,7 +205,13 @@ impl Session {
         let count = self.garbage.fetch_add(1, Ordering::Relaxed);
         if count < GARBAGE_LOGGED || count.is_multiple_of(1000) {
             let head = String::from_utf8_lossy(line.get(..GARBAGE_BYTES).unwrap_or(line));
-            tracing::warn!(server = self.upstream(), count = count + 1, why, "not a message: {}", head.escape_debug());
+            tracing::warn!(
+                server = self.upstream(),
+                count = count + 1,
+                why,
+                "not a message: {}",
+                head.escape_debug()
+            );
         }
     }
 }

@@ -7,7 +7,7 @@ use client::SendMeta;
 use http::HeaderMap;
 use model::Era;
 use tokio::sync::oneshot;
-use wire::json::{members, quote, Span};
+use wire::json::{Span, members, quote};
 use wire::mcp::{Params, Version, meta};
 use wire::rpc::{Id, Message, Shape, request};
 
@@ -70,7 +70,8 @@ impl Session {
         match answer.shape() {
             Shape::Result => Ok(answer),
             Shape::Error | Shape::Request | Shape::Notification => {
-                let what = answer.error_object().map(|error| format!("error {}: {}", error.code, error.message));
+                let what =
+                    answer.error_object().map(|error| format!("error {}: {}", error.code, error.message));
                 Err(Fault::Answer(what.unwrap_or_else(|| "an error".to_owned())))
             }
         }

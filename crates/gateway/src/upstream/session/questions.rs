@@ -33,12 +33,20 @@ impl Session {
             return;
         }
         if !self.may_ask(message.method()) {
-            tracing::debug!(server = self.upstream(), method = message.method(), "a question that is not allowed");
+            tracing::debug!(
+                server = self.upstream(),
+                method = message.method(),
+                "a question that is not allowed"
+            );
             self.reply(error(Some(&id), METHOD_NOT_FOUND, "this client does not support the method", None));
             return;
         }
         let Some(asked) = self.addressee(about) else {
-            tracing::warn!(server = self.upstream(), method = message.method(), "a question that belongs to no call");
+            tracing::warn!(
+                server = self.upstream(),
+                method = message.method(),
+                "a question that belongs to no call"
+            );
             self.reply(error(Some(&id), INTERNAL_ERROR, "the request belongs to no open call", None));
             return;
         };
@@ -118,7 +126,11 @@ impl Session {
         };
         allowed
             && self.opening.key != SessionKey::Shared
-            && self.opening.hello.as_ref().is_some_and(|hello| member(&hello.capabilities, capability).is_some())
+            && self
+                .opening
+                .hello
+                .as_ref()
+                .is_some_and(|hello| member(&hello.capabilities, capability).is_some())
     }
 
     fn reply(&self, frame: bytes::Bytes) {

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use super::super::fault::Fault;
 use super::super::greet;
 use super::Session;
 
@@ -50,10 +49,5 @@ impl Session {
         self.stale.fetch_or(super::super::lists::ALL, std::sync::atomic::Ordering::SeqCst);
         self.opening.wants.renew();
         self.upkeep.notify_one();
-    }
-
-    /// Ends the session because of a fault found elsewhere.
-    pub(in super::super) fn give_up(&self, fault: Fault) {
-        self.end(fault);
     }
 }

@@ -1,0 +1,151 @@
+//! The guard, with this test binary as gateway and as guard.
+//!
+//! The guard's hidden argument reaches the test harness as a filter, and the harness then runs the test of that name.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use client::{Bounds, Flow, Guard, Inbox, Link, LinkFailure, StdioLimits, StdioSpec, guard};
+
+/// The guard itself when it is started as such, which is without any environment.
+#[test]
+fn __guard() {
+    assert_eq!(guard::ARG, "__guard");
+    if std::env::var_os("PATH").is_none() {
+        guard::run().unwrap();
+    }
+}
+
+struct Deaf;
+
+impl Inbox for Deaf {
+    fn frame(&self, _: Bytes, _: Option<u64>) -> Flow {
+        Flow::Settled
+    }
+
+    fn failed(&self, _: u64, _: LinkFailure) {}
+
+    fn closed(&self, _: LinkFailure) {}
+}
+
+fn spec(script: &str) -> StdioSpec {
+    StdioSpec {
+        name: "child".into(),
+        command: "sh".to_owned(),
+        args: vec!["-c".to_owned(), script.to_owned()],
+        env: Vec::new(),
+        cwd: None,
+        limits: StdioLimits::default(),
+    }
+}
+
+/// A gateway: says its guard's and its children's process ids, then waits to be killed.
+#[test]
+#[ignore = "started by the other test"]
+fn fake_gateway() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let guard = Guard::start(std::env::current_exe().unwrap()).unwrap();
+        // One that ends when asked, and one that does neither mind the end of stdin nor SIGTERM, with a child of its own.
+        let scripts = ["sleep 300", "trap '' TERM; sleep 300 & while true; do sleep 1; done"];
+        let links: Vec<Link> = scripts
+            .iter()
+            .map(|script| Link::stdio(&spec(script), Arc::new(Deaf), Some(guard.clone())).unwrap())
+            .collect();
+        // Killed guards have successors that know all groups.
+        let first = guard.pid().unwrap();
+        Command::new("kill").args(["-9", &first.to_string()]).status().unwrap();
+        let limit = Instant::now() + Duration::from_secs(20);
+        while guard.pid().is_none_or(|pid| pid == first) {
+            assert!(Instant::now() < limit, "the guard does not come back");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let pids: Vec<String> = links.iter().map(|link| link.pid().unwrap().to_string()).collect();
+        println!("\npids {} {}", guard.pid().unwrap(), pids.join(" "));
+        std::future::pending::<()>().await;
+    });
+}
+
+fn start_gateway() -> (Child, Vec<u32>) {
+    let mut gateway = Command::new(std::env::current_exe().unwrap())
+        .args(["fake_gateway", "--exact", "--ignored", "--nocapture"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(gateway.stdout.take().unwrap()).lines();
+    let line = lines.map_while(Result::ok).find(|line| line.starts_with("pids ")).unwrap();
+    let pids = line.split_whitespace().skip(1).map(|pid| pid.parse().unwrap()).collect();
+    (gateway, pids)
+}
+
+/// Processes of a group that are no zombies.
+fn members(group: u32) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let stats = processes.filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok());
+    stats
+        .filter(|stat| {
+            let mut fields = stat.rsplit(')').next().unwrap().split_whitespace();
+            let state = fields.next();
+            state != Some("Z") && fields.nth(1) == Some(group.to_string().as_str())
+        })
+        .count()
+}
+
+fn until(what: &str, check: impl Fn() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(20);
+    while !check() {
+        assert!(Instant::now() < limit, "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn no_child_outlives_a_killed_gateway() {
+    let (mut gateway, pids) = start_gateway();
+    let [guard, obedient, stubborn] = pids[..] else { panic!("{pids:?}") };
+    until("the children run", || members(obedient) > 0 && members(stubborn) > 1);
+    for signal in ["-INT", "-TERM"] {
+        Command::new("kill").args([signal, &guard.to_string()]).status().unwrap();
+    }
+    gateway.kill().unwrap();
+    gateway.wait().unwrap();
+    until("the children have ended", || members(obedient) == 0 && members(stubborn) == 0);
+    until("the guard has ended", || members(guard) == 0);
+}
+
+#[tokio::test]
+async fn closing_ends_a_stubborn_child_and_its_own() {
+    let script = "trap '' TERM; sleep 300 & while true; do sleep 1; done";
+    let link = Link::stdio(&spec(script), Arc::new(Deaf), None).unwrap();
+    let pid = link.pid().unwrap();
+    until("the grandchild runs", || members(pid) > 1);
+    let step = Duration::from_millis(100);
+    link.close(Bounds { eof: step, term: step, kill: Duration::from_secs(5) }).await;
+    until("the group has ended", || members(pid) == 0);
+}
+
+#[tokio::test]
+async fn a_dropped_link_ends_its_child() {
+    let link = Link::stdio(&spec("cat"), Arc::new(Deaf), None).unwrap();
+    let pid = link.pid().unwrap();
+    drop(link);
+    let limit = Instant::now() + Duration::from_secs(20);
+    while members(pid) > 0 {
+        assert!(Instant::now() < limit, "the child goes on");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_and_does_not_wait() {
+    let mut spec = spec("sleep 300");
+    spec.limits.queue_bytes_max = 200_000;
+    let link = Link::stdio(&spec, Arc::new(Deaf), None).unwrap();
+    let frame = Bytes::from(vec![b'1'; 10_000]);
+    let taken = (0..1000).take_while(|_| link.send(frame.clone(), client::SendMeta::default()).is_ok()).count();
+    assert!((10..100).contains(&taken), "{taken} messages taken");
+    assert_eq!(link.send(frame, client::SendMeta::default()), Err(client::Unsent::Busy));
+}

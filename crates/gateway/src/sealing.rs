@@ -1,0 +1,58 @@
+//! The keys of sealed states: kept in the journal, changed now and then, the previous one still accepted.
+//!
+//! Must not know what is sealed. Its calls on the journal block on the disk. Randomness and time are handed in.
+
+use auth::{SealKey, Sealer};
+use store::{Journal, Record, SealingKey, State, StoreError};
+
+/// After this long a new key is made, milliseconds: thirty days.
+const KEY_LIFE_MS: u64 = 30 * 86_400_000;
+
+/// The sealer of this data directory. Makes a key from `random` where there is none yet or the newest is old.
+///
+/// # Errors
+/// When the journal cannot be written.
+pub fn sealer(journal: &mut Journal, random: &SealKey, now_ms: u64) -> Result<Sealer, StoreError> {
+    let newest = journal.state().sealing_keys().next();
+    let fresh = newest
+        .is_some_and(|key| now_ms.saturating_sub(key.created_ms) < KEY_LIFE_MS && parse(&key.key).is_some());
+    if !fresh {
+        let key = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        journal.append(&[Record::SealingKey(SealingKey { key, created_ms: now_ms })])?;
+    }
+    Ok(of_state(journal.state()).unwrap_or_else(|| Sealer::new(random, None)))
+}
+
+fn of_state(state: &State) -> Option<Sealer> {
+    let mut keys = state.sealing_keys().filter_map(|key| parse(&key.key));
+    Some(Sealer::new(&keys.next()?, keys.next().as_ref()))
+}
+
+fn parse(hex: &str) -> Option<SealKey> {
+    let mut key = [0; 32];
+    if hex.len() != 64 || !hex.is_ascii() {
+        return None;
+    }
+    for (at, byte) in key.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(hex.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_survive_restarts_and_one_change() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |random: u8, now_ms: u64| {
+            sealer(&mut Journal::open(dir.path()).unwrap(), &[random; 32], now_ms).unwrap()
+        };
+        let sealed = open(1, 0).seal("session", "scout", u64::MAX, [9; 24], b"state");
+        let opens = |sealer: Sealer| sealer.open("session", "scout", 1, &sealed).is_ok();
+        assert!(opens(open(2, 1_000)), "a restart changes nothing");
+        assert!(opens(open(3, KEY_LIFE_MS)), "the key before is still accepted");
+        assert!(!opens(open(4, 2 * KEY_LIFE_MS)), "the one before that is not");
+    }
+}

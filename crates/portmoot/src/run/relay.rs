@@ -1,0 +1,199 @@
+//! `portmoot stdio --url`: a client's pipe on this side, a running gateway's HTTP endpoint on the other.
+//!
+//! Owns nothing but the way across: messages pass as they are, ids included. Must not know what they mean.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use client::{Bounds, Flow, HttpLimits, HttpSpec, Inbox, Link, LinkFailure, SendMeta};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc;
+use wire::line::{Line, Lines};
+use wire::mcp::header::{self, HeaderParam};
+use wire::mcp::{ListKind, Params, Version, list};
+use wire::rpc::{self, Id, Message, Shape, code};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::gate::Source;
+use crate::output::Output;
+
+/// Bytes of one line from the client.
+const LINE_BYTES_MAX: usize = 16 << 20;
+/// Messages that may wait for the client to read them.
+const QUEUE_LEN_MAX: usize = 4096;
+
+/// A request that the client waits for.
+struct Open {
+    id: Id,
+    method: String,
+}
+
+/// What both directions know.
+#[derive(Default)]
+struct Known {
+    open: HashMap<u64, Open>,
+    /// Arguments that tools want mirrored in headers, by the tool's name (2026-07-28, `x-mcp-header`).
+    mirrored: HashMap<String, Vec<HeaderParam>>,
+}
+
+/// Takes what the gateway says to the client's stdout.
+struct Back {
+    out: mpsc::Sender<Bytes>,
+    known: Mutex<Known>,
+}
+
+impl Back {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn say(&self, frame: Bytes) {
+        if self.out.try_send(rpc::one_line(frame)).is_err() {
+            tracing::warn!("the client does not read: a message was dropped");
+        }
+    }
+
+    fn learn(&self, message: &Message) {
+        let Ok(page) = list::split(ListKind::Tools, message) else { return };
+        let mut known = self.known();
+        for item in page.items {
+            let params = item.get("inputSchema").and_then(|schema| header::annotations(&schema).ok());
+            if let Some(params) = params.filter(|params| !params.is_empty()) {
+                known.mirrored.insert(item.key, params);
+            }
+        }
+    }
+}
+
+impl Inbox for Back {
+    fn frame(&self, frame: Bytes, about: Option<u64>) -> Flow {
+        let answered = Message::read(frame.clone()).ok().filter(|m| matches!(m.shape(), Shape::Result | Shape::Error));
+        self.say(frame);
+        let (Some(message), Some(about)) = (answered, about) else { return Flow::Open };
+        let open = self.known().open.remove(&about);
+        if open.is_some_and(|open| open.method == "tools/list") {
+            self.learn(&message);
+        }
+        Flow::Settled
+    }
+
+    fn failed(&self, request: u64, failure: LinkFailure) {
+        let Some(open) = self.known().open.remove(&request) else { return };
+        // An error that HTTP wrapped is the gateway's own answer.
+        if let LinkFailure::Http { body, .. } = &failure {
+            if let Ok(message) = Message::read(body.clone()) {
+                let own = message.error_object().map(|e| rpc::error(Some(&open.id), e.code, &e.message, e.data));
+                if let Some(own) = own {
+                    return self.say(own);
+                }
+            }
+        }
+        let why = format!("the gateway gave no answer: {failure}");
+        self.say(rpc::error(Some(&open.id), code::INTERNAL_ERROR, &why, None));
+    }
+
+    fn closed(&self, why: LinkFailure) {
+        tracing::info!(%why, "the gateway is gone");
+    }
+}
+
+/// Serves one client on stdin and stdout as a door to a running gateway.
+///
+/// # Errors
+/// When the gateway cannot be reached.
+pub(crate) async fn stdio_door(source: Box<dyn Source>, topic: &str, _output: Output) -> Result<Exit, Failure> {
+    // Says at once, and not with the first request, that nobody is there.
+    drop(source.connect().await?);
+    let (out, lines) = mpsc::channel(QUEUE_LEN_MAX);
+    let writer = tokio::spawn(write(lines));
+    let back = Arc::new(Back { out, known: Mutex::default() });
+    let inbox: Arc<dyn Inbox> = Arc::<Back>::clone(&back);
+    let url = format!("http://{}/mcp/{topic}", source.authority());
+    let unreachable = |why: String| Failure::new(Exit::Failed, "gateway_unreachable", why);
+    let spec = HttpSpec { name: "portmoot".into(), url, headers: authorization(source.token()), limits: HttpLimits::default() };
+    let link = Link::http(&spec, inbox).map_err(|error| unreachable(error.to_string()))?;
+    let read = read(&link, &back).await;
+    link.close(Bounds::default()).await;
+    drop((link, back));
+    let written = writer.await;
+    read.and(written.unwrap_or(Ok(())))
+        .map_err(|error| Failure::new(Exit::Failed, "pipe", format!("the client's pipe: {error}")))?;
+    Ok(Exit::Ok)
+}
+
+fn authorization(token: Option<&str>) -> HeaderMap {
+    let value = token.and_then(|token| HeaderValue::from_str(&format!("Bearer {token}")).ok());
+    value.map(|value| (http::header::AUTHORIZATION, value)).into_iter().collect()
+}
+
+async fn write(mut lines: mpsc::Receiver<Bytes>) -> std::io::Result<()> {
+    let mut stdout = tokio::io::stdout();
+    while let Some(line) = lines.recv().await {
+        stdout.write_all(&line).await?;
+        stdout.write_all(b"\n").await?;
+        if lines.is_empty() {
+            stdout.flush().await?;
+        }
+    }
+    Ok(())
+}
+
+async fn read(link: &Link, back: &Arc<Back>) -> std::io::Result<()> {
+    let (mut stdin, mut lines, mut number) = (tokio::io::stdin(), Lines::new(LINE_BYTES_MAX), 0);
+    while stdin.read_buf(lines.buffer()).await? > 0 {
+        while let Some(line) = lines.next_line() {
+            number += 1;
+            take(link, back, line, number);
+        }
+    }
+    // What was asked is still answered, within a bound.
+    let answered = async {
+        while !back.known().open.is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    let _ = tokio::time::timeout(std::time::Duration::from_secs(5), answered).await;
+    Ok(())
+}
+
+fn take(link: &Link, back: &Arc<Back>, line: Line, number: u64) {
+    let message = match line {
+        Line::Whole(line) => Message::read(line).map_err(|malformed| malformed.answer()),
+        Line::Overlong => Err(rpc::error(None, code::INVALID_REQUEST, "the line is too long", None)),
+    };
+    let message = match message {
+        Ok(message) => message,
+        Err(error) => return back.say(error),
+    };
+    let request = message.id().filter(|_| message.shape() == Shape::Request);
+    let meta = SendMeta { request: request.map(|_| number), headers: headers(back, &message) };
+    if let Some(id) = request {
+        back.known().open.insert(number, Open { id: id.clone(), method: message.method().to_owned() });
+    }
+    if message.method() == "notifications/initialized" {
+        link.listen();
+    }
+    if let Err(unsent) = link.send(message.frame().clone(), meta) {
+        back.failed(number, LinkFailure::Broken(unsent.to_string()));
+    }
+}
+
+/// The headers that repeat a modern request's body.
+fn headers(back: &Back, message: &Message) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let Ok(params) = Params::read(message) else { return headers };
+    if !params.is_modern() {
+        return headers;
+    }
+    let target = params.target().map(wire::mcp::Target::text);
+    let mirrored = target.and_then(|name| back.known().mirrored.get(name).cloned()).unwrap_or_default();
+    let version = params.protocol_version().and_then(|version| Version::parse(&version)).unwrap_or(Version::NEWEST);
+    for (name, value) in header::standard(version, &params, target, &mirrored).unwrap_or_default() {
+        let header = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
+        headers.extend(header);
+    }
+    headers
+}
