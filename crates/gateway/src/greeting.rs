@@ -10,6 +10,7 @@ use wire::mcp::{Version, meta};
 
 use crate::pump::Pump;
 
+const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 /// Bytes of one server's instructions that are passed on.
 pub const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
 
@@ -35,7 +36,7 @@ pub fn initialize(pump: &Pump, version: Version) -> Vec<u8> {
         "capabilities": capabilities(),
         "serverInfo": identity(),
     });
-    with_instructions(&mut result, pump, Era::Legacy)
+    with_instructions(&mut result, pump)
 }
 
 /// The result of `server/discover` (MCP 2026-07-28, "Discovery").
@@ -49,13 +50,14 @@ pub fn discover(pump: &Pump) -> Vec<u8> {
         "cacheScope": "private",
         "_meta": { meta::SERVER_INFO: identity() },
     });
-    with_instructions(&mut result, pump, Era::Modern)
+    with_instructions(&mut result, pump)
 }
 
-fn with_instructions(result: &mut Value, pump: &Pump, era: Era) -> Vec<u8> {
+fn with_instructions(result: &mut Value, pump: &Pump) -> Vec<u8> {
     let mut parts = Vec::new();
     for seat in pump.seats().iter() {
-        let Some(session) = seat.upstream.open_shared(era) else { continue };
+        let shared = ERAS.into_iter().find_map(|era| seat.upstream.open_shared(era));
+        let Some(session) = shared else { continue };
         let greeting = session.greeting();
         let said = instructions(&greeting);
         if let Some(said) = said.filter(|said| !said.trim().is_empty() && said.len() <= INSTRUCTIONS_BYTES_MAX) {

@@ -254,30 +254,13 @@ impl Pump {
             return send(operation, &session, own.as_deref(), message, &hello);
         }
         let (operation, upstream, message) = (Arc::clone(operation), Arc::clone(&seat.upstream), message.clone());
-        let pump = self.this.clone();
         tokio::spawn(async move {
             match upstream.session(&key, &hello, era).await {
-                Ok(session) => {
-                    if let Some(pump) = pump.upgrade() {
-                        pump.attach(&operation.caller, &session);
-                    }
-                    if !operation.is_over() {
-                        send(&operation, &session, own.as_deref(), &message, &hello);
-                    }
-                }
+                Ok(session) if operation.is_over() => drop(session),
+                Ok(session) => send(&operation, &session, own.as_deref(), &message, &hello),
                 Err(refusal) => operation.done(Err(refusal)),
             }
         });
-    }
-
-    /// Notes that this caller has a session of its own, and what it lists.
-    pub fn attach(&self, caller: &Caller, session: &Arc<Session>) {
-        if !spell::is_own(session.key()) || caller.era() == Era::Modern {
-            return;
-        }
-        if let Some(seat) = self.seats().iter().find(|seat| seat.id.as_str() == session.upstream()) {
-            self.listed(&seat.id, View::Link(caller.link()), &session.manifest());
-        }
     }
 
     /// Tells the topic what an upstream has now.
@@ -582,9 +565,7 @@ impl Pump {
     /// # Errors
     /// Why the upstream cannot be used now.
     pub async fn session(&self, caller: &Arc<Caller>, seat: &Seat, hello: &Hello) -> Result<Arc<Session>, Refusal> {
-        let session = seat.upstream.session(&spell::session_key(caller, hello), hello, caller.era()).await?;
-        self.attach(caller, &session);
-        Ok(session)
+        seat.upstream.session(&spell::session_key(caller, hello), hello, caller.era()).await
     }
 
     fn caller(&self, link: LinkId) -> Option<Arc<Caller>> {

@@ -325,6 +325,9 @@ impl Upstream {
             book.manifest = session.manifest();
         }
         drop(book);
+        self.ground.sink.changed(&session);
+        // Whoever waited for the first start finds the lists there.
+        self.settled.send_replace(true);
         self.wake.notify_one();
         Ok(session)
     }
@@ -415,7 +418,9 @@ impl Upstream {
         }
         self.settle(&outcome, key);
         self.ground.sink.state(self.spec.name());
-        self.settled.send_replace(true);
+        if outcome.is_err() {
+            self.settled.send_replace(true);
+        }
         outcome.map_err(|fault| fault.refusal(self.spec.name()))
     }
 
