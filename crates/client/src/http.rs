@@ -3,7 +3,6 @@
 //! Owns which requests are open and the stream that belongs to no request. One task per message; a request's task is
 //! its life, so that stopping it closes its stream.
 
-pub(crate) mod events;
 mod exchange;
 mod origin;
 pub(crate) mod peer;

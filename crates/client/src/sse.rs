@@ -8,9 +8,9 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
+use wire::sse::Decoder;
 
 use crate::http::HttpSpec;
-use crate::http::events::Events;
 use crate::http::peer::Peer;
 use crate::link::{Inbox, Link, LinkFailure, SendMeta, Unsent};
 
@@ -45,7 +45,7 @@ impl Link {
             return Err(LinkFailure::Garbage("no event stream".to_owned()));
         }
         let mut body = reply.body;
-        let mut events = Events::new(peer.limits.frame_bytes_max);
+        let mut events = Decoder::new(peer.limits.frame_bytes_max);
         let endpoint = timeout(peer.limits.head, endpoint(&mut body, &mut events));
         let endpoint = endpoint.await.map_err(|_| LinkFailure::Timeout)??;
         let path = peer.origin.join(endpoint.trim());
@@ -65,22 +65,22 @@ impl Link {
     }
 }
 
-async fn endpoint(body: &mut Incoming, events: &mut Events) -> Result<String, LinkFailure> {
+async fn endpoint(body: &mut Incoming, events: &mut Decoder) -> Result<String, LinkFailure> {
     loop {
-        match events.next() {
-            Ok(Some(event)) if &*event.name == b"endpoint" => {
+        match events.next_event() {
+            Some(Ok(event)) if event.event.as_deref() == Some("endpoint") => {
                 return String::from_utf8(event.data.to_vec())
                     .map_err(|_| LinkFailure::Garbage("the endpoint is not UTF-8".to_owned()));
             }
-            Ok(Some(_)) => {}
-            Ok(None) => more(body, events).await?,
-            Err(_) => return Err(LinkFailure::TooLarge),
+            Some(Ok(_)) => {}
+            Some(Err(_)) => return Err(LinkFailure::TooLarge),
+            None => more(body, events).await?,
         }
     }
 }
 
 /// Reads the next piece of the stream; its end is an error.
-async fn more(body: &mut Incoming, events: &mut Events) -> Result<(), LinkFailure> {
+async fn more(body: &mut Incoming, events: &mut Decoder) -> Result<(), LinkFailure> {
     match body.frame().await {
         Some(Ok(frame)) => {
             if let Ok(chunk) = frame.into_data() {
@@ -93,20 +93,21 @@ async fn more(body: &mut Incoming, events: &mut Events) -> Result<(), LinkFailur
     }
 }
 
-async fn read(core: Arc<Core>, mut body: Incoming, mut events: Events) {
+async fn read(core: Arc<Core>, mut body: Incoming, mut events: Decoder) {
     let why = loop {
-        match events.next() {
-            Ok(Some(event)) if event.data.is_empty() => {}
-            Ok(Some(event)) if event.name.is_empty() || &*event.name == b"message" => {
+        match events.next_event() {
+            Some(Ok(event)) if event.data.is_empty() => {}
+            Some(Ok(event)) if event.event.as_deref().is_none_or(|name| name == "message") => {
                 core.inbox.frame(event.data, None);
             }
-            Ok(Some(_)) => {}
-            Ok(None) => {
+            Some(Ok(_)) => {}
+            // What it was, nobody can say; whoever waits for it will wait no longer than its time.
+            Some(Err(_)) => tracing::warn!(server = &*core.peer.name, "an event is too long"),
+            None => {
                 if let Err(failure) = more(&mut body, &mut events).await {
                     break failure;
                 }
             }
-            Err(_) => break LinkFailure::TooLarge,
         }
     };
     core.end(why);

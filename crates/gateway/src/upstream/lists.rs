@@ -164,9 +164,8 @@ pub(super) async fn keep(session: std::sync::Weak<Session>, upkeep: Arc<tokio::s
         if stale == ALL && greeting.era == Era::Legacy {
             session.tell_wants().await;
         }
-        match refresh(&session, &greeting, stale).await {
-            Ok(true) => session.opening.sink.changed(&session),
-            Ok(false) | Err(_) => {}
+        if let Ok(true) = refresh(&session, &greeting, stale).await {
+            session.opening.sink.changed(&session);
         }
     }
 }

@@ -207,14 +207,7 @@ impl Session {
         let tool = call.target.filter(|_| message.method() == "tools/call");
         let patience = self.opening.spec.timeout(tool);
 
-        let mut open = self.open();
-        if let Some(fault) = &open.ended {
-            return Err(self.refusal(fault));
-        }
-        if open.len() >= self.opening.spec.bounds.calls_max {
-            return Err(self.refusal(&Fault::Unsent(client::Unsent::Busy)));
-        }
-        let number = open.number();
+        let number = self.open().number();
         let ours = Id::number(number);
         let (mut edit, mut splice) = (call.edit, Splice::new());
         if token.is_some() {
@@ -224,6 +217,13 @@ impl Session {
         message.set_id(&mut splice, &ours);
         let frame = message.edited(&splice);
 
+        let mut open = self.open();
+        if let Some(fault) = &open.ended {
+            return Err(self.refusal(fault));
+        }
+        if open.len() >= self.opening.spec.bounds.calls_max {
+            return Err(self.refusal(&Fault::Unsent(client::Unsent::Busy)));
+        }
         let first = open.len() == 0;
         let behind = self.serial() && open.callers() > 0;
         let kept = self.resends().then(|| (frame.clone(), headers.clone()));
@@ -273,9 +273,9 @@ impl Session {
         self.end(Fault::Link(client::LinkFailure::Closed));
     }
 
-    /// Returns when the session has ended.
-    pub(super) async fn until_ended(&self) {
-        let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
+    /// Becomes true, or is closed, when the session has ended.
+    pub(super) fn watch_end(&self) -> watch::Receiver<bool> {
+        self.ended.subscribe()
     }
 
     /// How long it has been open, and how long since its last call.

@@ -437,7 +437,7 @@ async fn the_whole_group_goes() {
     let house = start(&["legacy"]);
     let session = shared(&house, Era::Legacy).await;
     let child = text_of(&done(&mut call(&session, "child", &json!({}))).await.unwrap()).as_u64().unwrap();
-    assert!(alive(child));
+    until("the grandchild runs", || alive(child)).await;
     let _ = done(&mut call(&session, "crash", &json!({}))).await;
     until("the grandchild has ended", || !alive(child)).await;
     house.upstream.close().await;
