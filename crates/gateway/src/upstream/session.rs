@@ -105,6 +105,8 @@ pub struct Session {
     troubled: AtomicBool,
     trouble: Mutex<Option<String>>,
     garbage: AtomicU64,
+    /// The server is being asked whether it is still modern.
+    doubted: AtomicBool,
     begun: Instant,
     used: AtomicU64,
 }
@@ -136,6 +138,7 @@ impl Session {
             troubled: AtomicBool::new(false),
             trouble: Mutex::default(),
             garbage: AtomicU64::new(0),
+            doubted: AtomicBool::new(false),
             begun: Instant::now(),
             used: AtomicU64::new(0),
         });

@@ -146,7 +146,11 @@ impl Upstream {
             .chain(book.once.iter().cloned())
             .filter(|session| session.is_open())
             .collect();
-        let shared = sessions.iter().find(|session| *session.key() == SessionKey::Shared);
+        // Of two shared sessions the one in the first era counts: it is the one that is kept.
+        let shared = sessions
+            .iter()
+            .filter(|session| *session.key() == SessionKey::Shared)
+            .max_by_key(|session| book.eras.first() == Some(&session.era()));
         let trouble = shared.and_then(|session| session.trouble()).or_else(|| book.incomplete.clone());
         let (state, reason) = match (shared, trouble) {
             (Some(_), Some(trouble)) => (State::Degraded, Some(trouble)),
