@@ -10,9 +10,9 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use wire::sse::Decoder;
 
+use crate::contract::{Inbox, LinkFailure, SendMeta, Unsent};
 use crate::http::HttpSpec;
 use crate::http::peer::Peer;
-use crate::link::{Inbox, Link, LinkFailure, SendMeta, Unsent};
 
 /// A server of the older transport.
 #[derive(Debug)]
@@ -29,39 +29,6 @@ struct Core {
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Core").field("server", &self.peer.name).finish_non_exhaustive()
-    }
-}
-
-impl Link {
-    /// Opens the event stream of a 2024-11-05 server and waits for the endpoint that it names.
-    ///
-    /// # Errors
-    /// When there is no stream, no endpoint in time, or an endpoint on another origin.
-    pub async fn sse(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkFailure> {
-        let peer = Peer::new(spec)?;
-        let reply = peer.get(None).await?;
-        let reply = peer.success(reply).await?;
-        if !reply.is("text/event-stream") {
-            return Err(LinkFailure::Garbage("no event stream".to_owned()));
-        }
-        let mut body = reply.body;
-        let mut events = Decoder::new(peer.limits.frame_bytes_max);
-        let endpoint = timeout(peer.limits.head, endpoint(&mut body, &mut events));
-        let endpoint = endpoint.await.map_err(|_| LinkFailure::Timeout)??;
-        let path = peer.origin.join(endpoint.trim());
-        peer.set_path(
-            path.ok_or_else(|| LinkFailure::Garbage("the endpoint is on another origin".to_owned()))?,
-        );
-        let core = Arc::new(Core {
-            peer,
-            inbox,
-            sending: AtomicUsize::new(0),
-            closed: AtomicBool::new(false),
-            reader: Mutex::default(),
-        });
-        let reader = tokio::spawn(read(Arc::clone(&core), body, events));
-        *core.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some(reader.abort_handle());
-        Ok(SseLink(core).into())
     }
 }
 
@@ -127,6 +94,33 @@ impl Core {
 }
 
 impl SseLink {
+    pub(crate) async fn new(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkFailure> {
+        let peer = Peer::new(spec)?;
+        let reply = peer.get(None).await?;
+        let reply = peer.success(reply).await?;
+        if !reply.is("text/event-stream") {
+            return Err(LinkFailure::Garbage("no event stream".to_owned()));
+        }
+        let mut body = reply.body;
+        let mut events = Decoder::new(peer.limits.frame_bytes_max);
+        let endpoint = timeout(peer.limits.head, endpoint(&mut body, &mut events));
+        let endpoint = endpoint.await.map_err(|_| LinkFailure::Timeout)??;
+        let path = peer.origin.join(endpoint.trim());
+        peer.set_path(
+            path.ok_or_else(|| LinkFailure::Garbage("the endpoint is on another origin".to_owned()))?,
+        );
+        let core = Arc::new(Core {
+            peer,
+            inbox,
+            sending: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            reader: Mutex::default(),
+        });
+        let reader = tokio::spawn(read(Arc::clone(&core), body, events));
+        *core.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some(reader.abort_handle());
+        Ok(Self(core))
+    }
+
     pub(crate) fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), Unsent> {
         let core = &self.0;
         if core.closed.load(Ordering::SeqCst) {

@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use tokio::time::timeout;
 use wire::sse::Decoder;
 
-use crate::link::Flow;
+use crate::contract::Flow;
 
 /// The wait before a stream is taken up again, where the server names none.
 const RETRY: Duration = Duration::from_millis(1000);

@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
 use tokio::sync::Notify;
 
-use crate::link::Unsent;
+use crate::contract::Unsent;
 
 /// A buffer that grew beyond this is given back after the write.
 const KEEP_BYTES_MAX: usize = 64 << 10;

@@ -15,7 +15,8 @@ use wire::mcp::list::{Item, split};
 use super::fault::Fault;
 use super::manifest::{List, Manifest};
 use super::schema;
-use super::session::{Greeting, Session, lock, member};
+use super::session::own::member;
+use super::session::{Greeting, Session, lock};
 use super::status::Quarantined;
 
 /// Changes that come within this time are one.

@@ -5,8 +5,8 @@
 
 mod calls;
 mod expiry;
-mod inbox;
-mod own;
+pub(super) mod inbox;
+pub(super) mod own;
 mod questions;
 mod reopen;
 
@@ -30,8 +30,6 @@ use super::sink::{CallSink, Hello, Outgoing, QuestionId, SessionKey, Ticket};
 use super::spec::UpstreamSpec;
 use super::wants::Wants;
 use calls::{Calls, Open, Times, Waiter};
-pub(super) use inbox::Ear;
-pub(super) use own::{Pending, member};
 
 /// Where everything goes that is about no call. Called from the session's tasks; must not block.
 pub trait SessionSink: Send + Sync {
