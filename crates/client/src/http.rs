@@ -3,7 +3,6 @@
 //! Owns which requests are open and the stream that belongs to no request. One task per message; a request's task is
 //! its life, so that stopping it closes its stream.
 
-pub(crate) mod events;
 mod exchange;
 mod origin;
 pub(crate) mod peer;
@@ -18,7 +17,7 @@ use bytes::Bytes;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use crate::link::{Bounds, Inbox, Link, LinkFailure, SendMeta, Unsent};
+use crate::contract::{Bounds, Inbox, LinkFailure, SendMeta, Unsent};
 use peer::Peer;
 pub use peer::{HttpLimits, HttpSpec};
 
@@ -48,24 +47,6 @@ impl std::fmt::Debug for Core {
     }
 }
 
-impl Link {
-    /// A link to a Streamable HTTP server. Nothing is connected before the first message.
-    ///
-    /// # Errors
-    /// [`LinkFailure::Unreachable`] when the URL cannot be used.
-    pub fn http(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkFailure> {
-        let peer = Peer::new(spec)?;
-        let core = Core {
-            peer,
-            inbox,
-            open: Mutex::default(),
-            notes: AtomicUsize::new(0),
-            closed: AtomicBool::new(false),
-        };
-        Ok(HttpLink(Arc::new(core)).into())
-    }
-}
-
 impl Core {
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
@@ -89,6 +70,18 @@ impl Core {
 }
 
 impl HttpLink {
+    pub(crate) fn new(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkFailure> {
+        let peer = Peer::new(spec)?;
+        let core = Core {
+            peer,
+            inbox,
+            open: Mutex::default(),
+            notes: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+        };
+        Ok(Self(Arc::new(core)))
+    }
+
     pub(crate) fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), Unsent> {
         let core = &self.0;
         if core.closed.load(Ordering::SeqCst) {

@@ -5,6 +5,7 @@
 //! whether it may still be answered; it never knows what the message means. The [`guard`] ends children that would
 //! otherwise outlive this process.
 
+mod contract;
 pub mod guard;
 mod http;
 mod link;
@@ -12,8 +13,9 @@ mod local;
 mod sse;
 mod stdio;
 
+pub use contract::{Bounds, Flow, Inbox, LinkFailure, SendMeta, Unsent};
 pub use guard::Guard;
 pub use http::{HttpLimits, HttpSpec};
+pub use link::Link;
 pub use local::Answerer;
-pub use link::{Bounds, Flow, Inbox, Link, LinkFailure, SendMeta, Unsent};
 pub use stdio::{StdioLimits, StdioSpec};

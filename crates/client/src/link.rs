@@ -1,141 +1,18 @@
-//! What every link offers, and what it tells its owner.
+//! A link of any transport, as its owner holds it.
 //!
-//! Owns the words shared by the transports. It must not know JSON-RPC, eras or sessions: a request is a number here.
+//! It must not know what a message means.
 
+use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
 
-use crate::http::HttpLink;
+use crate::contract::{Bounds, Inbox, LinkFailure, SendMeta, Unsent};
+use crate::guard::Guard;
+use crate::http::{HttpLink, HttpSpec};
 use crate::local::{Answerer, LocalLink};
 use crate::sse::SseLink;
-use crate::stdio::StdioLink;
-
-/// What the inbox says about the request on whose stream a frame came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
-    /// More may follow for this request.
-    Open,
-    /// The request has its answer, or nobody waits for it any more.
-    Settled,
-}
-
-/// The owner of a link, as the link's tasks see it.
-///
-/// All functions are called from the link's own tasks and must not block.
-pub trait Inbox: Send + Sync + 'static {
-    /// One JSON-RPC message arrived; `about` is the request on whose HTTP stream it came.
-    fn frame(&self, frame: Bytes, about: Option<u64>) -> Flow;
-    /// This request has got no answer and will get none.
-    fn failed(&self, request: u64, failure: LinkFailure);
-    /// The whole link has ended; called once, after the last frame.
-    fn closed(&self, why: LinkFailure);
-    /// A message longer than the limit was skipped; `head` is how it began.
-    fn skipped(&self, head: &[u8]) {
-        let _ = head;
-    }
-}
-
-/// Why a request, or a whole link, came to nothing. For the log and for decisions, not for callers to read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LinkFailure {
-    /// The child ended by itself.
-    #[error("process ended ({})", .code.map_or_else(|| "by a signal".to_owned(), |c| format!("exit code {c}")))]
-    Exited {
-        /// Its exit code; none after a signal.
-        code: Option<i32>,
-    },
-    /// The connection or the stream broke; what was sent may have run.
-    #[error("connection lost: {0}")]
-    Broken(String),
-    /// No connection could be made; nothing was sent.
-    #[error("cannot connect: {0}")]
-    Unreachable(String),
-    /// The server took the connection but did not answer in time.
-    #[error("no answer in time")]
-    Timeout,
-    /// An HTTP status that is no success.
-    #[error("HTTP status {status}")]
-    Http {
-        /// The status code.
-        status: u16,
-        /// The body, up to the frame limit.
-        body: Bytes,
-    },
-    /// The server does not know the session any more; nothing was run.
-    #[error("the server no longer knows the session")]
-    SessionGone,
-    /// The server wants other credentials.
-    #[error("the server refused the credentials (HTTP 401)")]
-    Unauthorized,
-    /// A message was longer than the limit.
-    #[error("message longer than the limit")]
-    TooLarge,
-    /// The answer is not what the transport prescribes.
-    #[error("unreadable answer: {0}")]
-    Garbage(String),
-    /// The link was closed from this side.
-    #[error("closed")]
-    Closed,
-}
-
-impl LinkFailure {
-    /// True where the request is known not to have been run, so that it may be sent again.
-    #[must_use]
-    pub fn not_run(&self) -> bool {
-        matches!(self, Self::SessionGone | Self::Unreachable(_) | Self::Unauthorized)
-    }
-}
-
-/// Why a message was not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unsent {
-    /// The queue, or the number of open requests, is at its limit.
-    #[error("queue is full")]
-    Busy,
-    /// The link has ended.
-    #[error("link is closed")]
-    Closed,
-    /// The message alone is longer than the queue may be.
-    #[error("message longer than the limit")]
-    TooLarge,
-}
-
-/// What goes with a message.
-#[derive(Debug, Clone, Default)]
-pub struct SendMeta {
-    /// The number of the request; none for notifications and answers.
-    pub request: Option<u64>,
-    /// Headers for HTTP links only (the modern era mirrors the body there).
-    pub headers: HeaderMap,
-}
-
-impl SendMeta {
-    /// A request without headers of its own.
-    #[must_use]
-    pub fn request(number: u64) -> Self {
-        Self { request: Some(number), headers: HeaderMap::new() }
-    }
-}
-
-/// How long each step of an orderly end may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
-    /// From closing stdin (or sending DELETE) to the next step.
-    pub eof: Duration,
-    /// From SIGTERM to SIGKILL.
-    pub term: Duration,
-    /// From SIGKILL to giving up.
-    pub kill: Duration,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Self { eof: Duration::from_secs(2), term: Duration::from_secs(2), kill: Duration::from_secs(1) }
-    }
-}
+use crate::stdio::{StdioLink, StdioSpec};
 
 /// A way to one MCP server. Dropping it ends the server's process, if it has one.
 #[derive(Debug)]
@@ -149,25 +26,31 @@ enum Transport {
     Local(LocalLink),
 }
 
-impl From<StdioLink> for Link {
-    fn from(link: StdioLink) -> Self {
-        Self(Transport::Stdio(link))
-    }
-}
-
-impl From<HttpLink> for Link {
-    fn from(link: HttpLink) -> Self {
-        Self(Transport::Http(link))
-    }
-}
-
-impl From<SseLink> for Link {
-    fn from(link: SseLink) -> Self {
-        Self(Transport::Sse(link))
-    }
-}
-
 impl Link {
+    /// Starts a child and the tasks that read and write its pipes. Must be called inside a runtime.
+    ///
+    /// # Errors
+    /// When the process cannot be started.
+    pub fn stdio(spec: &StdioSpec, inbox: Arc<dyn Inbox>, guard: Option<Guard>) -> io::Result<Self> {
+        StdioLink::new(spec, inbox, guard).map(|link| Self(Transport::Stdio(link)))
+    }
+
+    /// A link to a Streamable HTTP server. Nothing is connected before the first message.
+    ///
+    /// # Errors
+    /// [`LinkFailure::Unreachable`] when the URL cannot be used.
+    pub fn http(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkFailure> {
+        HttpLink::new(spec, inbox).map(|link| Self(Transport::Http(link)))
+    }
+
+    /// Opens the event stream of a 2024-11-05 server and waits for the endpoint that it names.
+    ///
+    /// # Errors
+    /// When there is no stream, no endpoint in time, or an endpoint on another origin.
+    pub async fn sse(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkFailure> {
+        SseLink::new(spec, inbox).await.map(|link| Self(Transport::Sse(link)))
+    }
+
     /// A link to a server in this process, which answers each message on the spot.
     pub fn local(answerer: Arc<Answerer>, inbox: Arc<dyn Inbox>) -> Self {
         Self(Transport::Local(LocalLink::new(answerer, inbox)))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::link::Inbox;
+use crate::contract::Inbox;
 
 /// Answers one message; `None` for what needs no answer.
 pub type Answerer = dyn Fn(Bytes) -> Option<Bytes> + Send + Sync;

@@ -8,11 +8,11 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
+use wire::sse::Decoder;
 
+use crate::contract::{Inbox, LinkFailure, SendMeta, Unsent};
 use crate::http::HttpSpec;
-use crate::http::events::Events;
 use crate::http::peer::Peer;
-use crate::link::{Inbox, Link, LinkFailure, SendMeta, Unsent};
 
 /// A server of the older transport.
 #[derive(Debug)]
@@ -32,55 +32,22 @@ impl std::fmt::Debug for Core {
     }
 }
 
-impl Link {
-    /// Opens the event stream of a 2024-11-05 server and waits for the endpoint that it names.
-    ///
-    /// # Errors
-    /// When there is no stream, no endpoint in time, or an endpoint on another origin.
-    pub async fn sse(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkFailure> {
-        let peer = Peer::new(spec)?;
-        let reply = peer.get(None).await?;
-        let reply = peer.success(reply).await?;
-        if !reply.is("text/event-stream") {
-            return Err(LinkFailure::Garbage("no event stream".to_owned()));
-        }
-        let mut body = reply.body;
-        let mut events = Events::new(peer.limits.frame_bytes_max);
-        let endpoint = timeout(peer.limits.head, endpoint(&mut body, &mut events));
-        let endpoint = endpoint.await.map_err(|_| LinkFailure::Timeout)??;
-        let path = peer.origin.join(endpoint.trim());
-        peer.set_path(
-            path.ok_or_else(|| LinkFailure::Garbage("the endpoint is on another origin".to_owned()))?,
-        );
-        let core = Arc::new(Core {
-            peer,
-            inbox,
-            sending: AtomicUsize::new(0),
-            closed: AtomicBool::new(false),
-            reader: Mutex::default(),
-        });
-        let reader = tokio::spawn(read(Arc::clone(&core), body, events));
-        *core.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some(reader.abort_handle());
-        Ok(SseLink(core).into())
-    }
-}
-
-async fn endpoint(body: &mut Incoming, events: &mut Events) -> Result<String, LinkFailure> {
+async fn endpoint(body: &mut Incoming, events: &mut Decoder) -> Result<String, LinkFailure> {
     loop {
-        match events.next() {
-            Ok(Some(event)) if &*event.name == b"endpoint" => {
+        match events.next_event() {
+            Some(Ok(event)) if event.event.as_deref() == Some("endpoint") => {
                 return String::from_utf8(event.data.to_vec())
                     .map_err(|_| LinkFailure::Garbage("the endpoint is not UTF-8".to_owned()));
             }
-            Ok(Some(_)) => {}
-            Ok(None) => more(body, events).await?,
-            Err(_) => return Err(LinkFailure::TooLarge),
+            Some(Ok(_)) => {}
+            Some(Err(_)) => return Err(LinkFailure::TooLarge),
+            None => more(body, events).await?,
         }
     }
 }
 
 /// Reads the next piece of the stream; its end is an error.
-async fn more(body: &mut Incoming, events: &mut Events) -> Result<(), LinkFailure> {
+async fn more(body: &mut Incoming, events: &mut Decoder) -> Result<(), LinkFailure> {
     match body.frame().await {
         Some(Ok(frame)) => {
             if let Ok(chunk) = frame.into_data() {
@@ -93,20 +60,21 @@ async fn more(body: &mut Incoming, events: &mut Events) -> Result<(), LinkFailur
     }
 }
 
-async fn read(core: Arc<Core>, mut body: Incoming, mut events: Events) {
+async fn read(core: Arc<Core>, mut body: Incoming, mut events: Decoder) {
     let why = loop {
-        match events.next() {
-            Ok(Some(event)) if event.data.is_empty() => {}
-            Ok(Some(event)) if event.name.is_empty() || &*event.name == b"message" => {
+        match events.next_event() {
+            Some(Ok(event)) if event.data.is_empty() => {}
+            Some(Ok(event)) if event.event.as_deref().is_none_or(|name| name == "message") => {
                 core.inbox.frame(event.data, None);
             }
-            Ok(Some(_)) => {}
-            Ok(None) => {
+            Some(Ok(_)) => {}
+            // What it was, nobody can say; whoever waits for it will wait no longer than its time.
+            Some(Err(_)) => tracing::warn!(server = &*core.peer.name, "an event is too long"),
+            None => {
                 if let Err(failure) = more(&mut body, &mut events).await {
                     break failure;
                 }
             }
-            Err(_) => break LinkFailure::TooLarge,
         }
     };
     core.end(why);
@@ -126,6 +94,33 @@ impl Core {
 }
 
 impl SseLink {
+    pub(crate) async fn new(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkFailure> {
+        let peer = Peer::new(spec)?;
+        let reply = peer.get(None).await?;
+        let reply = peer.success(reply).await?;
+        if !reply.is("text/event-stream") {
+            return Err(LinkFailure::Garbage("no event stream".to_owned()));
+        }
+        let mut body = reply.body;
+        let mut events = Decoder::new(peer.limits.frame_bytes_max);
+        let endpoint = timeout(peer.limits.head, endpoint(&mut body, &mut events));
+        let endpoint = endpoint.await.map_err(|_| LinkFailure::Timeout)??;
+        let path = peer.origin.join(endpoint.trim());
+        peer.set_path(
+            path.ok_or_else(|| LinkFailure::Garbage("the endpoint is on another origin".to_owned()))?,
+        );
+        let core = Arc::new(Core {
+            peer,
+            inbox,
+            sending: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            reader: Mutex::default(),
+        });
+        let reader = tokio::spawn(read(Arc::clone(&core), body, events));
+        *core.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some(reader.abort_handle());
+        Ok(Self(core))
+    }
+
     pub(crate) fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), Unsent> {
         let core = &self.0;
         if core.closed.load(Ordering::SeqCst) {

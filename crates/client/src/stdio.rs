@@ -16,8 +16,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::process::Command;
 
+use crate::contract::{Bounds, Inbox, Unsent};
 use crate::guard::Guard;
-use crate::link::{Bounds, Inbox, Link, Unsent};
 use life::Life;
 use queue::Queue;
 
@@ -87,31 +87,6 @@ pub(crate) struct StdioLink {
     life: Life,
 }
 
-impl Link {
-    /// Starts a child and the tasks that read and write its pipes. Must be called inside a runtime.
-    ///
-    /// # Errors
-    /// When the process cannot be started.
-    pub fn stdio(spec: &StdioSpec, inbox: Arc<dyn Inbox>, guard: Option<Guard>) -> io::Result<Self> {
-        let mut child = command(spec).spawn()?;
-        let pid = child.id().ok_or(io::ErrorKind::BrokenPipe)?;
-        if let Some(guard) = &guard {
-            guard.watch(pid);
-        }
-        let (Some(stdin), Some(stdout), Some(stderr)) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take())
-        else {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        };
-        let queue = Arc::new(Queue::new(spec.limits.queue_bytes_max, spec.limits.queue_len_max));
-        tokio::spawn(queue::write(Arc::clone(&queue), stdin));
-        tokio::spawn(read::stderr(spec.name.clone(), spec.limits, stderr));
-        let reader = tokio::spawn(read::stdout(spec.name.clone(), spec.limits, stdout, Arc::clone(&inbox)));
-        let life = Life::start(life::Watched { child, pid, queue: Arc::clone(&queue), reader, inbox, guard });
-        Ok(StdioLink { queue, life }.into())
-    }
-}
-
 fn command(spec: &StdioSpec) -> Command {
     let mut command = Command::new(&spec.command);
     command.args(&spec.args).env_clear();
@@ -129,6 +104,25 @@ fn command(spec: &StdioSpec) -> Command {
 }
 
 impl StdioLink {
+    pub(crate) fn new(spec: &StdioSpec, inbox: Arc<dyn Inbox>, guard: Option<Guard>) -> io::Result<Self> {
+        let mut child = command(spec).spawn()?;
+        let pid = child.id().ok_or(io::ErrorKind::BrokenPipe)?;
+        if let Some(guard) = &guard {
+            guard.watch(pid);
+        }
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        let queue = Arc::new(Queue::new(spec.limits.queue_bytes_max, spec.limits.queue_len_max));
+        tokio::spawn(queue::write(Arc::clone(&queue), stdin));
+        tokio::spawn(read::stderr(spec.name.clone(), spec.limits, stderr));
+        let reader = tokio::spawn(read::stdout(spec.name.clone(), spec.limits, stdout, Arc::clone(&inbox)));
+        let life = Life::start(life::Watched { child, pid, queue: Arc::clone(&queue), reader, inbox, guard });
+        Ok(Self { queue, life })
+    }
+
     pub(crate) fn send(&self, frame: &Bytes) -> Result<(), Unsent> {
         self.queue.push(frame)
     }

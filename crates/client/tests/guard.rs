@@ -2,6 +2,8 @@
 //!
 //! The guard's hidden argument reaches the test harness as a filter, and the harness then runs the test of that name.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -145,7 +147,8 @@ async fn a_full_queue_refuses_and_does_not_wait() {
     spec.limits.queue_bytes_max = 200_000;
     let link = Link::stdio(&spec, Arc::new(Deaf), None).unwrap();
     let frame = Bytes::from(vec![b'1'; 10_000]);
-    let taken = (0..1000).take_while(|_| link.send(frame.clone(), client::SendMeta::default()).is_ok()).count();
+    let taken =
+        (0..1000).take_while(|_| link.send(frame.clone(), client::SendMeta::default()).is_ok()).count();
     assert!((10..100).contains(&taken), "{taken} messages taken");
     assert_eq!(link.send(frame, client::SendMeta::default()), Err(client::Unsent::Busy));
 }

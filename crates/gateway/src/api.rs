@@ -21,7 +21,9 @@ use wire::json;
 use wire::mcp::ListKind;
 
 pub use schema::document;
-use schema::{Health, NewToken, Problem, Ready, Server, Servers, Token, TokenMade, TokensShown, Tool, Tools, Waiting};
+use schema::{
+    Health, NewToken, Problem, Ready, Server, Servers, Token, TokenMade, TokensShown, Tool, Tools, Waiting,
+};
 
 use crate::caller::Caller;
 use crate::door::http::bearer;
@@ -56,7 +58,9 @@ pub fn router(gate: &Arc<Gate>, office: &Arc<Office>) -> Router {
         .route("/api/v1/tools/{name}", get(tool))
         .route("/api/v1/tokens", get(list_tokens).post(issue))
         .route("/api/v1/tokens/{name}", delete(revoke))
-        .fallback(|| async { No(StatusCode::NOT_FOUND, Refusal::new(RefusalCode::UnknownTarget, "no such page")) })
+        .fallback(|| async {
+            No(StatusCode::NOT_FOUND, Refusal::new(RefusalCode::UnknownTarget, "no such page"))
+        })
         .with_state(pages)
 }
 
@@ -92,7 +96,9 @@ impl IntoResponse for No {
         };
         let mut response = (self.0, Json(problem)).into_response();
         if self.0 == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
         }
         response
     }
@@ -110,7 +116,10 @@ impl Pages {
         if admitted {
             return Ok(who);
         }
-        let refusal = Refusal::new(RefusalCode::CapabilityViolation, format!("this needs the capability `{capability}`"));
+        let refusal = Refusal::new(
+            RefusalCode::CapabilityViolation,
+            format!("this needs the capability `{capability}`"),
+        );
         Err(refusal.hint("ask the operator for it").into())
     }
 
@@ -132,7 +141,11 @@ async fn readyz(State(pages): State<Pages>) -> (StatusCode, Json<Ready>) {
     let states = pages.gate.upstreams().into_iter().map(|upstream| upstream.status());
     let waiting: Vec<Waiting> = states
         .filter(|status| status.state != UpstreamState::Ready)
-        .map(|status| Waiting { name: status.name.to_string(), state: status.state.as_str().into(), reason: status.reason })
+        .map(|status| Waiting {
+            name: status.name.to_string(),
+            state: status.state.as_str().into(),
+            reason: status.reason,
+        })
         .collect();
     let starting = waiting.iter().any(|waiting| waiting.state == UpstreamState::Starting.as_str());
     let status = if starting { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
@@ -156,11 +169,16 @@ async fn servers(State(pages): State<Pages>, headers: HeaderMap) -> Page<Json<Se
     Ok(Json(Servers { servers }))
 }
 
-async fn server(State(pages): State<Pages>, headers: HeaderMap, Path(name): Path<String>) -> Page<Json<Server>> {
+async fn server(
+    State(pages): State<Pages>,
+    headers: HeaderMap,
+    Path(name): Path<String>,
+) -> Page<Json<Server>> {
     pages.may(&headers, "portmoot/servers")?;
     let found = pages.gate.upstreams().into_iter().find(|upstream| upstream.spec().name() == name);
     let found = found.ok_or_else(|| {
-        Refusal::new(RefusalCode::UnknownTarget, format!("there is no server `{name}`")).hint("list them: portmoot servers ls")
+        Refusal::new(RefusalCode::UnknownTarget, format!("there is no server `{name}`"))
+            .hint("list them: portmoot servers ls")
     })?;
     Ok(Json(Server::of(&found)))
 }
@@ -187,7 +205,8 @@ async fn tool(
     pump.wait_for_servers().await;
     let found = seen(&pump, &caller, |public| public == name).into_iter().next();
     let unknown = || {
-        Refusal::new(RefusalCode::UnknownTarget, format!("there is no tool `{name}`")).hint("list them: portmoot tools ls")
+        Refusal::new(RefusalCode::UnknownTarget, format!("there is no tool `{name}`"))
+            .hint("list them: portmoot tools ls")
     };
     Ok(Json(found.ok_or_else(unknown)?))
 }
@@ -202,7 +221,8 @@ fn seen(pump: &Pump, caller: &Caller, wanted: impl Fn(&str) -> bool) -> Vec<Tool
             let manifest = seat.upstream.manifest();
             let list = manifest.list(ListKind::Tools);
             let item = list.items.iter().find(|item| item.key == **listing.own)?;
-            let text = |key: &str| item.get(key).and_then(|raw| json::text(&raw).map(|text| text.into_owned()));
+            let text =
+                |key: &str| item.get(key).and_then(|raw| json::text(&raw).map(|text| text.into_owned()));
             let raw = |key: &str| item.get(key).and_then(|raw| serde_json::from_slice(&raw).ok());
             Some(Tool {
                 name: listing.public.to_string(),
@@ -242,7 +262,11 @@ async fn issue(
     Ok((StatusCode::CREATED, Json(TokenMade { shown: Token::of(&issued), token })))
 }
 
-async fn revoke(State(pages): State<Pages>, headers: HeaderMap, Path(name): Path<String>) -> Page<StatusCode> {
+async fn revoke(
+    State(pages): State<Pages>,
+    headers: HeaderMap,
+    Path(name): Path<String>,
+) -> Page<StatusCode> {
     pages.may(&headers, "portmoot/tokens")?;
     let tokens = Arc::clone(&pages.tokens);
     tokio::task::spawn_blocking(move || tokens.revoke(&name)).await.map_err(|_| lost())??;

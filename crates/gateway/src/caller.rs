@@ -262,14 +262,16 @@ impl Caller {
     pub fn unask(&self, session: &Arc<Session>, id: QuestionId) -> Option<(Id, OperationId)> {
         let mut questions = lock(&self.questions);
         let is_it = |question: &Question| question.id == id && Arc::ptr_eq(&question.session, session);
-        let number = questions.open.iter().find(|(_, question)| is_it(question)).map(|(number, _)| *number)?;
+        let number =
+            questions.open.iter().find(|(_, question)| is_it(question)).map(|(number, _)| *number)?;
         let question = questions.open.remove(&number)?;
         Some((Id::number(number), question.ask))
     }
 
     /// From which severity on this legacy caller wants log messages.
     pub fn set_log_level(&self, level: &str) -> bool {
-        let position = LOG_LEVELS.iter().position(|known| *known == level).and_then(|at| u8::try_from(at).ok());
+        let position =
+            LOG_LEVELS.iter().position(|known| *known == level).and_then(|at| u8::try_from(at).ok());
         if let Some(position) = position {
             self.log_level.store(position, Ordering::Relaxed);
         }
@@ -348,7 +350,9 @@ impl Caller {
     pub fn tell_home(&self, frame: Bytes) {
         match self.home_or_open().say(frame, None) {
             Ok(()) => {}
-            Err(Refused::Full) => tracing::info!(participant = %self.participant.id, "reader too slow, stream ended"),
+            Err(Refused::Full) => {
+                tracing::info!(participant = %self.participant.id, "reader too slow, stream ended")
+            }
             Err(Refused::Ended) => {}
         }
     }

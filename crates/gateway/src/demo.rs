@@ -135,7 +135,9 @@ fn prompt(params: &Value) -> Result<Value, Failure> {
     }
     let name = params.get("arguments").and_then(|a| a.get("name")).and_then(Value::as_str);
     let name = name.ok_or_else(|| (-32602, "missing argument `name`".to_string()))?;
-    Ok(json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": format!("Greet {name} warmly.") } }] }))
+    Ok(
+        json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": format!("Greet {name} warmly.") } }] }),
+    )
 }
 
 #[cfg(test)]
@@ -151,7 +153,9 @@ mod tests {
             assert_eq!(sum["structuredContent"]["sum"], 3.5);
             let now = ask("tools/call", json!({ "name": "now" }));
             assert_eq!(now["content"][0]["text"], "7");
-            assert!(ask("resources/read", json!({ "uri": "demo://note" }))["contents"][0]["text"].is_string());
+            assert!(
+                ask("resources/read", json!({ "uri": "demo://note" }))["contents"][0]["text"].is_string()
+            );
             let greeting = ask("prompts/get", json!({ "name": "greet", "arguments": { "name": "Ada" } }));
             assert_eq!(greeting["messages"][0]["content"]["text"], "Greet Ada warmly.");
             assert_eq!(greeting.get("resultType").is_some(), modern);

@@ -136,7 +136,8 @@ impl Gate {
         hello: Hello,
         home: Option<Arc<Stream>>,
     ) -> Result<Arc<Caller>, Refusal> {
-        let caller = Arc::new(Caller::legacy(self.ground.link(), Arc::clone(participant), pump.name(), hello, home));
+        let caller =
+            Arc::new(Caller::legacy(self.ground.link(), Arc::clone(participant), pump.name(), hello, home));
         pump.join(&caller)?;
         Ok(caller)
     }
@@ -157,7 +158,12 @@ impl Gate {
 
     /// A participant's session by its id. One that this process does not know is taken up again if its id is one that
     /// this gateway gave (before a restart, or before it was put out for room).
-    pub fn find_session(&self, pump: &Arc<Pump>, participant: &Arc<Participant>, id: &str) -> Option<Arc<Session>> {
+    pub fn find_session(
+        &self,
+        pump: &Arc<Pump>,
+        participant: &Arc<Participant>,
+        id: &str,
+    ) -> Option<Arc<Session>> {
         if let Some(session) = self.sessions.find(id, participant.id.as_str(), self.ground.now_ms()) {
             return (session.caller().topic() == pump.name()).then_some(session);
         }
@@ -180,7 +186,8 @@ impl Gate {
         self.put_out(put_out);
         session.ok_or_else(|| {
             pump.leave(&caller);
-            Refusal::new(RefusalCode::Overloaded, "too many sessions are open").hint("close sessions with DELETE")
+            Refusal::new(RefusalCode::Overloaded, "too many sessions are open")
+                .hint("close sessions with DELETE")
         })
     }
 
@@ -286,7 +293,8 @@ impl Gate {
         let config = self.config();
         let upstreams = self.upstreams();
         let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
-        let gone: Vec<_> = topics.extract_if(|name, _| !config.topics.iter().any(|t| t.name == *name)).collect();
+        let gone: Vec<_> =
+            topics.extract_if(|name, _| !config.topics.iter().any(|t| t.name == *name)).collect();
         for topic in &config.topics {
             let limits = topic::Limits {
                 participants_max: config.limits.topic_participants_max,
@@ -296,7 +304,8 @@ impl Gate {
             let pump = topics.entry(topic.name.clone()).or_insert_with(|| {
                 Pump::new(Arc::clone(&self.ground), topic.name.clone(), topic.list_wait, limits)
             });
-            let taking_part = |id: &&ParticipantId| upstreams.iter().find(|up| up.spec().name() == id.as_str()).cloned();
+            let taking_part =
+                |id: &&ParticipantId| upstreams.iter().find(|up| up.spec().name() == id.as_str()).cloned();
             let seated: Vec<_> = topic.servers.iter().filter_map(|id| taking_part(&id)).collect();
             pump.configure(&seated);
         }
@@ -314,8 +323,14 @@ impl Gate {
             let known = identities.participant(&caller.participant().id, unix_ms());
             known.filter(|known| known.may_enter(caller.topic()))
         };
-        self.put_out(self.sessions.sweep(self.ground.now_ms(), self.limits().session_idle, |caller| now(caller).is_none()));
-        self.modern.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, seen| now(&seen.caller).is_some());
+        self.put_out(
+            self.sessions
+                .sweep(self.ground.now_ms(), self.limits().session_idle, |caller| now(caller).is_none()),
+        );
+        self.modern
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|_, seen| now(&seen.caller).is_some());
         for pump in self.topics() {
             for caller in pump.everyone() {
                 match now(&caller) {

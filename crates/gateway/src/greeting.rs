@@ -60,7 +60,9 @@ fn with_instructions(result: &mut Value, pump: &Pump) -> Vec<u8> {
         let Some(session) = shared else { continue };
         let greeting = session.greeting();
         let said = instructions(&greeting);
-        if let Some(said) = said.filter(|said| !said.trim().is_empty() && said.len() <= INSTRUCTIONS_BYTES_MAX) {
+        if let Some(said) =
+            said.filter(|said| !said.trim().is_empty() && said.len() <= INSTRUCTIONS_BYTES_MAX)
+        {
             parts.push((seat.id.clone(), said));
         }
     }

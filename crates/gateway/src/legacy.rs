@@ -33,7 +33,8 @@ pub struct Welcome {
 pub fn welcome(message: &Message) -> Result<Welcome, Bytes> {
     let params = Params::read(message).map_err(|malformed| malformed.answer())?;
     let id = message.id();
-    let missing = |what: &str| rpc::error(id, code::INVALID_PARAMS, &format!("`params.{what}` is missing"), None);
+    let missing =
+        |what: &str| rpc::error(id, code::INVALID_PARAMS, &format!("`params.{what}` is missing"), None);
     let asked = params.protocol_version().ok_or_else(|| missing("protocolVersion"))?;
     let capabilities = params.client_capabilities().ok_or_else(|| missing("capabilities"))?;
     if !wire::json::is_object(capabilities) {
@@ -66,7 +67,12 @@ fn request(pump: &Arc<Pump>, caller: &Arc<Caller>, message: Message, out: &Arc<S
         "resources/subscribe" | "resources/unsubscribe" => subscribe(pump, caller, &message, out),
         name => match method::lookup(name) {
             Some(method) if !method.is_in(Era::Legacy) => {
-                out.answer(rpc::error(Some(id), code::METHOD_NOT_FOUND, &format!("method not found: {name}"), None));
+                out.answer(rpc::error(
+                    Some(id),
+                    code::METHOD_NOT_FOUND,
+                    &format!("method not found: {name}"),
+                    None,
+                ));
             }
             Some(method) => match method.list {
                 Some(list) => drop(lists::answer(pump, caller, list, message, caller.hello().clone(), out)),
@@ -85,7 +91,8 @@ fn forward(pump: &Arc<Pump>, caller: &Arc<Caller>, message: Message, out: &Arc<S
 
 fn set_level(pump: &Arc<Pump>, caller: &Arc<Caller>, message: &Message, out: &Arc<Stream>) {
     let Some((operation, Routed::Gateway)) = pump.admit(caller, message, out) else { return };
-    let level = Params::read(message).ok().and_then(|params| params.level().map(Cow::into_owned)).unwrap_or_default();
+    let level =
+        Params::read(message).ok().and_then(|params| params.level().map(Cow::into_owned)).unwrap_or_default();
     if !caller.set_log_level(&level) {
         let refusal = Refusal::new(RefusalCode::Malformed, format!("unknown log level: {level}"))
             .hint(format!("use one of {}", LOG_LEVELS.join(", ")));
@@ -112,7 +119,8 @@ fn subscribe(pump: &Arc<Pump>, caller: &Arc<Caller>, message: &Message, out: &Ar
             pump.unsubscribe(&caller, &seat, own);
             Message::read(rpc::result(&operation.request, b"{}")).map_err(|_| unsaid())
         };
-        let answer = done.map(|message| Answer { message, id: operation.request.clone() }.frame(Splice::default()));
+        let answer =
+            done.map(|message| Answer { message, id: operation.request.clone() }.frame(Splice::default()));
         pump.answer_here(&operation, answer);
     });
 }

@@ -59,7 +59,8 @@ async fn page(
         None => 0,
     };
     let manifests = manifests(pump, caller, hello).await;
-    let shelves: HashMap<_, _> = manifests.iter().map(|(id, manifest)| (id, Shelf::new(manifest, kind))).collect();
+    let shelves: HashMap<_, _> =
+        manifests.iter().map(|(id, manifest)| (id, Shelf::new(manifest, kind))).collect();
     let (mut items, mut extras, mut more) = (Vec::new(), None, false);
     pump.with(|topic| {
         let listings = topic.list(caller.link(), spell::topic_list(kind));
@@ -91,18 +92,26 @@ struct Shelf<'m> {
 impl<'m> Shelf<'m> {
     fn new(manifest: &'m Manifest, kind: ListKind) -> Self {
         let list = manifest.list(kind);
-        Self { items: list.items.iter().map(|item| (item.key.as_str(), item)).collect(), extras: &list.extras }
+        Self {
+            items: list.items.iter().map(|item| (item.key.as_str(), item)).collect(),
+            extras: &list.extras,
+        }
     }
 }
 
 /// What each upstream lists for this caller: on its own sessions, opened now if need be, or on the shared ones.
-async fn manifests(pump: &Arc<Pump>, caller: &Arc<Caller>, hello: &Hello) -> HashMap<ParticipantId, Arc<Manifest>> {
+async fn manifests(
+    pump: &Arc<Pump>,
+    caller: &Arc<Caller>,
+    hello: &Hello,
+) -> HashMap<ParticipantId, Arc<Manifest>> {
     let key = spell::session_key(caller, hello);
     let mut opening = tokio::task::JoinSet::new();
     let mut found = HashMap::new();
     for seat in pump.seats().iter() {
         if caller.era() == Era::Legacy && !seat.upstream.shares(&key, hello, Era::Legacy) {
-            let (pump, caller, hello, seat) = (Arc::clone(pump), Arc::clone(caller), hello.clone(), seat.clone());
+            let (pump, caller, hello, seat) =
+                (Arc::clone(pump), Arc::clone(caller), hello.clone(), seat.clone());
             opening.spawn(async move { own_manifest(&pump, &caller, &hello, &seat).await });
         } else {
             found.insert(seat.id.clone(), seat.upstream.manifest());
@@ -147,5 +156,6 @@ fn open_cursor(sealer: &Sealer, caller: &Caller, kind: ListKind, cursor: &str) -
 }
 
 fn bad_cursor() -> Refusal {
-    Refusal::new(RefusalCode::Malformed, "this cursor is not known here").hint("list again from the beginning")
+    Refusal::new(RefusalCode::Malformed, "this cursor is not known here")
+        .hint("list again from the beginning")
 }

@@ -27,7 +27,9 @@ pub const LISTEN_URIS_MAX: usize = 256;
 /// What a modern request says of its caller. Absent capabilities are none.
 pub fn hello(params: &Params<'_>) -> Hello {
     Hello {
-        capabilities: params.client_capabilities().map_or_else(|| Bytes::from_static(b"{}"), Bytes::copy_from_slice),
+        capabilities: params
+            .client_capabilities()
+            .map_or_else(|| Bytes::from_static(b"{}"), Bytes::copy_from_slice),
         client_info: params.client_info().map(Bytes::copy_from_slice),
         version: Version::NEWEST.as_str().into(),
     }
@@ -42,9 +44,13 @@ pub fn check(params: &Params<'_>) -> Result<(), HeaderError> {
     if Version::parse(&asked).is_none_or(|version| version.era() != Era::Modern) {
         return Err(HeaderError::unsupported_version(&asked));
     }
-    let refused = |code, message: &str| HeaderError { status: 400, code, message: message.to_owned(), data: None };
+    let refused =
+        |code, message: &str| HeaderError { status: 400, code, message: message.to_owned(), data: None };
     if !params.client_capabilities().is_some_and(json::is_object) {
-        return Err(refused(code::INVALID_PARAMS, "`_meta` lacks io.modelcontextprotocol/clientCapabilities"));
+        return Err(refused(
+            code::INVALID_PARAMS,
+            "`_meta` lacks io.modelcontextprotocol/clientCapabilities",
+        ));
     }
     match method::lookup(params.message().method()) {
         Some(known) if !known.is_in(Era::Modern) => Err(refused(code::METHOD_NOT_FOUND, "method not found")),
@@ -127,8 +133,12 @@ impl Listening {
 impl Open for Listening {
     fn cancel(&self) {
         self.end();
-        let result = [b"{\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":".as_slice(),
-            self.operation.request.raw(), b"}}"].concat();
+        let result = [
+            b"{\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":".as_slice(),
+            self.operation.request.raw(),
+            b"}}",
+        ]
+        .concat();
         self.pump.answer_here(&self.operation, Ok(rpc::result(&self.operation.request, &result)));
     }
 
@@ -159,7 +169,8 @@ fn listen(
     // What this caller may not read it hears nothing of, and is not told that it exists.
     let uris: Vec<String> = wanted.uris.into_iter().filter(|uri| pump.may_follow(caller, uri)).collect();
     let followed: HashSet<String> = uris.iter().cloned().collect();
-    let listening = Arc::new(Listening { pump: Arc::clone(pump), operation: Arc::clone(&operation), uris: uris.clone() });
+    let listening =
+        Arc::new(Listening { pump: Arc::clone(pump), operation: Arc::clone(&operation), uris: uris.clone() });
     caller.begin(operation.id, operation.request.clone(), listening.clone());
     let params = acknowledgement(&wanted.lists, &uris);
     let acknowledged = rpc::notification("notifications/subscriptions/acknowledged", Some(params.as_bytes()));
@@ -209,8 +220,11 @@ fn filter(message: &Message) -> Result<Wanted, String> {
 }
 
 fn acknowledgement(lists: &[ListKind], uris: &[String]) -> String {
-    let mut members: Vec<String> =
-        LISTS.iter().filter(|(_, list)| lists.contains(list)).map(|(key, _)| format!("\"{key}\":true")).collect();
+    let mut members: Vec<String> = LISTS
+        .iter()
+        .filter(|(_, list)| lists.contains(list))
+        .map(|(key, _)| format!("\"{key}\":true"))
+        .collect();
     if !uris.is_empty() {
         let uris: Vec<String> = uris.iter().map(|uri| json::quote(uri)).collect();
         members.push(format!("\"resourceSubscriptions\":[{}]", uris.join(",")));

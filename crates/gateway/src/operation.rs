@@ -154,7 +154,8 @@ impl CallSink for Operation {
             let Ok(message) = Message::read(frame.clone()) else { return };
             let Ok(params) = Params::read(&message) else { return };
             progress = params.progress_token().map(|token| Bytes::copy_from_slice(token.raw()));
-            if self.caller.era() == Era::Legacy && params.level().is_some_and(|l| !self.caller.wants_log(&l)) {
+            if self.caller.era() == Era::Legacy && params.level().is_some_and(|l| !self.caller.wants_log(&l))
+            {
                 return;
             }
         }

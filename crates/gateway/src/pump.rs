@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::{Capabilities, Era, LinkId, OperationId, Outcome, ParticipantId, Refusal, RefusalCode, TopicName};
+use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId, Refusal, RefusalCode, TopicName};
 use topic::{About, Effect, Effects, Event, Role, Target, Topic, UpstreamNames, View};
 use wire::json::Splice;
 use wire::mcp::method::TargetKind;
@@ -69,7 +69,12 @@ pub enum Routed {
 
 impl Pump {
     /// A topic without participants.
-    pub fn new(ground: Arc<Ground>, name: TopicName, list_wait: Duration, limits: topic::Limits) -> Arc<Self> {
+    pub fn new(
+        ground: Arc<Ground>,
+        name: TopicName,
+        list_wait: Duration,
+        limits: topic::Limits,
+    ) -> Arc<Self> {
         let mut config = topic::TopicConfig::new(name.clone(), Vec::new());
         config.limits = limits;
         let own = (ParticipantId::gateway(), ground.link());
@@ -144,7 +149,9 @@ impl Pump {
             participant: &participant.id,
             role: Role::Caller,
             capabilities: Arc::clone(&participant.capabilities),
-            rate: participant.rate.map(|rate| topic::RateLimit { per_minute: rate.per_minute, burst: rate.burst }),
+            rate: participant
+                .rate
+                .map(|rate| topic::RateLimit { per_minute: rate.per_minute, burst: rate.burst }),
         });
         for effect in effects {
             if let Effect::NotJoined { refusal, .. } = effect {
@@ -186,7 +193,12 @@ impl Pump {
     }
 
     /// Admits a request and says who has to answer it; a refusal is answered here.
-    pub fn admit(&self, caller: &Arc<Caller>, message: &Message, out: &Arc<Stream>) -> Option<(Arc<Operation>, Routed)> {
+    pub fn admit(
+        &self,
+        caller: &Arc<Caller>,
+        message: &Message,
+        out: &Arc<Stream>,
+    ) -> Option<(Arc<Operation>, Routed)> {
         let params = match Params::read(message) {
             Ok(params) => params,
             Err(malformed) => {
@@ -238,7 +250,9 @@ impl Pump {
                     let seat = seats.iter().find(|seat| seat.id == to).cloned();
                     routed = seat.map(|seat| Routed::Upstream(seat, own));
                 }
-                Effect::Refuse { operation: id, refusal, .. } if id == operation.id => operation.refuse(&refusal),
+                Effect::Refuse { operation: id, refusal, .. } if id == operation.id => {
+                    operation.refuse(&refusal)
+                }
                 other => self.carry(other),
             }
         }
@@ -248,12 +262,20 @@ impl Pump {
     }
 
     /// Gives the request to the session that this caller uses, opening it on the side if it is not open.
-    fn hand_over(&self, operation: &Arc<Operation>, seat: &Seat, own: Option<Arc<str>>, message: &Message, hello: Hello) {
+    fn hand_over(
+        &self,
+        operation: &Arc<Operation>,
+        seat: &Seat,
+        own: Option<Arc<str>>,
+        message: &Message,
+        hello: Hello,
+    ) {
         let (key, era) = (spell::session_key(&operation.caller, &hello), operation.caller.era());
         if let Some(session) = seat.upstream.open_session(&key, &hello, era) {
             return send(operation, &session, own.as_deref(), message, &hello);
         }
-        let (operation, upstream, message) = (Arc::clone(operation), Arc::clone(&seat.upstream), message.clone());
+        let (operation, upstream, message) =
+            (Arc::clone(operation), Arc::clone(&seat.upstream), message.clone());
         tokio::spawn(async move {
             match upstream.session(&key, &hello, era).await {
                 Ok(session) if operation.is_over() => drop(session),
@@ -299,7 +321,9 @@ impl Pump {
     pub fn ask_owner(&self, session: &Arc<Session>, question: QuestionId, message: &Message) -> bool {
         let Some(caller) = self.owner(session) else { return false };
         let seats = self.seats();
-        let Some(seat) = seats.iter().find(|seat| seat.id.as_str() == session.upstream()) else { return false };
+        let Some(seat) = seats.iter().find(|seat| seat.id.as_str() == session.upstream()) else {
+            return false;
+        };
         let about = About::Session(caller.link());
         if caller.era() != session.era() {
             return false;
@@ -385,7 +409,10 @@ impl Pump {
 
     /// How many requests were admitted and refused.
     pub fn verdicts(&self) -> [(&'static str, u64); 2] {
-        [("admitted", self.admitted.load(Ordering::Relaxed)), ("refused", self.refused.load(Ordering::Relaxed))]
+        [
+            ("admitted", self.admitted.load(Ordering::Relaxed)),
+            ("refused", self.refused.load(Ordering::Relaxed)),
+        ]
     }
 
     /// How long a first list waits for a server that is starting.
@@ -420,7 +447,10 @@ impl Pump {
             }
             Effect::ListChanged { list, links } => {
                 let kind = spell::wire_list(list);
-                links.into_iter().filter_map(|link| self.caller(link)).for_each(|caller| caller.tell_changed(kind));
+                links
+                    .into_iter()
+                    .filter_map(|link| self.caller(link))
+                    .for_each(|caller| caller.tell_changed(kind));
             }
             Effect::Ended { link } => {
                 if let Some(caller) = self.callers().remove(&link).and_then(|caller| caller.upgrade()) {
@@ -439,7 +469,8 @@ impl Pump {
     /// Asks the topic whether an upstream may ask this; gives the question's id there.
     fn lets(&self, upstream: &ParticipantId, about: About, method: &str) -> Option<OperationId> {
         let id = self.ground.operation();
-        let effects = self.topic().step(self.ground.now_ms(), Event::Ask { upstream, operation: id, about, method });
+        let effects =
+            self.topic().step(self.ground.now_ms(), Event::Ask { upstream, operation: id, about, method });
         let mut ask = None;
         for effect in effects {
             match effect {
@@ -454,7 +485,8 @@ impl Pump {
     /// A caller has answered a question; whether the topic still counts it.
     pub fn answered(&self, link: LinkId, ask: OperationId, shape: Shape) -> bool {
         let outcome = if shape == Shape::Result { Outcome::Ok } else { Outcome::Error };
-        let effects = self.topic().step(self.ground.now_ms(), Event::Answer { link, operation: ask, outcome });
+        let effects =
+            self.topic().step(self.ground.now_ms(), Event::Answer { link, operation: ask, outcome });
         let mut counts = false;
         for effect in effects {
             match effect {
@@ -484,7 +516,9 @@ impl Pump {
     /// Passes a legacy caller's log level on to the servers that it uses; none of them can make this fail.
     pub async fn set_level(&self, caller: &Arc<Caller>, level: &str) {
         for seat in self.seats().iter() {
-            let Some(session) = seat.upstream.open_session(caller.key(), caller.hello(), caller.era()) else { continue };
+            let Some(session) = seat.upstream.open_session(caller.key(), caller.hello(), caller.era()) else {
+                continue;
+            };
             if let Err(refusal) = session.set_level(level).await {
                 tracing::debug!(upstream = session.upstream(), %refusal, "log level not taken");
             }
@@ -544,7 +578,14 @@ impl Pump {
     ///
     /// # Errors
     /// What the upstream, or the bound of subscriptions, answers.
-    pub async fn subscribe(&self, caller: &Arc<Caller>, seat: &Seat, own: &str, public: &str, hello: &Hello) -> Result<Message, Refusal> {
+    pub async fn subscribe(
+        &self,
+        caller: &Arc<Caller>,
+        seat: &Seat,
+        own: &str,
+        public: &str,
+        hello: &Hello,
+    ) -> Result<Message, Refusal> {
         if !caller.subscribe(public) {
             return Err(Refusal::new(RefusalCode::Overloaded, "too many subscriptions")
                 .hint("unsubscribe from resources that are no longer needed"));
@@ -564,7 +605,12 @@ impl Pump {
     ///
     /// # Errors
     /// Why the upstream cannot be used now.
-    pub async fn session(&self, caller: &Arc<Caller>, seat: &Seat, hello: &Hello) -> Result<Arc<Session>, Refusal> {
+    pub async fn session(
+        &self,
+        caller: &Arc<Caller>,
+        seat: &Seat,
+        hello: &Hello,
+    ) -> Result<Arc<Session>, Refusal> {
         seat.upstream.session(&spell::session_key(caller, hello), hello, caller.era()).await
     }
 
@@ -630,7 +676,13 @@ impl Road for Pump {
     }
 }
 
-fn send(operation: &Arc<Operation>, session: &Arc<Session>, own: Option<&str>, message: &Message, hello: &Hello) {
+fn send(
+    operation: &Arc<Operation>,
+    session: &Arc<Session>,
+    own: Option<&str>,
+    message: &Message,
+    hello: &Hello,
+) {
     let translated = spell::for_session(message, operation.caller.era(), session.era(), hello);
     let message = translated.as_ref().unwrap_or(message);
     let Ok(params) = Params::read(message) else {

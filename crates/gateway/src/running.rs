@@ -71,7 +71,8 @@ impl Office {
     fn change<T>(&self, change: impl FnOnce(&mut Journal) -> Result<T, Refusal>) -> Result<T, Refusal> {
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         let journal = journal.as_mut().ok_or_else(|| {
-            Refusal::new(RefusalCode::Unsupported, "this gateway keeps nothing on disk").hint("start it with a data_dir")
+            Refusal::new(RefusalCode::Unsupported, "this gateway keeps nothing on disk")
+                .hint("start it with a data_dir")
         })?;
         change(journal)
     }
@@ -97,8 +98,9 @@ impl Gateway {
             Some(journal) => sealing::sealer(journal, &random(), unix_ms())?,
             None => Sealer::new(&random(), None),
         };
-        let asks = journal.as_ref().is_some_and(|journal| tokens::tokens_configured(&config, journal.state()))
-            || tokens::tokens_configured(&config, &State::default());
+        let asks =
+            journal.as_ref().is_some_and(|journal| tokens::tokens_configured(&config, journal.state()))
+                || tokens::tokens_configured(&config, &State::default());
         let office = Arc::new(Office { journal: Mutex::new(journal), asks });
         let identities = office.identities(&config);
         let guard = exe.and_then(|exe| match Guard::start(exe) {
@@ -120,7 +122,8 @@ impl Gateway {
     pub async fn listen(&self) -> Result<SocketAddr, StartError> {
         let address = self.gate.config().listen;
         auth::may_listen(address, self.office.asks).map_err(StartError::Refused)?;
-        let listener = TcpListener::bind(address).await.map_err(|error| StartError::Listen { address, error })?;
+        let listener =
+            TcpListener::bind(address).await.map_err(|error| StartError::Listen { address, error })?;
         let bound = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
         if let Some(journal) = self.office.journal.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             journal.directory().announce(Some(&bound.to_string()))?;
@@ -199,7 +202,8 @@ impl Tokens {
             return Err(Refusal::new(RefusalCode::Forbidden, "this gateway was started without tokens")
                 .hint("stop it, issue the token, and start it again: from then on everyone needs one"));
         }
-        let issued = self.office.change(|journal| tokens::issue(journal, &config, request, &random(), unix_ms()))?;
+        let issued =
+            self.office.change(|journal| tokens::issue(journal, &config, request, &random(), unix_ms()))?;
         self.gate.set_identities(self.office.identities(&config));
         Ok(issued)
     }

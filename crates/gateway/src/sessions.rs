@@ -102,9 +102,11 @@ impl Streams {
                 *left = Some(now_ms);
             }
         }
-        let old = |left: &Option<u64>| left.is_some_and(|at| now_ms.saturating_sub(at) > STREAM_KEPT_SECS * 1000);
+        let old =
+            |left: &Option<u64>| left.is_some_and(|at| now_ms.saturating_sub(at) > STREAM_KEPT_SECS * 1000);
         self.live.retain(|(_, left)| !old(left));
-        let mut spare = self.live.iter().filter(|(_, left)| left.is_some()).count().saturating_sub(STREAMS_KEPT_MAX);
+        let mut spare =
+            self.live.iter().filter(|(_, left)| left.is_some()).count().saturating_sub(STREAMS_KEPT_MAX);
         self.live.retain(|(_, left)| {
             let drop = left.is_some() && spare > 0;
             spare -= usize::from(drop);
@@ -138,7 +140,12 @@ impl Sessions {
 
     /// Begins a session for this caller, and gives the ones that were put out to make room for it. No session when those
     /// that are there are busy.
-    pub fn open(&self, id: String, caller: Arc<Caller>, now_ms: u64) -> (Option<Arc<Session>>, Vec<Arc<Session>>) {
+    pub fn open(
+        &self,
+        id: String,
+        caller: Arc<Caller>,
+        now_ms: u64,
+    ) -> (Option<Arc<Session>>, Vec<Arc<Session>>) {
         let mut put_out = Vec::new();
         let mut table = self.lock();
         let participant = caller.participant().id.as_str().to_owned();
@@ -152,7 +159,8 @@ impl Sessions {
             put_out.push(session);
         }
         let last_seen_ms = AtomicU64::new(now_ms);
-        let session = Arc::new(Session { id: Arc::clone(&id), caller, last_seen_ms, streams: Mutex::default() });
+        let session =
+            Arc::new(Session { id: Arc::clone(&id), caller, last_seen_ms, streams: Mutex::default() });
         table.by_id.insert(Arc::clone(&id), Arc::clone(&session));
         table.order.push_back(id);
         *table.per_participant.entry(participant).or_default() += 1;
@@ -192,8 +200,12 @@ impl Sessions {
             let quiet_ms = now_ms.saturating_sub(session.last_seen_ms.load(Ordering::Relaxed));
             gone(&session.caller) || (u128::from(quiet_ms) > idle.as_millis() && session.is_idle())
         };
-        let ids: Vec<Arc<str>> =
-            table.by_id.values().filter(|session| over(session)).map(|session| Arc::clone(&session.id)).collect();
+        let ids: Vec<Arc<str>> = table
+            .by_id
+            .values()
+            .filter(|session| over(session))
+            .map(|session| Arc::clone(&session.id))
+            .collect();
         ids.iter().filter_map(|id| table.remove(id)).collect()
     }
 

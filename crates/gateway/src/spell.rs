@@ -85,7 +85,9 @@ pub fn for_session(message: &Message, from: Era, to: Era, hello: &Hello) -> Opti
         return None;
     }
     let frame = match to {
-        Era::Modern => translate::request_to_modern(message, hello.client_info.as_deref(), &hello.capabilities),
+        Era::Modern => {
+            translate::request_to_modern(message, hello.client_info.as_deref(), &hello.capabilities)
+        }
         Era::Legacy => translate::request_to_legacy(message),
     };
     frame.and_then(|frame| Message::read(frame).ok())

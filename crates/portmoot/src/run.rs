@@ -64,10 +64,19 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
 
 /// What a person needs next.
 fn welcome(loaded: &Loaded, address: &str, tokens: bool) -> String {
-    let names: Vec<&str> =
-        loaded.config.servers.iter().filter(|server| server.enabled).map(|server| server.name.as_str()).collect();
+    let names: Vec<&str> = loaded
+        .config
+        .servers
+        .iter()
+        .filter(|server| server.enabled)
+        .map(|server| server.name.as_str())
+        .collect();
     let try_it = if loaded.demo { "portmoot tools call demo_echo text=hello" } else { "portmoot tools ls" };
-    let who = if tokens { "a token (portmoot token new NAME)" } else { "nothing: loopback only, as the local user" };
+    let who = if tokens {
+        "a token (portmoot token new NAME)"
+    } else {
+        "nothing: loopback only, as the local user"
+    };
     let version = env!("CARGO_PKG_VERSION");
     format!(
         "portmoot {version}\n\n  MCP      http://{address}/mcp      or on a pipe: portmoot stdio\n  servers  {}\n  callers  need {who}\n  next     {try_it}\n",

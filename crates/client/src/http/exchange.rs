@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::Core;
 use super::peer::Reply;
 use super::stream::{Cursor, End, read};
-use crate::link::{Flow, LinkFailure};
+use crate::contract::{Flow, LinkFailure};
 
 /// Resumptions of one stream in a row that bring nothing new.
 const RESUME_MAX: u32 = 5;

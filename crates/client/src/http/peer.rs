@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::origin::Origin;
 use super::pool::{Pool, Sender};
-use crate::link::LinkFailure;
+use crate::contract::LinkFailure;
 
 /// The header with the session of the legacy era.
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");

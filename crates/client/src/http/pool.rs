@@ -19,7 +19,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::origin::Origin;
-use crate::link::LinkFailure;
+use crate::contract::LinkFailure;
 
 /// An idle connection is not used again after this long: common servers close theirs after 5 s, and a request that
 /// meets a closing connection could not be repeated safely.

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::timeout;
+use wire::sse::Decoder;
 
-use super::events::Events;
-use crate::link::Flow;
+use crate::contract::Flow;
 
 /// The wait before a stream is taken up again, where the server names none.
 const RETRY: Duration = Duration::from_millis(1000);
@@ -49,25 +49,21 @@ pub(crate) async fn read(
     cursor: &mut Cursor,
     mut each: impl FnMut(Bytes) -> Flow,
 ) -> End {
-    let mut events = Events::new(max);
+    let mut events = Decoder::new(max);
     while let Some(Ok(frame)) = body.frame().await {
         let Ok(chunk) = frame.into_data() else { continue };
         events.push(&chunk);
-        loop {
-            let event = match events.next() {
-                Ok(Some(event)) => event,
-                Ok(None) => break,
-                Err(_) => return End::TooLarge,
-            };
-            if let Some(id) = &events.last_id {
-                cursor.last_id = Some(id.clone()).filter(|id| !id.is_empty());
+        while let Some(event) = events.next_event() {
+            let Ok(event) = event else { return End::TooLarge };
+            cursor.retry_ms = event.retry_ms.or(cursor.retry_ms);
+            if let Some(id) = event.id {
+                cursor.last_id = Some(id).filter(|id| !id.is_empty());
             }
-            let message = event.name.is_empty() || &*event.name == b"message";
+            let message = event.event.as_deref().is_none_or(|name| name == "message");
             if message && !event.data.is_empty() && each(event.data) == Flow::Settled {
                 return End::Settled(body);
             }
         }
-        cursor.retry_ms = events.retry_ms.or(cursor.retry_ms);
     }
     End::Ended
 }

@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::queue::Queue;
+use crate::contract::{Bounds, Inbox, LinkFailure};
 use crate::guard::Guard;
-use crate::link::{Bounds, Inbox, LinkFailure};
 
 /// How long the last lines of a child that has ended are waited for; a grandchild may hold the pipe open.
 const DRAIN: Duration = Duration::from_millis(200);

@@ -1,6 +1,7 @@
 //! Lines out of a byte stream, with a bound.
 //!
-//! Owns the buffer of one reader. An overlong line is skipped to its end; the caller is shown how it began.
+//! An overlong line is skipped to its end; the caller is shown how it began (`wire::line` does not keep that), because
+//! that may tell whose answer it was.
 
 use bytes::{Bytes, BytesMut};
 
@@ -56,5 +57,33 @@ impl Lines {
             line.truncate(end - 1);
         }
         Some(Line::Whole(line.freeze()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(input: &[u8], max: usize, expect: &[&str]) {
+        for step in [1, 3, input.len()] {
+            let (mut lines, mut buffer, mut seen) = (Lines::new(max), BytesMut::new(), Vec::new());
+            for chunk in input.chunks(step) {
+                buffer.extend_from_slice(chunk);
+                while let Some(line) = lines.next(&mut buffer) {
+                    seen.push(match line {
+                        Line::Whole(line) => String::from_utf8(line.to_vec()).unwrap(),
+                        Line::Overlong(head) => format!("!{}", head.starts_with(b"o")),
+                    });
+                }
+            }
+            assert_eq!(seen, expect, "in steps of {step}");
+        }
+    }
+
+    #[test]
+    fn lines_are_cut_whatever_the_pieces() {
+        check(b"one\ntwo\r\n\nthree", 10, &["one", "two", ""]);
+        check(b"12345\n", 5, &["12345"]);
+        check(b"overlong line\nnext\n", 5, &["!true", "next"]);
     }
 }

@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
 use tokio::sync::Notify;
 
-use crate::link::Unsent;
+use crate::contract::Unsent;
 
 /// A buffer that grew beyond this is given back after the write.
 const KEEP_BYTES_MAX: usize = 64 << 10;
@@ -113,5 +113,30 @@ pub(super) async fn write(queue: std::sync::Arc<Queue>, mut stdin: ChildStdin) -
             Some(false) => queue.wake.notified().await,
             None => return Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line_and_the_bounds_count_what_is_being_written() {
+        let queue = Queue::new(30, 3);
+        queue.push(b"{\"a\":\r\n1}").unwrap();
+        queue.push(b"{}").unwrap();
+        let mut taken = BytesMut::new();
+        assert_eq!(queue.take(&mut taken), Some(true));
+        assert_eq!(&*taken, b"{\"a\":  1}\n{}\n");
+        queue.push(b"{}").unwrap();
+        assert_eq!(queue.push(b"{}"), Err(Unsent::Busy));
+        assert_eq!(queue.push(&[b'1'; 30]), Err(Unsent::TooLarge));
+        taken.clear();
+        assert_eq!(queue.take(&mut taken), Some(true));
+        taken.clear();
+        assert_eq!(queue.take(&mut taken), Some(false));
+        queue.close();
+        assert_eq!(queue.push(b"{}"), Err(Unsent::Closed));
+        assert_eq!(queue.take(&mut taken), None);
     }
 }

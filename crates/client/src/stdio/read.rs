@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::StdioLimits;
 use super::lines::{Line, Lines};
-use crate::link::Inbox;
+use crate::contract::Inbox;
 
 /// Room for one read; the size of a pipe.
 const READ_BYTES: usize = 64 << 10;

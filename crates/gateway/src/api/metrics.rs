@@ -43,7 +43,8 @@ pub(super) fn render(gate: &Arc<Gate>) -> String {
 }
 
 fn servers(registry: &mut Registry, gate: &Gate) {
-    let (states, restarts) = (Family::<OfServerState, Gauge>::default(), Family::<OfServer, Counter>::default());
+    let (states, restarts) =
+        (Family::<OfServerState, Gauge>::default(), Family::<OfServer, Counter>::default());
     let (sessions, calls) = (Family::<OfServer, Gauge>::default(), Family::<OfServer, Gauge>::default());
     let (tools, hidden) = (Family::<OfServer, Gauge>::default(), Family::<OfServer, Gauge>::default());
     for upstream in gate.upstreams() {
@@ -67,7 +68,8 @@ fn servers(registry: &mut Registry, gate: &Gate) {
 }
 
 fn topics(registry: &mut Registry, gate: &Gate) {
-    let (participants, links) = (Family::<OfTopicName, Gauge>::default(), Family::<OfTopicName, Gauge>::default());
+    let (participants, links) =
+        (Family::<OfTopicName, Gauge>::default(), Family::<OfTopicName, Gauge>::default());
     let (open, requests) = (Family::<OfTopicName, Gauge>::default(), Family::<OfTopic, Counter>::default());
     for pump in gate.topics() {
         let name = OfTopicName { topic: pump.name().to_string() };

@@ -112,10 +112,14 @@ impl Server {
     /// An upstream as it is now.
     pub fn of(upstream: &Upstream) -> Self {
         let status = upstream.status();
-        let eras: Vec<&str> = status.eras.iter().map(|era| match era {
-            model::Era::Legacy => "legacy",
-            model::Era::Modern => "modern",
-        }).collect();
+        let eras: Vec<&str> = status
+            .eras
+            .iter()
+            .map(|era| match era {
+                model::Era::Legacy => "legacy",
+                model::Era::Modern => "modern",
+            })
+            .collect();
         let [tools, resources, templates, prompts] = status.listed;
         Self {
             name: status.name.to_string(),
@@ -125,7 +129,8 @@ impl Server {
                 Transport::Http(_) => "http",
                 Transport::Sse(_) => "sse",
                 Transport::Demo => "demo",
-            }.into(),
+            }
+            .into(),
             era: (!eras.is_empty()).then(|| eras.join("+")),
             version: status.version,
             reason: status.reason,

@@ -133,10 +133,15 @@ pub async fn connection(
 async fn route(entrance: &Entrance, request: Request<Incoming>) -> Response<Body> {
     let gate = &entrance.gate;
     if let Err(foreign) = entrance.hosts().check(request.headers()) {
-        return answer::plain(StatusCode::FORBIDDEN, match foreign {
-            Foreign::Host => "this Host is not served here; add it to `[server] hosts`\n",
-            Foreign::Origin => "this Origin may not speak to this gateway; add its host to `[server] hosts`\n",
-        });
+        return answer::plain(
+            StatusCode::FORBIDDEN,
+            match foreign {
+                Foreign::Host => "this Host is not served here; add it to `[server] hosts`\n",
+                Foreign::Origin => {
+                    "this Origin may not speak to this gateway; add its host to `[server] hosts`\n"
+                }
+            },
+        );
     }
     let path = request.uri().path();
     let topic = match path.strip_prefix("/mcp") {
@@ -197,13 +202,15 @@ pub fn accepts(headers: &HeaderMap, media: &str) -> bool {
 
 /// Whether the body is said to be JSON.
 pub fn is_json(headers: &HeaderMap) -> bool {
-    let value = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let value =
+        headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
 }
 
 /// The methods that are answered with 405 here.
 pub fn not_allowed(allowed: &'static str, method: &Method) -> Response<Body> {
-    let mut response = answer::plain(StatusCode::METHOD_NOT_ALLOWED, &format!("{method} is not served here\n"));
+    let mut response =
+        answer::plain(StatusCode::METHOD_NOT_ALLOWED, &format!("{method} is not served here\n"));
     response.headers_mut().insert(http::header::ALLOW, http::HeaderValue::from_static(allowed));
     response
 }

@@ -87,13 +87,17 @@ impl Visit<'_> {
         let params = Params::read(&message);
         let opening = match &params {
             Ok(params) => header::classify(|name| self.header(name), params),
-            Err(_) if self.header(header::PROTOCOL_VERSION).is_some_and(Version::claims_modern) => Opening::Modern,
+            Err(_) if self.header(header::PROTOCOL_VERSION).is_some_and(Version::claims_modern) => {
+                Opening::Modern
+            }
             Err(_) => Opening::Legacy,
         };
         let params = params.map_err(|malformed| match opening {
             Opening::Modern => bad(malformed.answer()),
             // To a legacy client the HTTP exchange went well: only the message is wrong.
-            Opening::LegacyInitialize | Opening::Legacy => Box::new(answer::json(StatusCode::OK, malformed.answer())),
+            Opening::LegacyInitialize | Opening::Legacy => {
+                Box::new(answer::json(StatusCode::OK, malformed.answer()))
+            }
         })?;
         match opening {
             Opening::Modern => {
@@ -137,7 +141,8 @@ impl Visit<'_> {
             return Err(bad(body));
         }
         let Some(id) = message.id() else { return Ok(answer::empty(StatusCode::ACCEPTED)) };
-        let welcome = legacy::welcome(message).map_err(|body| Box::new(answer::json(StatusCode::OK, body)))?;
+        let welcome =
+            legacy::welcome(message).map_err(|body| Box::new(answer::json(StatusCode::OK, body)))?;
         let session = self.gate.open_session(self.pump, self.who, welcome.hello);
         let session = session.map_err(|refusal| Box::new(refused(&refusal)))?;
         self.pump.wait_for_servers().await;
@@ -170,8 +175,10 @@ impl Visit<'_> {
         }
         let messages = rpc::read_batch(body, self.gate.limits().batch_len_max);
         let messages = messages.map_err(|malformed| bad(malformed.answer()))?;
-        let is_answered = |message: &Result<Message, _>| message.as_ref().map_or(true, |m| m.shape() == Shape::Request);
-        let answers = u32::try_from(messages.iter().filter(|message| is_answered(message)).count()).unwrap_or(u32::MAX);
+        let is_answered =
+            |message: &Result<Message, _>| message.as_ref().map_or(true, |m| m.shape() == Shape::Request);
+        let answers =
+            u32::try_from(messages.iter().filter(|message| is_answered(message)).count()).unwrap_or(u32::MAX);
         let (out, reader) = self.open_stream(&session, answers.max(1))?;
         for message in messages {
             match message {
@@ -194,7 +201,10 @@ impl Visit<'_> {
         let out = session.open_stream(answers, self.gate.ground().now_ms());
         let reader = out.as_ref().and_then(|out| out.read(None));
         out.zip(reader).ok_or_else(|| {
-            Box::new(refused(&Refusal::new(RefusalCode::Overloaded, "too many requests are open in this session")))
+            Box::new(refused(&Refusal::new(
+                RefusalCode::Overloaded,
+                "too many requests are open in this session",
+            )))
         })
     }
 
@@ -215,10 +225,12 @@ impl Visit<'_> {
                 return Err(bad_request("this MCP-Protocol-Version is not supported in a session"));
             }
         }
-        let id = self.header(SESSION_ID).ok_or_else(|| bad_request("Mcp-Session-Id is missing; initialize first"))?;
-        self.gate.find_session(self.pump, self.who, id).ok_or_else(|| {
-            error(StatusCode::NOT_FOUND, UNKNOWN_SESSION, "no such session; initialize again")
-        })
+        let id = self
+            .header(SESSION_ID)
+            .ok_or_else(|| bad_request("Mcp-Session-Id is missing; initialize first"))?;
+        self.gate
+            .find_session(self.pump, self.who, id)
+            .ok_or_else(|| error(StatusCode::NOT_FOUND, UNKNOWN_SESSION, "no such session; initialize again"))
     }
 
     fn get(&self) -> Answer<Response<Body>> {
@@ -232,8 +244,9 @@ impl Visit<'_> {
         let session = self.session()?;
         let reader = match self.header(LAST_EVENT_ID) {
             None => session.caller().home_or_open().read(None),
-            Some(id) => parse_event_id(id)
-                .and_then(|(stream, number)| session.stream(stream)?.read(Some(number))),
+            Some(id) => {
+                parse_event_id(id).and_then(|(stream, number)| session.stream(stream)?.read(Some(number)))
+            }
         };
         let Some(reader) = reader else {
             let why = "this Last-Event-ID is not known any more; open the stream without it";
@@ -273,7 +286,8 @@ async fn respond(mut reader: Reader, open: Option<Arc<dyn Open>>, sending: Sendi
     let open = guard.0.take();
     match first {
         Ok(Some(Item { frame, last: true, error, .. })) => {
-            let status = error.filter(|_| sending.modern).map_or(200, |code| refusal::status(code, Era::Modern));
+            let status =
+                error.filter(|_| sending.modern).map_or(200, |code| refusal::status(code, Era::Modern));
             answer::json(StatusCode::from_u16(status).unwrap_or(StatusCode::OK), frame)
         }
         Ok(None) => answer::empty(StatusCode::ACCEPTED),
@@ -294,7 +308,8 @@ fn begin(reader: Reader, open: Option<Arc<dyn Open>>, sending: &Sending) -> Even
     let id = super::body::event_id(reader.stream().id(), 0);
     let mut events = Events::new(reader, sending.ids, open);
     if sending.prime {
-        events.open_with(wire::sse::Event { id: Some(&id), data: b"", ..wire::sse::Event::default() }.encode());
+        events
+            .open_with(wire::sse::Event { id: Some(&id), data: b"", ..wire::sse::Event::default() }.encode());
     }
     events
 }

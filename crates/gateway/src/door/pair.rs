@@ -83,7 +83,8 @@ fn open(gate: &Arc<Gate>, pairs: &Arc<Pairs>, request: &Request<Incoming>) -> An
     let pump = gate.enter("main", &who).map_err(|refusal| Box::new(refused(&refusal)))?;
     let id = URL_SAFE_NO_PAD.encode(random::<24>());
     let out = Stream::new(0, Lifetime::Reader, 0);
-    let full = || Box::new(refused(&Refusal::new(RefusalCode::Overloaded, "too many event streams are open")));
+    let full =
+        || Box::new(refused(&Refusal::new(RefusalCode::Overloaded, "too many event streams are open")));
     let reader = out.read(None).ok_or_else(full)?;
     let participant = who.id.to_string();
     {
@@ -96,7 +97,11 @@ fn open(gate: &Arc<Gate>, pairs: &Arc<Pairs>, request: &Request<Incoming>) -> An
     let endpoint = format!("/messages?sessionId={id}");
     let ending = Arc::new(Ending { gate: Arc::clone(gate), pairs: Arc::clone(pairs), id });
     let mut events = Events::new(reader, false, Some(ending));
-    let event = wire::sse::Event { event: Some("endpoint"), data: endpoint.as_bytes(), ..wire::sse::Event::default() };
+    let event = wire::sse::Event {
+        event: Some("endpoint"),
+        data: endpoint.as_bytes(),
+        ..wire::sse::Event::default()
+    };
     events.open_with(event.encode());
     Ok(answer::events(events))
 }
@@ -107,9 +112,14 @@ async fn message(gate: &Arc<Gate>, pairs: &Arc<Pairs>, request: Request<Incoming
     let query = head.uri.query().unwrap_or_default();
     let id = query.split('&').find_map(|part| part.strip_prefix("sessionId=")).unwrap_or_default();
     let pair = pairs.find(id, who.id.as_str());
-    let pair = pair.ok_or_else(|| Box::new(answer::plain(StatusCode::NOT_FOUND, "no such session; open /sse again\n")))?;
+    let pair = pair.ok_or_else(|| {
+        Box::new(answer::plain(StatusCode::NOT_FOUND, "no such session; open /sse again\n"))
+    })?;
     if !is_json(&head.headers) {
-        return Err(Box::new(answer::plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/json\n")));
+        return Err(Box::new(answer::plain(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "the body must be application/json\n",
+        )));
     }
     let body = read_body(gate, body).await?;
     let message = Message::read(body);
@@ -136,11 +146,18 @@ async fn begin(gate: &Arc<Gate>, pair: &Pair, who: &Arc<auth::Participant>, mess
         Ok(caller) => {
             if let Err(second) = pair.caller.set(caller) {
                 gate.leave(&second);
-                return pair.out.answer(rpc::error(Some(id), code::INVALID_REQUEST, "already initialized", None));
+                return pair.out.answer(rpc::error(
+                    Some(id),
+                    code::INVALID_REQUEST,
+                    "already initialized",
+                    None,
+                ));
             }
             pair.pump.wait_for_servers().await;
             pair.out.answer(rpc::result(id, &greeting::initialize(&pair.pump, welcome.version)));
         }
-        Err(refusal) => pair.out.answer(wire::mcp::refusal::spell(&refusal, model::Era::Legacy, "", None).answer(Some(id))),
+        Err(refusal) => pair
+            .out
+            .answer(wire::mcp::refusal::spell(&refusal, model::Era::Legacy, "", None).answer(Some(id))),
     }
 }

@@ -111,7 +111,8 @@ impl Client<'_> {
     }
 
     fn batches(&self) -> bool {
-        let version = self.legacy.as_ref().and_then(|caller| wire::mcp::Version::parse(&caller.hello().version));
+        let version =
+            self.legacy.as_ref().and_then(|caller| wire::mcp::Version::parse(&caller.hello().version));
         version.is_some_and(wire::mcp::Version::batches)
     }
 
@@ -143,7 +144,9 @@ impl Client<'_> {
             (Some(caller), _) => legacy::receive(self.pump, caller, message, &self.out),
             (None, "initialize") => self.initialize(&message).await,
             (None, "notifications/cancelled") => self.cancel(&params),
-            (None, "ping") => self.out.answer(message.id().map_or_else(Bytes::new, |id| rpc::result(id, b"{}"))),
+            (None, "ping") => {
+                self.out.answer(message.id().map_or_else(Bytes::new, |id| rpc::result(id, b"{}")))
+            }
             (None, _) if message.shape() == Shape::Request => {
                 let why = "initialize first, or send the 2026-07-28 `_meta` with each request";
                 self.out.answer(rpc::error(message.id(), code::INVALID_REQUEST, why, None));
@@ -168,7 +171,9 @@ impl Client<'_> {
             None => match self.gate.modern_on(self.pump, self.participant, Some(Arc::clone(&self.out))) {
                 Ok(caller) => Arc::clone(self.modern.insert(caller)),
                 Err(refusal) => {
-                    return self.out.answer(refusal::spell(&refusal, Era::Modern, "", None).answer(message.id()));
+                    return self
+                        .out
+                        .answer(refusal::spell(&refusal, Era::Modern, "", None).answer(message.id()));
                 }
             },
         };
@@ -201,7 +206,8 @@ impl Client<'_> {
 
     /// The client has closed its side: what it asked is still answered, within a bound.
     async fn drain(&self) {
-        let open = || [&self.legacy, &self.modern].into_iter().flatten().any(|caller| caller.has_open_operations());
+        let open =
+            || [&self.legacy, &self.modern].into_iter().flatten().any(|caller| caller.has_open_operations());
         let deadline = tokio::time::Instant::now() + DRAIN;
         while open() && !self.out.has_ended() && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(POLL).await;

@@ -13,7 +13,9 @@ use wire::mcp::{Version, code};
 use wire::rpc::{Message, Shape, notification};
 
 use super::fault::Fault;
-use super::session::{Ear, Greeting, Pending, Session, member};
+use super::session::inbox::Ear;
+use super::session::own::{Pending, member};
+use super::session::{Greeting, Session};
 use super::spec::{Dial, Questions};
 
 /// Opens the link and greets the server; `era` is what it is known to speak, nothing means find out.

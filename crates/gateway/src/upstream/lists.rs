@@ -15,7 +15,8 @@ use wire::mcp::list::{Item, split};
 use super::fault::Fault;
 use super::manifest::{List, Manifest};
 use super::schema;
-use super::session::{Greeting, Session, lock, member};
+use super::session::own::member;
+use super::session::{Greeting, Session, lock};
 use super::status::Quarantined;
 
 /// Changes that come within this time are one.
@@ -164,9 +165,8 @@ pub(super) async fn keep(session: std::sync::Weak<Session>, upkeep: Arc<tokio::s
         if stale == ALL && greeting.era == Era::Legacy {
             session.tell_wants().await;
         }
-        match refresh(&session, &greeting, stale).await {
-            Ok(true) => session.opening.sink.changed(&session),
-            Ok(false) | Err(_) => {}
+        if let Ok(true) = refresh(&session, &greeting, stale).await {
+            session.opening.sink.changed(&session);
         }
     }
 }

@@ -5,8 +5,8 @@
 
 mod calls;
 mod expiry;
-mod inbox;
-mod own;
+pub(super) mod inbox;
+pub(super) mod own;
 mod questions;
 mod reopen;
 
@@ -30,8 +30,6 @@ use super::sink::{CallSink, Hello, Outgoing, QuestionId, SessionKey, Ticket};
 use super::spec::UpstreamSpec;
 use super::wants::Wants;
 use calls::{Calls, Open, Times, Waiter};
-pub(super) use inbox::Ear;
-pub(super) use own::{Pending, member};
 
 /// Where everything goes that is about no call. Called from the session's tasks; must not block.
 pub trait SessionSink: Send + Sync {
@@ -105,6 +103,8 @@ pub struct Session {
     troubled: AtomicBool,
     trouble: Mutex<Option<String>>,
     garbage: AtomicU64,
+    /// The server is being asked whether it is still modern.
+    doubted: AtomicBool,
     begun: Instant,
     used: AtomicU64,
 }
@@ -136,6 +136,7 @@ impl Session {
             troubled: AtomicBool::new(false),
             trouble: Mutex::default(),
             garbage: AtomicU64::new(0),
+            doubted: AtomicBool::new(false),
             begun: Instant::now(),
             used: AtomicU64::new(0),
         });
@@ -207,14 +208,7 @@ impl Session {
         let tool = call.target.filter(|_| message.method() == "tools/call");
         let patience = self.opening.spec.timeout(tool);
 
-        let mut open = self.open();
-        if let Some(fault) = &open.ended {
-            return Err(self.refusal(fault));
-        }
-        if open.len() >= self.opening.spec.bounds.calls_max {
-            return Err(self.refusal(&Fault::Unsent(client::Unsent::Busy)));
-        }
-        let number = open.number();
+        let number = self.open().number();
         let ours = Id::number(number);
         let (mut edit, mut splice) = (call.edit, Splice::new());
         if token.is_some() {
@@ -224,6 +218,13 @@ impl Session {
         message.set_id(&mut splice, &ours);
         let frame = message.edited(&splice);
 
+        let mut open = self.open();
+        if let Some(fault) = &open.ended {
+            return Err(self.refusal(fault));
+        }
+        if open.len() >= self.opening.spec.bounds.calls_max {
+            return Err(self.refusal(&Fault::Unsent(client::Unsent::Busy)));
+        }
         let first = open.len() == 0;
         let behind = self.serial() && open.callers() > 0;
         let kept = self.resends().then(|| (frame.clone(), headers.clone()));
@@ -273,9 +274,9 @@ impl Session {
         self.end(Fault::Link(client::LinkFailure::Closed));
     }
 
-    /// Returns when the session has ended.
-    pub(super) async fn until_ended(&self) {
-        let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
+    /// Becomes true, or is closed, when the session has ended.
+    pub(super) fn watch_end(&self) -> watch::Receiver<bool> {
+        self.ended.subscribe()
     }
 
     /// How long it has been open, and how long since its last call.

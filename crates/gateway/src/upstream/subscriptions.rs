@@ -15,7 +15,8 @@ use wire::rpc::{Id, Message, Shape, result};
 
 use super::fault::Fault;
 use super::lists;
-use super::session::{Greeting, Pending, Session, member};
+use super::session::own::{Pending, member};
+use super::session::{Greeting, Session};
 
 /// How long the acknowledgement of a new stream is waited for before the old one is ended.
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);

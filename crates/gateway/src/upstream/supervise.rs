@@ -2,33 +2,32 @@
 //!
 //! Owns its state and which sessions it has. How a session begins and lives is elsewhere.
 
+mod open;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use client::{Guard, LinkFailure};
-use model::{Era, Refusal, RefusalCode};
+use client::Guard;
+use model::{Era, Refusal};
 use tokio::sync::{Notify, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::backoff::Backoff;
-use super::fault::Fault;
 use super::manifest::Manifest;
-use super::relay::{Overseer, Relay};
-use super::session::{Opening, Session, SessionSink, lock, member};
+use super::relay::Overseer;
+use super::session::own::member;
+use super::session::{Session, SessionSink, lock};
 use super::sink::{Hello, SessionKey};
 use super::spec::UpstreamSpec;
 use super::status::{State, Status};
 use super::wants::Wants;
-use super::{greet, lists, subscriptions};
-use crate::config::{EraChoice, Sessions, Transport};
+use crate::config::{EraChoice, Sessions};
 
 /// How often idle sessions are looked for.
 const TIDY: Duration = Duration::from_secs(5);
-/// A call waits this long for the next attempt rather than be refused.
-const WAIT: Duration = Duration::from_secs(2);
 /// A session that lived this long was started well.
 const STABLE: Duration = Duration::from_secs(10);
 
@@ -76,6 +75,8 @@ struct Slot {
     session: Mutex<Option<Arc<Session>>>,
     turn: tokio::sync::Mutex<()>,
     wants: Arc<Wants>,
+    /// Of a caller's session; the shared one's is the upstream's.
+    backoff: Mutex<Backoff>,
 }
 
 impl std::fmt::Debug for Upstream {
@@ -146,7 +147,11 @@ impl Upstream {
             .chain(book.once.iter().cloned())
             .filter(|session| session.is_open())
             .collect();
-        let shared = sessions.iter().find(|session| *session.key() == SessionKey::Shared);
+        // Of two shared sessions the one in the first era counts: it is the one that is kept.
+        let shared = sessions
+            .iter()
+            .filter(|session| *session.key() == SessionKey::Shared)
+            .max_by_key(|session| book.eras.first() == Some(&session.era()));
         let trouble = shared.and_then(|session| session.trouble()).or_else(|| book.incomplete.clone());
         let (state, reason) = match (shared, trouble) {
             (Some(_), Some(trouble)) => (State::Degraded, Some(trouble)),
@@ -277,249 +282,27 @@ impl Upstream {
             }
         }
     }
-
-    /// The open session of this place, or a new one.
-    async fn obtain(
-        &self,
-        era: Option<Era>,
-        key: &SessionKey,
-        hello: Option<&Hello>,
-    ) -> Result<Arc<Session>, Refusal> {
-        if self.spec.config.sessions == Sessions::Call && *key != SessionKey::Shared {
-            return self.open(era, key, hello, Arc::default()).await;
-        }
-        // Until the era is known there is one place, so that only one process is asked.
-        let place = (era.unwrap_or(Era::Modern), key.clone());
-        let slot = self.slot(place.clone())?;
-        if let Some(session) = lock(&slot.session).clone().filter(|session| session.is_open()) {
-            return Ok(session);
-        }
-        let failures = self.book().backoff.total();
-        let _turn = slot.turn.lock().await;
-        if let Some(session) = lock(&slot.session).clone().filter(|session| session.is_open()) {
-            return Ok(session);
-        }
-        // Whoever waited behind a start that failed shares its outcome.
-        if let (true, Some(reason)) = {
-            let book = self.book();
-            (book.backoff.total() > failures, book.backoff.reason())
-        } {
-            return Err(Refusal::new(RefusalCode::UpstreamDown, reason).hint("it is tried again by itself"));
-        }
-        self.wait_for_turn().await?;
-        let session = self.open(era, key, hello, Arc::clone(&slot.wants)).await?;
-        let mut book = self.book();
-        if book.closed {
-            close_all(vec![session]);
-            return Err(self.down("was stopped"));
-        }
-        let found = (session.era(), key.clone());
-        if found != place {
-            book.slots.remove(&place);
-        }
-        let home = Arc::clone(book.slots.entry(found).or_insert_with(|| Arc::clone(&slot)));
-        // Whoever waits at the first place finds it there too.
-        *lock(&slot.session) = Some(Arc::clone(&session));
-        *lock(&home.session) = Some(Arc::clone(&session));
-        if *key == SessionKey::Shared {
-            book.manifest = session.manifest();
-        }
-        drop(book);
-        self.ground.sink.changed(&session);
-        // Whoever waited for the first start finds the lists there.
-        self.settled.send_replace(true);
-        self.wake.notify_one();
-        Ok(session)
-    }
-
-    fn slot(&self, place: (Era, SessionKey)) -> Result<Arc<Slot>, Refusal> {
-        let mut book = self.book();
-        if book.closed {
-            drop(book);
-            return Err(self.down("was stopped"));
-        }
-        if let Some(slot) = book.slots.get(&place) {
-            return Ok(Arc::clone(slot));
-        }
-        if place.1 != SessionKey::Shared {
-            self.room(&mut book)?;
-        }
-        Ok(Arc::clone(book.slots.entry(place).or_default()))
-    }
-
-    /// Makes room for one more session of a caller: the one that was idle longest goes.
-    fn room(&self, book: &mut Book) -> Result<(), Refusal> {
-        let own = book.slots.keys().filter(|(_, key)| *key != SessionKey::Shared).count();
-        if own + book.once.len() < self.spec.bounds.caller_sessions_max {
-            return Ok(());
-        }
-        let idle = book
-            .slots
-            .iter()
-            .filter(|((_, key), _)| *key != SessionKey::Shared)
-            .filter_map(|(place, slot)| Some((place.clone(), lock(&slot.session).clone()?)))
-            .filter(|(_, session)| session.calls() == 0)
-            .max_by_key(|(_, session)| session.age().1);
-        let Some((place, session)) = idle else {
-            let what = format!("the server `{}` serves as many callers as it may", self.spec.name());
-            return Err(Refusal::new(RefusalCode::UpstreamBusy, what).hint("try again later"));
-        };
-        book.slots.remove(&place);
-        close_all(vec![session]);
-        Ok(())
-    }
-
-    /// Waits for the end of the back-off if that is near.
-    async fn wait_for_turn(&self) -> Result<(), Refusal> {
-        let (remaining, reason) = {
-            let book = self.book();
-            (book.backoff.remaining(Instant::now()), book.backoff.reason())
-        };
-        match remaining {
-            None => Ok(()),
-            Some(remaining) if remaining <= WAIT => {
-                sleep(remaining).await;
-                Ok(())
-            }
-            Some(remaining) => {
-                let reason = reason.unwrap_or_else(|| "is not running".to_owned());
-                Err(Refusal::new(RefusalCode::UpstreamDown, reason)
-                    .hint("it is tried again by itself")
-                    .retry_after_ms(millis(remaining)))
-            }
-        }
-    }
-
-    fn down(&self, what: &str) -> Refusal {
-        Refusal::new(RefusalCode::UpstreamDown, format!("the server `{}` {what}", self.spec.name()))
-    }
-
-    /// Opens a session within the start's time and reads its lists.
-    async fn open(
-        &self,
-        era: Option<Era>,
-        key: &SessionKey,
-        hello: Option<&Hello>,
-        wants: Arc<Wants>,
-    ) -> Result<Arc<Session>, Refusal> {
-        self.book().starting += 1;
-        self.ground.sink.state(self.spec.name());
-        let mut outcome = self.attempt(era, key, hello, &wants).await;
-        if let Err(Fault::Link(LinkFailure::Http { status: 400 | 404 | 405, .. })) = &outcome
-            && matches!(self.spec.config.transport, Transport::Http(_))
-            && era != Some(Era::Modern)
-            && !self.book().older
-        {
-            // What a server of 2024-11-05 answers to a POST; one that is none fails again.
-            self.book().older = true;
-            let second = self.attempt(Some(Era::Legacy), key, hello, &wants).await;
-            self.book().older = second.is_ok();
-            outcome = if second.is_ok() { second } else { outcome };
-        }
-        self.settle(&outcome, key);
-        self.ground.sink.state(self.spec.name());
-        if outcome.is_err() {
-            self.settled.send_replace(true);
-        }
-        outcome.map_err(|fault| fault.refusal(self.spec.name()))
-    }
-
-    fn settle(&self, outcome: &Result<Arc<Session>, Fault>, key: &SessionKey) {
-        let mut book = self.book();
-        book.starting = book.starting.saturating_sub(1);
-        match outcome {
-            Ok(session) => {
-                book.backoff.started();
-                if let Some(greeting) = session.greeted()
-                    && (book.eras.is_empty() || (greeting.both && book.eras.len() == 1))
-                    && self.spec.config.era == EraChoice::Auto
-                {
-                    book.eras =
-                        if greeting.both { vec![Era::Modern, Era::Legacy] } else { vec![greeting.era] };
-                }
-                if session.opening.once {
-                    book.once.push(Arc::clone(session));
-                }
-            }
-            Err(fault) => {
-                tracing::error!(server = self.spec.name(), %fault, "the server could not be started");
-                let reason = fault.refusal(self.spec.name()).message.into_owned();
-                book.backoff.failed(Instant::now(), reason);
-                // The verdict on its era may have been wrong, or the server was replaced.
-                if *key == SessionKey::Shared && self.spec.config.era == EraChoice::Auto {
-                    book.eras.clear();
-                }
-            }
-        }
-    }
-
-    async fn attempt(
-        &self,
-        era: Option<Era>,
-        key: &SessionKey,
-        hello: Option<&Hello>,
-        wants: &Arc<Wants>,
-    ) -> Result<Arc<Session>, Fault> {
-        let session = Session::new(Opening {
-            spec: Arc::clone(&self.spec),
-            key: key.clone(),
-            hello: hello.cloned(),
-            identity: self.ground.identity.clone(),
-            sink: Arc::new(Relay::new(self.me.clone() as Weak<dyn Overseer>, Arc::clone(&self.ground.sink))),
-            guard: self.ground.guard.clone(),
-            wants: Arc::clone(wants),
-            once: self.spec.config.sessions == Sessions::Call && *key != SessionKey::Shared,
-            older: self.book().older,
-        });
-        let opened = timeout(self.spec.config.timeouts.start, greet::open(&session, era)).await;
-        if let Err(fault) = opened.unwrap_or(Err(Fault::Timeout)) {
-            session.close().await;
-            return Err(fault);
-        }
-        let Some(greeting) = session.greeted() else { return Err(Fault::Answer("no greeting".to_owned())) };
-        let listed =
-            timeout(self.spec.config.timeouts.start, lists::refresh(&session, &greeting, lists::ALL)).await;
-        let complete = matches!(listed, Ok(Ok(_)));
-        if !session.is_open() {
-            return Err(Fault::Link(LinkFailure::Broken(
-                "it ended while it was asked for its lists".to_owned(),
-            )));
-        }
-        if *key == SessionKey::Shared {
-            self.book().incomplete = (!complete).then(|| "its lists could not be read in full".to_owned());
-        }
-        if greeting.era == Era::Legacy {
-            session.tell_wants().await;
-        }
-        tokio::spawn(lists::keep(Arc::downgrade(&session), Arc::clone(&session.upkeep)));
-        if greeting.era == Era::Modern {
-            tokio::spawn(subscriptions::listen(Arc::downgrade(&session), Arc::clone(&session.listening)));
-        }
-        Ok(session)
-    }
 }
 
 impl Overseer for Upstream {
     fn lost(&self, session: &Arc<Session>) {
         let mut book = self.book();
         book.once.retain(|other| !Arc::ptr_eq(other, session));
-        let current = book.slots.values().any(|slot| {
-            let mut place = lock(&slot.session);
-            let same = place.as_ref().is_some_and(|other| Arc::ptr_eq(other, session));
-            if same {
-                *place = None;
-            }
-            same
-        });
-        if !current || book.closed {
-            return;
-        }
+        let mut slots = book.slots.values();
+        let slot =
+            slots.find(|slot| lock(&slot.session).as_ref().is_some_and(|other| Arc::ptr_eq(other, session)));
+        let Some(slot) = slot.filter(|_| !book.closed).map(Arc::clone) else { return };
+        *lock(&slot.session) = None;
         self.restarts.fetch_add(1, Ordering::Relaxed);
         let reason = format!("the server `{}` ended unexpectedly", self.spec.name());
+        // A caller that makes its own session crash costs itself only.
+        let mut own = lock(&slot.backoff);
+        let backoff = if *session.key() == SessionKey::Shared { &mut book.backoff } else { &mut *own };
         if session.age().0 >= STABLE {
-            book.backoff.lasted();
+            backoff.lasted();
         }
-        book.backoff.failed(Instant::now(), reason);
+        backoff.failed(Instant::now(), reason);
+        drop(own);
         drop(book);
         self.wake.notify_one();
     }
@@ -558,7 +341,12 @@ async fn keep(upstream: Weak<Upstream>) {
         let opened = strong.obtain(era, &SessionKey::Shared, None).await;
         drop(strong);
         match opened {
-            Ok(session) => session.until_ended().await,
+            Ok(session) => {
+                let mut end = session.watch_end();
+                // Not held while it is watched: an upstream that nobody holds ends its sessions.
+                drop(session);
+                let _ = end.wait_for(|ended| *ended).await;
+            }
             // Where nothing else says when, look again soon.
             Err(_) => sleep(Duration::from_millis(100)).await,
         }

@@ -1,5 +1,6 @@
 //! Supervision against a real child process (`tests/echo.py`).
 
+mod faults;
 mod over_http;
 
 use std::path::Path;
@@ -266,63 +267,6 @@ async fn progress_comes_back_under_the_callers_token_and_extends_the_time() {
 }
 
 #[tokio::test]
-async fn a_call_without_an_answer_times_out_and_is_cancelled() {
-    let mut config = config(&["legacy"]);
-    config.timeouts.tools.insert("hang".to_owned(), Duration::from_millis(200));
-    let house = start_with(config, |_| {});
-    let session = shared(&house, Era::Legacy).await;
-    let refusal = done(&mut call(&session, "hang", &json!({}))).await.unwrap_err();
-    assert_eq!(refusal.code, RefusalCode::UpstreamTimeout);
-    let (ticket, _heard) = try_call(&session, "hang", &json!({})).unwrap();
-    session.cancel(ticket, "changed my mind");
-    assert_eq!(report(&session).await["cancelled"].as_array().unwrap().len(), 2);
-    assert_eq!(session.calls(), 0);
-    house.upstream.close().await;
-}
-
-#[tokio::test]
-async fn a_crash_costs_only_the_open_calls() {
-    let house = start(&["legacy"]);
-    let session = shared(&house, Era::Legacy).await;
-    let mut hanging = call(&session, "hang", &json!({}));
-    let mut crashing = call(&session, "crash", &json!({}));
-    for heard in [&mut hanging, &mut crashing] {
-        assert_eq!(done(heard).await.unwrap_err().code, RefusalCode::UpstreamFailed);
-    }
-    assert!(!session.is_open());
-    assert_eq!(house.upstream.manifest().tools.items.len(), 11);
-    let again = shared(&house, Era::Legacy).await;
-    assert!(done(&mut call(&again, "echo", &json!({}))).await.is_ok());
-    assert_eq!(house.upstream.status().restarts, 1);
-    assert!(house.listener.0.lock().unwrap().contains(&"ended".to_owned()));
-    house.upstream.close().await;
-}
-
-#[tokio::test]
-async fn garbage_and_overlong_lines_cost_nothing_else() {
-    let house = start_with(config(&["legacy"]), |spec| spec.bounds.stdio.line_bytes_max = 100_000);
-    let session = shared(&house, Era::Legacy).await;
-    assert!(done(&mut call(&session, "garbage", &json!({"lines": 5000}))).await.is_ok());
-    let refusal = done(&mut call(&session, "huge", &json!({"bytes": 200_000}))).await.unwrap_err();
-    assert_eq!(refusal.code, RefusalCode::UpstreamFailed);
-    assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
-    house.upstream.close().await;
-}
-
-#[tokio::test]
-async fn a_server_that_never_answers_is_down_with_a_reason() {
-    let mut config = config(&["legacy", "hang"]);
-    config.timeouts.start = Duration::from_millis(400);
-    let house = start_with(config, |spec| spec.bounds.probe = Duration::from_millis(100));
-    let refusal =
-        house.upstream.session(&SessionKey::Legacy(1), &hello("{}"), Era::Legacy).await.unwrap_err();
-    assert!(matches!(refusal.code, RefusalCode::UpstreamTimeout | RefusalCode::UpstreamDown), "{refusal:?}");
-    house.upstream.settled().await;
-    assert!(house.upstream.status().reason.is_some());
-    house.upstream.close().await;
-}
-
-#[tokio::test]
 async fn questions_reach_only_the_caller_that_declared_them() {
     let house = start(&["legacy"]);
     let shared = shared(&house, Era::Legacy).await;
@@ -433,17 +377,6 @@ async fn one_listen_stream_carries_the_union() {
 }
 
 #[tokio::test]
-async fn the_whole_group_goes() {
-    let house = start(&["legacy"]);
-    let session = shared(&house, Era::Legacy).await;
-    let child = text_of(&done(&mut call(&session, "child", &json!({}))).await.unwrap()).as_u64().unwrap();
-    assert!(alive(child));
-    let _ = done(&mut call(&session, "crash", &json!({}))).await;
-    until("the grandchild has ended", || !alive(child)).await;
-    house.upstream.close().await;
-}
-
-#[tokio::test]
 async fn each_call_has_its_own_process_where_configured() {
     let mut config = config(&["legacy"]);
     config.sessions = Sessions::Call;
@@ -455,5 +388,24 @@ async fn each_call_has_its_own_process_where_configured() {
     }
     assert_ne!(pids[0], pids[1]);
     until("both have ended", || !pids.iter().any(|pid| alive(*pid))).await;
+    house.upstream.close().await;
+}
+
+#[tokio::test]
+async fn the_caller_who_was_idle_longest_makes_room() {
+    let house = start_with(config(&["legacy"]), |spec| spec.bounds.caller_sessions_max = 2);
+    let mut open = Vec::new();
+    let asking = hello(r#"{"roots":{}}"#);
+    for number in 1..=3 {
+        let session =
+            house.upstream.session(&SessionKey::Legacy(number), &asking, Era::Legacy).await.unwrap();
+        assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
+        open.push(session);
+    }
+    until("the first has made room", || !open[0].is_open()).await;
+    assert!(open[1].is_open() && open[2].is_open());
+    let _busy = (call(&open[1], "hang", &json!({})), call(&open[2], "hang", &json!({})));
+    let refusal = house.upstream.session(&SessionKey::Legacy(4), &asking, Era::Legacy).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::UpstreamBusy);
     house.upstream.close().await;
 }

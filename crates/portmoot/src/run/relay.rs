@@ -70,7 +70,8 @@ impl Back {
 
 impl Inbox for Back {
     fn frame(&self, frame: Bytes, about: Option<u64>) -> Flow {
-        let answered = Message::read(frame.clone()).ok().filter(|m| matches!(m.shape(), Shape::Result | Shape::Error));
+        let answered =
+            Message::read(frame.clone()).ok().filter(|m| matches!(m.shape(), Shape::Result | Shape::Error));
         self.say(frame);
         let (Some(message), Some(about)) = (answered, about) else { return Flow::Open };
         let open = self.known().open.remove(&about);
@@ -85,7 +86,8 @@ impl Inbox for Back {
         // An error that HTTP wrapped is the gateway's own answer.
         if let LinkFailure::Http { body, .. } = &failure {
             if let Ok(message) = Message::read(body.clone()) {
-                let own = message.error_object().map(|e| rpc::error(Some(&open.id), e.code, &e.message, e.data));
+                let own =
+                    message.error_object().map(|e| rpc::error(Some(&open.id), e.code, &e.message, e.data));
                 if let Some(own) = own {
                     return self.say(own);
                 }
@@ -104,7 +106,11 @@ impl Inbox for Back {
 ///
 /// # Errors
 /// When the gateway cannot be reached.
-pub(crate) async fn stdio_door(source: Box<dyn Source>, topic: &str, _output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn stdio_door(
+    source: Box<dyn Source>,
+    topic: &str,
+    _output: Output,
+) -> Result<Exit, Failure> {
     // Says at once, and not with the first request, that nobody is there.
     drop(source.connect().await?);
     let (out, lines) = mpsc::channel(QUEUE_LEN_MAX);
@@ -113,7 +119,12 @@ pub(crate) async fn stdio_door(source: Box<dyn Source>, topic: &str, _output: Ou
     let inbox: Arc<dyn Inbox> = Arc::<Back>::clone(&back);
     let url = format!("http://{}/mcp/{topic}", source.authority());
     let unreachable = |why: String| Failure::new(Exit::Failed, "gateway_unreachable", why);
-    let spec = HttpSpec { name: "portmoot".into(), url, headers: authorization(source.token()), limits: HttpLimits::default() };
+    let spec = HttpSpec {
+        name: "portmoot".into(),
+        url,
+        headers: authorization(source.token()),
+        limits: HttpLimits::default(),
+    };
     let link = Link::http(&spec, inbox).map_err(|error| unreachable(error.to_string()))?;
     let read = read(&link, &back).await;
     link.close(Bounds::default()).await;
@@ -190,7 +201,8 @@ fn headers(back: &Back, message: &Message) -> HeaderMap {
     }
     let target = params.target().map(wire::mcp::Target::text);
     let mirrored = target.and_then(|name| back.known().mirrored.get(name).cloned()).unwrap_or_default();
-    let version = params.protocol_version().and_then(|version| Version::parse(&version)).unwrap_or(Version::NEWEST);
+    let version =
+        params.protocol_version().and_then(|version| Version::parse(&version)).unwrap_or(Version::NEWEST);
     for (name, value) in header::standard(version, &params, target, &mirrored).unwrap_or_default() {
         let header = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
         headers.extend(header);

@@ -144,10 +144,23 @@ impl Calls {
         self.open.get_mut(&number)?.sent.take()
     }
 
-    /// Numbers of the requests whose time is over.
-    pub(in super::super) fn expired(&self, now: Instant) -> Vec<u64> {
-        let over = |open: &Open| open.times.is_some_and(|times| times.deadline <= now);
-        self.open.iter().filter(|(_, open)| over(open)).map(|(number, _)| *number).collect()
+    /// Numbers of the requests whose time is over. While the server waits for an answer to a question only the hard
+    /// maximum counts: a person may be typing.
+    pub(in super::super) fn expired(&mut self, now: Instant) -> Vec<u64> {
+        let questions = &self.questions;
+        let asking = |number: u64| {
+            questions.values().any(|question| question.about.is_none_or(|about| about == number))
+        };
+        let mut over = Vec::new();
+        for (number, open) in &mut self.open {
+            let Some(times) = open.times.as_mut().filter(|times| times.deadline <= now) else { continue };
+            if times.hard > now && asking(*number) {
+                times.extend(now);
+            } else {
+                over.push(*number);
+            }
+        }
+        over
     }
 
     /// Takes everything out: the session has ended.
@@ -177,5 +190,49 @@ impl Calls {
     pub(in super::super) fn withdrawn(&mut self, id: &Id) -> Option<(u64, Question)> {
         let number = *self.questions.iter().find(|(_, question)| question.id == *id)?.0;
         self.questions.remove(&number).map(|question| (number, question))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(times: Times) -> Open {
+        Open { waiter: Waiter::Own(oneshot::channel().0), times: Some(times), sent: None }
+    }
+
+    #[test]
+    fn time_is_extended_by_progress_and_questions_but_not_beyond_the_maximum() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let (patience, max) = (Duration::from_secs(10), Duration::from_secs(35));
+        let mut calls = Calls::default();
+        let (asking, silent) = (calls.number(), calls.number());
+        for number in [asking, silent] {
+            calls.insert(number, own(Times::new(start, patience, max)));
+        }
+        assert!(calls.expired(at(9)).is_empty());
+        calls.extend(silent, at(9));
+        let question = calls.ask(Question { id: Id::number(1), about: Some(asking) }, 1).unwrap();
+        assert!(calls.ask(Question { id: Id::number(2), about: None }, 1).is_none());
+        assert!(calls.expired(at(15)).is_empty());
+        assert_eq!(calls.expired(at(20)), [silent]);
+        calls.settle(silent);
+        assert!(calls.expired(at(26)).is_empty());
+        assert!(calls.answered(question).is_some());
+        assert_eq!(calls.expired(at(36)), [asking]);
+    }
+
+    #[test]
+    fn what_a_settled_call_asked_is_gone() {
+        let mut calls = Calls::default();
+        let number = calls.number();
+        let second = Duration::from_secs(1);
+        calls.insert(number, own(Times::new(Instant::now(), second, second)));
+        let question = calls.ask(Question { id: Id::string("q"), about: Some(number) }, 9).unwrap();
+        assert!(calls.settle(number).0.is_some());
+        assert!(calls.answered(question).is_none());
+        assert!(calls.withdrawn(&Id::string("q")).is_none());
+        assert!(calls.settle(number).0.is_none());
     }
 }

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use client::{Flow, Inbox, LinkFailure};
-use wire::mcp::{ListKind, Params, meta};
+use model::Era;
+use wire::mcp::{ListKind, Params, code, meta};
 use wire::rpc::{Message, Shape, read_batch};
 
 use super::super::fault::Fault;
@@ -109,6 +110,12 @@ impl Session {
                     *lock(&self.trouble) = None;
                     self.opening.sink.state(self.upstream());
                 }
+                // The annotations that we know are not the server's any more.
+                if self.over_http()
+                    && message.error_object().is_some_and(|error| error.code == code::HEADER_MISMATCH)
+                {
+                    self.outdated(&[ListKind::Tools]);
+                }
                 self.tell(open, Ok(message));
             }
             None => tracing::debug!(server = self.upstream(), "an answer that nobody waits for"),
@@ -131,6 +138,9 @@ impl Session {
             return;
         }
         tracing::warn!(server = self.upstream(), %failure, "a request failed");
+        if matches!(failure, LinkFailure::Http { status: 400 | 404 | 405, .. }) && self.era() == Era::Modern {
+            self.doubt();
+        }
         let fault = Fault::Link(failure);
         *lock(&self.trouble) = Some(self.refusal(&fault).message.into_owned());
         self.troubled.store(true, Ordering::Relaxed);
@@ -138,6 +148,22 @@ impl Session {
         if let Some(open) = self.settle(number) {
             self.tell(open, Err(fault));
         }
+    }
+
+    /// Asks a server that answers as no modern one does whether it still is one; if not, the session ends, and the next
+    /// finds out again what the server speaks.
+    fn doubt(self: &Arc<Self>) {
+        if self.doubted.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let me = Arc::clone(self);
+        tokio::spawn(async move {
+            if let Err(fault) = me.result(Era::Modern, "server/discover", &[]).await {
+                tracing::warn!(server = me.upstream(), %fault, "the server is not modern any more");
+                me.close().await;
+            }
+            me.doubted.store(false, Ordering::SeqCst);
+        });
     }
 
     fn noticed(self: &Arc<Self>, message: &Message, about: Option<u64>) {

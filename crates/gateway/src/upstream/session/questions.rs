@@ -1,6 +1,7 @@
 //! Requests of the server: whom they may be asked, and their answers. A question is never guessed to a caller.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use client::SendMeta;
 use model::{Refusal, RefusalCode};
@@ -70,8 +71,15 @@ impl Session {
     /// # Errors
     /// A refusal when the question is not open any more or the answer cannot be sent.
     pub fn answer(&self, question: QuestionId, answer: &Message) -> Result<(), Refusal> {
-        let Some(question) = self.open().answered(question.0) else {
-            return Err(Refusal::new(RefusalCode::Cancelled, "the question is not open any more"));
+        let question = {
+            let mut open = self.open();
+            let Some(question) = open.answered(question.0) else {
+                return Err(Refusal::new(RefusalCode::Cancelled, "the question is not open any more"));
+            };
+            if let Some(call) = question.about {
+                open.extend(call, Instant::now());
+            }
+            question
         };
         let mut splice = Splice::new();
         answer.set_id(&mut splice, &question.id);

@@ -1,6 +1,6 @@
 """A small MCP server for the tests of upstream supervision: newline-delimited JSON on stdin and stdout.
 
-Usage: echo.py legacy|modern|both [silent-probe] [slow-start SECONDS] [hang] [marker FILE]
+Usage: echo.py legacy|modern|both [silent-probe] [slow-start SECONDS] [hang] [flood]
 """
 import json
 import os
@@ -137,9 +137,15 @@ def serve(message):
         send({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no such method"}})
 
 
-if "marker" in FLAGS:
-    with open(FLAGS[FLAGS.index("marker") + 1], "a") as marker:
-        marker.write("%d\n" % os.getpid())
+def flood():
+    while True:
+        send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 300}})
+        with LOCK:
+            sys.stdout.write("garbage\n" * 50)
+
+
+if "flood" in FLAGS:
+    threading.Thread(target=flood, daemon=True).start()
 print("echo server starts", file=sys.stderr)
 if "slow-start" in FLAGS:
     time.sleep(float(FLAGS[FLAGS.index("slow-start") + 1]))
