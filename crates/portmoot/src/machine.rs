@@ -5,6 +5,13 @@ pub(crate) fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// How this program was called, so that what we print can be typed: `target/release/portmoot` from a fresh clone.
+pub(crate) fn called() -> String {
+    let name = std::env::args_os().next().and_then(|name| name.into_string().ok());
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+~".contains(c);
+    name.filter(|name| name.contains('/') && name.chars().all(plain)).unwrap_or_else(|| "portmoot".to_owned())
+}
+
 /// Unix milliseconds.
 pub(crate) fn now_ms() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

@@ -16,7 +16,7 @@ use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gate::{Source, Stream};
-use crate::machine::env;
+use crate::machine::{called, env};
 use crate::output::Output;
 
 pub(crate) use relay::stdio_door;
@@ -64,6 +64,7 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
 
 /// What a person needs next.
 fn welcome(loaded: &Loaded, address: &str, tokens: bool) -> String {
+    let called = called();
     let names: Vec<&str> = loaded
         .config
         .servers
@@ -71,16 +72,26 @@ fn welcome(loaded: &Loaded, address: &str, tokens: bool) -> String {
         .filter(|server| server.enabled)
         .map(|server| server.name.as_str())
         .collect();
-    let try_it = if loaded.demo { "portmoot tools call demo_echo text=hello" } else { "portmoot tools ls" };
-    let who = if tokens {
-        "a token (portmoot token new NAME)"
+    let servers = match names.as_slice() {
+        [] => "none".to_owned(),
+        _ if loaded.demo => "demo (nothing is configured)".to_owned(),
+        names => names.join(", "),
+    };
+    let callers = if tokens {
+        format!("need a token: {called} token new NAME")
     } else {
-        "nothing: loopback only, as the local user"
+        "need no token: loopback only, as the local user".to_owned()
+    };
+    let next = if loaded.demo {
+        format!(
+            "{called} tools call demo_echo text=hello\n           {called} serve --mcp-config FILE.json     your own servers, from a client's file"
+        )
+    } else {
+        format!("{called} servers ls")
     };
     let version = env!("CARGO_PKG_VERSION");
     format!(
-        "portmoot {version}\n\n  MCP      http://{address}/mcp      or on a pipe: portmoot stdio\n  servers  {}\n  callers  need {who}\n  next     {try_it}\n",
-        if names.is_empty() { "none".to_owned() } else { names.join(", ") },
+        "portmoot {version}\n\n  MCP      http://{address}/mcp     or on a pipe: {called} stdio\n  servers  {servers}\n  callers  {callers}\n  next     {next}\n",
     )
 }
 

@@ -14,9 +14,6 @@ use crate::terminal::Console;
 pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failure> {
     let sources = Sources { listen: args.listen, ..sources(&args.config) };
     let mut loaded = load(&sources, output)?;
-    if loaded.demo {
-        output.talk("nothing is configured: the demo server stands in (write a portmoot.toml, or give --mcp-config FILE.json)");
-    }
     consent::obtain(&mut loaded.config, &mut Console, args.yes, output)?;
     run::serve(loaded, sources, output).await
 }
