@@ -387,8 +387,8 @@ impl SessionSink for Gate {
         self.topics().iter().for_each(|pump| pump.unask_owner(session, question));
     }
 
-    fn changed(&self, session: &Arc<upstream::Session>) {
-        self.topics().iter().for_each(|pump| pump.changed(session));
+    fn changed(&self, session: &Arc<upstream::Session>, told: &[wire::mcp::ListKind]) {
+        self.topics().iter().for_each(|pump| pump.changed(session, told));
     }
 
     fn ended(&self, session: &Arc<upstream::Session>) {

@@ -126,7 +126,7 @@ impl Pump {
             if !old.iter().any(|other| other.link == seat.link) {
                 self.seat(&seat.id, seat.link);
             }
-            self.listed(&seat.id, View::Shared, &seat.upstream.manifest());
+            self.listed(&seat.id, View::Shared, &seat.upstream.manifest(), &[]);
         }
     }
 
@@ -286,19 +286,26 @@ impl Pump {
     }
 
     /// Tells the topic what an upstream has now.
-    pub fn listed(&self, upstream: &ParticipantId, view: View, manifest: &crate::upstream::Manifest) {
+    pub fn listed(
+        &self,
+        upstream: &ParticipantId,
+        view: View,
+        manifest: &crate::upstream::Manifest,
+        told: &[ListKind],
+    ) {
         let manifest = spell::manifest(manifest);
-        self.step(Event::Listed { upstream, view, manifest });
+        let told: Vec<_> = told.iter().map(|list| spell::topic_list(*list)).collect();
+        self.step(Event::Listed { upstream, view, manifest, told: &told });
     }
 
-    /// A session's lists have changed.
-    pub fn changed(&self, session: &Session) {
+    /// A session's lists have changed, or its server says that these have.
+    pub fn changed(&self, session: &Session, told: &[ListKind]) {
         let seats = self.seats();
         let Some(seat) = seats.iter().find(|seat| seat.id.as_str() == session.upstream()) else { return };
         match self.owner(session) {
-            Some(caller) => self.listed(&seat.id, View::Link(caller.link()), &session.manifest()),
+            Some(caller) => self.listed(&seat.id, View::Link(caller.link()), &session.manifest(), told),
             None if spell::is_own(session.key()) => {}
-            None => self.listed(&seat.id, View::Shared, &session.manifest()),
+            None => self.listed(&seat.id, View::Shared, &session.manifest(), told),
         }
     }
 
@@ -427,11 +434,23 @@ impl Pump {
 
     fn step(&self, event: Event<'_>) -> Vec<Effect> {
         let effects = self.topic().step(self.ground.now_ms(), event);
-        let mut kept = Vec::new();
+        let (mut kept, mut changed) = (Vec::new(), Vec::new());
         for effect in effects {
             match effect {
                 Effect::NotJoined { .. } => kept.push(effect),
+                // Resources and templates are two lists with one notification.
+                Effect::ListChanged { list, links } => {
+                    let list = spell::told_list(list);
+                    changed.extend(links.into_iter().map(|link| (link, list)));
+                }
                 other => self.carry(other),
+            }
+        }
+        changed.sort_unstable_by_key(|(link, list)| (*link, list.changed()));
+        changed.dedup();
+        for (link, list) in changed {
+            if let Some(caller) = self.caller(link) {
+                caller.tell_changed(list);
             }
         }
         kept
@@ -446,7 +465,7 @@ impl Pump {
                 }
             }
             Effect::ListChanged { list, links } => {
-                let kind = spell::wire_list(list);
+                let kind = spell::told_list(list);
                 links
                     .into_iter()
                     .filter_map(|link| self.caller(link))

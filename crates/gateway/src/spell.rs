@@ -59,13 +59,12 @@ pub fn manifest(manifest: &Manifest) -> topic::Manifest {
     }
 }
 
-/// The wire's word for one of the topic's lists.
-pub fn wire_list(list: topic::ListKind) -> mcp::ListKind {
+/// The list by whose name a change is told: templates change as resources do.
+pub fn told_list(list: topic::ListKind) -> mcp::ListKind {
     match list {
         topic::ListKind::Tools => mcp::ListKind::Tools,
         topic::ListKind::Prompts => mcp::ListKind::Prompts,
-        topic::ListKind::Resources => mcp::ListKind::Resources,
-        topic::ListKind::Templates => mcp::ListKind::Templates,
+        topic::ListKind::Resources | topic::ListKind::Templates => mcp::ListKind::Resources,
     }
 }
 

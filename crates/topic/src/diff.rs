@@ -38,6 +38,12 @@ struct Changed<'a> {
     shape: Option<&'a [Option<char>]>,
 }
 
+impl<'a> From<Entry<'a>> for Changed<'a> {
+    fn from((text, _, shape): Entry<'a>) -> Self {
+        Self { text, shape }
+    }
+}
+
 /// For whom a view changed.
 #[derive(Clone, Copy)]
 pub(crate) enum Whose {
@@ -97,9 +103,13 @@ impl Topic {
         whose: Whose,
         older: &UpstreamView,
         newer: &UpstreamView,
+        told: &[ListKind],
     ) {
         for list in ListKind::ALL {
-            let changed = changed(list, older, newer);
+            let mut changed = changed(list, older, newer);
+            if changed.is_empty() && told.contains(&list) {
+                changed = entries(list, newer).into_iter().map(Changed::from).collect();
+            }
             if changed.is_empty() {
                 continue;
             }
@@ -168,7 +178,7 @@ fn changed<'a>(list: ListKind, older: &'a UpstreamView, newer: &'a UpstreamView)
     let in_place = stays.eq(stayed);
     let went = left.iter().filter(|one| !in_place || !after.contains(&key(one)));
     let came = right.iter().filter(|one| !before.contains(&key(one)));
-    went.chain(came).map(|(text, _, shape)| Changed { text, shape: *shape }).collect()
+    went.chain(came).copied().map(Changed::from).collect()
 }
 
 fn key<'a>(entry: &Entry<'a>) -> (&'a str, u64) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId};
 
-use crate::{Manifest, RateLimit, UpstreamNames};
+use crate::{ListKind, Manifest, RateLimit, UpstreamNames};
 
 /// On which side a participant stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -120,6 +120,9 @@ pub enum Event<'a> {
         view: View,
         /// Everything that it has, whole.
         manifest: Manifest,
+        /// Lists of which it says itself that they changed: whoever could see such a list is told, even if
+        /// nothing in it is different.
+        told: &'a [ListKind],
     },
     /// A caller asks for something.
     Request {

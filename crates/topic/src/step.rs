@@ -22,8 +22,8 @@ impl Topic {
             Event::Configure { upstreams } => self.configure(&mut effects, upstreams),
             Event::Attach { link, upstream } => self.attach(link, upstream),
             Event::Detach { link, upstream } => self.detach(&mut effects, link, upstream),
-            Event::Listed { upstream, view, manifest } => {
-                self.listed(&mut effects, upstream, view, manifest);
+            Event::Listed { upstream, view, manifest, told } => {
+                self.listed(&mut effects, upstream, view, manifest, told);
             }
             Event::Request { link, operation, method, target } => {
                 self.request(&mut effects, now_ms, link, operation, method, target);

@@ -11,7 +11,7 @@ use crate::{
     diff::Whose,
     effect::Effects,
     event::View,
-    manifest::Manifest,
+    manifest::{ListKind, Manifest},
     topic::Topic,
 };
 
@@ -22,6 +22,7 @@ impl Topic {
         upstream: &ParticipantId,
         view: View,
         manifest: Manifest,
+        told: &[ListKind],
     ) {
         let Some(index) = self.catalog.index(upstream) else { return };
         if self.members.seat(upstream).is_none() {
@@ -31,18 +32,24 @@ impl Topic {
             View::Shared if self.catalog.builtin() == Some(index) => {
                 self.listed_builtin(effects, index, manifest);
             }
-            View::Shared => self.listed_shared(effects, index, manifest),
+            View::Shared => self.listed_shared(effects, index, manifest, told),
             // The gateway lists the same to all: its names are taken first for everybody.
             View::Link(_) if self.catalog.builtin() == Some(index) => {}
-            View::Link(link) => self.listed_for(effects, index, link, manifest),
+            View::Link(link) => self.listed_for(effects, index, link, manifest, told),
         }
     }
 
-    fn listed_shared(&mut self, effects: &mut Effects, index: UpstreamIndex, manifest: Manifest) {
+    fn listed_shared(
+        &mut self,
+        effects: &mut Effects,
+        index: UpstreamIndex,
+        manifest: Manifest,
+        told: &[ListKind],
+    ) {
         let newer = Arc::new(self.catalog.index_manifest(index, manifest));
         let Some(older) = self.catalog.replace(index, newer.clone()) else { return };
         self.catalog.merge();
-        self.tell_view(effects, index, Whose::Shared, &older, &newer);
+        self.tell_view(effects, index, Whose::Shared, &older, &newer, told);
     }
 
     /// The gateway's own names are taken first, so every other view is made anew.
@@ -55,7 +62,14 @@ impl Topic {
         self.tell_changes(effects, &before);
     }
 
-    fn listed_for(&mut self, effects: &mut Effects, index: UpstreamIndex, link: LinkId, manifest: Manifest) {
+    fn listed_for(
+        &mut self,
+        effects: &mut Effects,
+        index: UpstreamIndex,
+        link: LinkId,
+        manifest: Manifest,
+        told: &[ListKind],
+    ) {
         if self.members.link(link).is_none() {
             return;
         }
@@ -66,7 +80,7 @@ impl Topic {
         }
         let older = own.overrides.set(index, newer.clone()).or_else(|| self.catalog.shared(index).cloned());
         if let Some(older) = older {
-            self.tell_view(effects, index, Whose::Link(link), &older, &newer);
+            self.tell_view(effects, index, Whose::Link(link), &older, &newer, told);
         }
     }
 
@@ -86,7 +100,7 @@ impl Topic {
         let older = own.overrides.remove(index);
         self.end_session_asks(effects, link, upstream);
         if let (Some(older), Some(newer)) = (older, self.catalog.shared(index).cloned()) {
-            self.tell_view(effects, index, Whose::Link(link), &older, &newer);
+            self.tell_view(effects, index, Whose::Link(link), &older, &newer, &[]);
         }
     }
 
@@ -99,10 +113,10 @@ impl Topic {
             own_views.extend(own.overrides.remove(index).map(|view| (link, view)));
         }
         own_views.sort_unstable_by_key(|(link, _)| *link);
-        self.listed_shared(effects, index, Manifest::default());
+        self.listed_shared(effects, index, Manifest::default(), &[]);
         let none = self.catalog.shared(index).cloned().unwrap_or_default();
         for (link, older) in own_views {
-            self.tell_view(effects, index, Whose::Link(link), &older, &none);
+            self.tell_view(effects, index, Whose::Link(link), &older, &none, &[]);
         }
     }
 

@@ -165,8 +165,13 @@ pub(super) async fn keep(session: std::sync::Weak<Session>, upkeep: Arc<tokio::s
         if stale == ALL && greeting.era == Era::Legacy {
             session.tell_wants().await;
         }
-        if let Ok(true) = refresh(&session, &greeting, stale).await {
-            session.opening.sink.changed(&session);
+        let told = session.told.swap(0, Ordering::SeqCst);
+        let told: Vec<ListKind> = KINDS.into_iter().filter(|kind| told & bit(*kind) != 0).collect();
+        let before = session.manifest();
+        // What could not be read is logged there; the rest counts.
+        let _ = refresh(&session, &greeting, stale).await;
+        if !told.is_empty() || !Arc::ptr_eq(&before, &session.manifest()) {
+            session.opening.sink.changed(&session, &told);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use wire::mcp::ListKind;
 use wire::rpc::Message;
 
 use super::session::{Session, SessionSink};
@@ -41,11 +42,11 @@ impl SessionSink for Relay {
         self.sink.withdrawn(session, question);
     }
 
-    fn changed(&self, session: &Arc<Session>) {
+    fn changed(&self, session: &Arc<Session>, told: &[ListKind]) {
         if let Some(upstream) = self.upstream.upgrade() {
             upstream.listed(session);
         }
-        self.sink.changed(session);
+        self.sink.changed(session, told);
     }
 
     fn ended(&self, session: &Arc<Session>) {

@@ -20,7 +20,7 @@ use http::HeaderMap;
 use model::{Era, Refusal, RefusalCode};
 use tokio::sync::{Notify, watch};
 use wire::json::Splice;
-use wire::mcp::{Params, Version};
+use wire::mcp::{ListKind, Params, Version};
 use wire::rpc::{Id, Message, notification};
 
 use super::fault::Fault;
@@ -41,8 +41,9 @@ pub trait SessionSink: Send + Sync {
     fn withdrawn(&self, session: &Arc<Session>, question: QuestionId) {
         let _ = (session, question);
     }
-    /// The session's manifest was fetched for the first time or again, and differs from the one before.
-    fn changed(&self, session: &Arc<Session>);
+    /// The session's manifest was fetched for the first time or again, and differs from the one before, or the server
+    /// has told that these lists changed.
+    fn changed(&self, session: &Arc<Session>, told: &[ListKind]);
     /// The session has ended, wanted or not; its open calls have been told.
     fn ended(&self, session: &Arc<Session>);
     /// The upstream's state has changed.
@@ -97,6 +98,8 @@ pub struct Session {
     /// Wakes the task that keeps the listen stream (modern).
     pub(super) listening: Arc<Notify>,
     pub(super) stale: AtomicU64,
+    /// Lists of which the server has said that they changed.
+    pub(super) told: AtomicU64,
     pub(super) acknowledged: watch::Sender<u64>,
     ended: watch::Sender<bool>,
     /// A request failed in a way that others may share; cleared by the next answer.
@@ -131,6 +134,7 @@ impl Session {
             upkeep: Arc::default(),
             listening: Arc::default(),
             stale: AtomicU64::new(0),
+            told: AtomicU64::new(0),
             acknowledged: watch::Sender::new(0),
             ended: watch::Sender::new(false),
             troubled: AtomicBool::new(false),

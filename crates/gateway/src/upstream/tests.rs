@@ -57,7 +57,7 @@ impl SessionSink for Listener {
         self.0.lock().unwrap().push(format!("question {}", message.method()));
     }
 
-    fn changed(&self, _: &Arc<Session>) {
+    fn changed(&self, _: &Arc<Session>, _: &[wire::mcp::ListKind]) {
         self.0.lock().unwrap().push("changed".to_owned());
     }
 

@@ -123,6 +123,20 @@ fn a_view_of_one_link_wins_for_that_link() {
 }
 
 #[test]
+fn what_an_upstream_tells_reaches_whoever_sees_the_list() {
+    let mut stage = Stage::new();
+    stage.caller(LinkId(2), "bob", &["mcp/request:tools/call:one_b"]);
+    stage.lists("one", View::Shared, tools(&["a"]));
+    let one = id("one");
+    let again = |told| Event::Listed { upstream: &one, view: View::Shared, manifest: tools(&["a"]), told };
+    let lists = [ListKind::Tools, ListKind::Prompts];
+    assert!(stage.step(again(&[])).is_empty());
+    let effects = stage.step(again(&lists));
+    assert_eq!(told(&effects, ListKind::Tools), [ANN]);
+    assert_eq!(told(&effects, ListKind::Prompts), []);
+}
+
+#[test]
 fn only_those_who_could_see_a_change_are_told() {
     let mut stage = Stage::new();
     stage.caller(LinkId(2), "bob", &["mcp/request:tools/call:one_a"]);

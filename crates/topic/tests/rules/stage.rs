@@ -94,7 +94,7 @@ impl Stage {
     }
 
     pub(crate) fn lists(&mut self, name: &str, view: View, manifest: Manifest) -> Effects {
-        self.step(Event::Listed { upstream: &id(name), view, manifest })
+        self.step(Event::Listed { upstream: &id(name), view, manifest, told: &[] })
     }
 
     pub(crate) fn call(&mut self, link: LinkId, operation: u128, tool: &str) -> Effects {

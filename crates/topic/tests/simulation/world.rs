@@ -309,7 +309,7 @@ impl World {
             resources: self.items(&URIS),
             templates: self.items(&TEMPLATES),
         };
-        self.live(Event::Listed { upstream: &upstream, view, manifest }, Expected::default());
+        self.live(Event::Listed { upstream: &upstream, view, manifest, told: &[] }, Expected::default());
     }
 
     fn session(&mut self) {

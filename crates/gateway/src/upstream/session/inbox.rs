@@ -175,10 +175,10 @@ impl Session {
                     self.acknowledged.send_replace(number);
                 }
             }
-            "notifications/tools/list_changed" => self.outdated(&[ListKind::Tools]),
-            "notifications/prompts/list_changed" => self.outdated(&[ListKind::Prompts]),
+            "notifications/tools/list_changed" => self.changed(&[ListKind::Tools]),
+            "notifications/prompts/list_changed" => self.changed(&[ListKind::Prompts]),
             "notifications/resources/list_changed" => {
-                self.outdated(&[ListKind::Resources, ListKind::Templates])
+                self.changed(&[ListKind::Resources, ListKind::Templates])
             }
             method => {
                 let frame = message.frame().clone();
@@ -220,8 +220,14 @@ impl Session {
         }
     }
 
+    /// The server says that these lists have changed.
+    fn changed(&self, lists: &[ListKind]) {
+        self.told.fetch_or(bits(lists), Ordering::SeqCst);
+        self.outdated(lists);
+    }
+
     fn outdated(&self, lists: &[ListKind]) {
-        let bits = lists.iter().fold(0, |bits, list| bits | super::super::lists::bit(*list));
+        let bits = bits(lists);
         self.stale.fetch_or(bits, Ordering::SeqCst);
         self.upkeep.notify_one();
     }
@@ -240,6 +246,10 @@ impl Session {
             );
         }
     }
+}
+
+fn bits(lists: &[ListKind]) -> u64 {
+    lists.iter().fold(0, |bits, list| bits | super::super::lists::bit(*list))
 }
 
 /// The listen request to which a modern notification belongs.

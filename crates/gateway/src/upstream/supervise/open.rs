@@ -78,7 +78,7 @@ impl Upstream {
             book.manifest = session.manifest();
         }
         drop(book);
-        self.ground.sink.changed(&session);
+        self.ground.sink.changed(&session, &[]);
         // Whoever waited for the first start finds the lists there.
         self.settled.send_replace(true);
         self.wake.notify_one();

@@ -58,7 +58,6 @@ impl<'m> Params<'m> {
     /// neither string nor integer.
     pub fn read(message: &'m Message) -> Result<Self, Malformed> {
         let id = || message.id().cloned();
-        let target = lookup(message.method()).map_or(TargetKind::None, |method| method.target);
         let mut params = Self { message, members: None, meta: None, target: None };
         if let Some(span) = message.params().and(message.body_span()) {
             let members = json::members(message.frame(), span).map_err(|error| match error {
@@ -74,7 +73,9 @@ impl<'m> Params<'m> {
             }
             params.members = Some(members);
         }
-        params.target = params.find_target(target)?;
+        // A method that the request's era does not have is refused as such, whatever its params lack.
+        let known = lookup(message.method()).filter(|method| method.modern || !params.is_modern());
+        params.target = params.find_target(known.map_or(TargetKind::None, |method| method.target))?;
         if params.meta_raw(meta::PROGRESS_TOKEN).is_some() && params.progress_token().is_none() {
             return Err(Malformed::params("`progressToken` must be a string or an integer", id()));
         }

@@ -182,3 +182,10 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_method_that_the_era_lacks_needs_no_target() {
+    let read = |params: &str| Params::read(&call("resources/subscribe", params)).is_ok();
+    assert!(read(r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#));
+    assert!(!read("{}"));
+}
