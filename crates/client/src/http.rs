@@ -3,20 +3,20 @@
 //! Owns which requests are open and the stream that belongs to no request. One task per message; a request's task is
 //! its life, so that stopping it closes its stream.
 
+mod core;
 mod exchange;
 mod origin;
 pub(crate) mod peer;
 mod pool;
 pub(crate) mod stream;
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
+use self::core::Core;
 use crate::contract::{Bounds, Inbox, LinkFailure, SendMeta, Unsent};
 use peer::Peer;
 pub use peer::{HttpLimits, HttpSpec};
@@ -25,61 +25,10 @@ pub use peer::{HttpLimits, HttpSpec};
 #[derive(Debug)]
 pub(crate) struct HttpLink(Arc<Core>);
 
-/// What the tasks of one link share.
-pub(crate) struct Core {
-    peer: Peer,
-    inbox: Arc<dyn Inbox>,
-    open: Mutex<Open>,
-    /// Notifications and answers on their way.
-    notes: AtomicUsize,
-    closed: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-struct Open {
-    requests: HashMap<u64, AbortHandle>,
-    listen: Option<AbortHandle>,
-}
-
-impl std::fmt::Debug for Core {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Core").field("server", &self.peer.name).finish_non_exhaustive()
-    }
-}
-
-impl Core {
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells the inbox, once, that the link has ended, and stops everything that runs on it.
-    fn end(&self, why: LinkFailure) {
-        if self.closed.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let (requests, listen) = {
-            let mut open = self.open();
-            (std::mem::take(&mut open.requests), open.listen.take())
-        };
-        for task in requests.values().chain(&listen) {
-            task.abort();
-        }
-        self.peer.disconnect();
-        self.inbox.closed(why);
-    }
-}
-
 impl HttpLink {
     pub(crate) fn new(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkFailure> {
         let peer = Peer::new(spec)?;
-        let core = Core {
-            peer,
-            inbox,
-            open: Mutex::default(),
-            notes: AtomicUsize::new(0),
-            closed: AtomicBool::new(false),
-        };
-        Ok(Self(Arc::new(core)))
+        Ok(Self(Arc::new(Core::new(peer, inbox))))
     }
 
     pub(crate) fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), Unsent> {

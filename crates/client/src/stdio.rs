@@ -4,6 +4,7 @@
 //! a line means.
 
 mod life;
+mod limits;
 mod lines;
 mod queue;
 mod read;
@@ -19,6 +20,7 @@ use tokio::process::Command;
 use crate::contract::{Bounds, Inbox, Unsent};
 use crate::guard::Guard;
 use life::Life;
+pub use limits::StdioLimits;
 use queue::Queue;
 
 /// The variables of our own environment that a child gets; everything else it must be given.
@@ -51,33 +53,6 @@ pub struct StdioSpec {
     pub cwd: Option<PathBuf>,
     /// Bounds on what it may cost.
     pub limits: StdioLimits,
-}
-
-/// Bounds of one child's pipes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StdioLimits {
-    /// Bytes that may wait for the child to read them.
-    pub queue_bytes_max: usize,
-    /// Messages that may wait for the child to read them.
-    pub queue_len_max: usize,
-    /// Length of a line on its stdout, in bytes.
-    pub line_bytes_max: usize,
-    /// Length of a line on its stderr that is logged, in bytes; the rest is cut.
-    pub stderr_line_bytes_max: usize,
-    /// Lines of its stderr that are logged in a second; the rest is counted.
-    pub stderr_lines_per_second: u32,
-}
-
-impl Default for StdioLimits {
-    fn default() -> Self {
-        Self {
-            queue_bytes_max: 16 << 20,
-            queue_len_max: 4096,
-            line_bytes_max: 16 << 20,
-            stderr_line_bytes_max: 4096,
-            stderr_lines_per_second: 100,
-        }
-    }
 }
 
 /// The two ends that the gateway holds of a running child.

@@ -26,10 +26,10 @@ use schema::{
 };
 
 use crate::caller::Caller;
-use crate::door::http::bearer;
+use crate::door::bearer;
 use crate::gate::Gate;
+use crate::office::{Office, Tokens};
 use crate::pump::Pump;
-use crate::running::{Office, Tokens};
 use crate::tokens::TokenRequest;
 use crate::upstream::State as UpstreamState;
 

@@ -33,6 +33,9 @@ pub trait Open: Send + Sync {
     fn take_back(&self);
 }
 
+/// An open operation, and the id that the caller gave it.
+type Running = (Id, Arc<dyn Open>);
+
 /// A modern `subscriptions/listen` that is open.
 struct Listen {
     id: Id,
@@ -75,7 +78,7 @@ pub struct Caller {
     key: SessionKey,
     /// Where everything is said on one stream (stdio, the 2024-11-05 pair), that stream; over HTTP made when first needed.
     home: OnceLock<Arc<Stream>>,
-    open: Mutex<HashMap<OperationId, (Id, Arc<dyn Open>)>>,
+    open: Mutex<HashMap<OperationId, Running>>,
     questions: Mutex<Questions>,
     interests: Mutex<Interests>,
     log_level: AtomicU8,

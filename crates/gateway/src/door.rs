@@ -6,6 +6,8 @@ pub mod http;
 mod mcp;
 mod origin;
 mod pair;
+mod request;
 pub mod stdio;
 
 pub use origin::Hosts;
+pub use request::bearer;

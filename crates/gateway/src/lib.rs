@@ -14,6 +14,7 @@ pub mod ground;
 mod legacy;
 mod lists;
 mod modern;
+pub mod office;
 mod operation;
 pub mod pump;
 mod resume;

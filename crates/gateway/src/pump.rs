@@ -3,25 +3,28 @@
 //! Owns the topic under its lock and the links of its callers and upstreams. It never holds the lock across an await,
 //! and never decides: the topic does. Must not know sockets, HTTP or configuration files.
 
+mod follow;
+mod members;
+mod servers;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId, Refusal, RefusalCode, TopicName};
-use topic::{About, Effect, Effects, Event, Role, Target, Topic, UpstreamNames, View};
-use wire::json::Splice;
+use model::{LinkId, OperationId, Outcome, ParticipantId, Refusal, RefusalCode, TopicName};
+use topic::{About, Effect, Effects, Event, Target, Topic};
 use wire::mcp::method::TargetKind;
 use wire::mcp::{self, ListKind, Params, method};
-use wire::rpc::{Message, Shape};
+use wire::rpc::Message;
 
-use crate::caller::{Caller, Question};
+use crate::caller::Caller;
 use crate::ground::Ground;
 use crate::operation::{Operation, Road};
 use crate::spell;
 use crate::stream::Stream;
-use crate::upstream::{Answer, CallSink, Hello, Outgoing, QuestionId, Session, Upstream};
+use crate::upstream::{Answer, CallSink, Hello, Outgoing, Session, Upstream};
 
 /// One upstream in this topic.
 #[derive(Clone)]
@@ -105,76 +108,6 @@ impl Pump {
     /// Looks at the topic.
     pub fn with<T>(&self, look: impl FnOnce(&Topic) -> T) -> T {
         look(&self.topic())
-    }
-
-    /// Gives the topic these upstreams, in this order: new ones join, missing ones are cut off, the others stay as they are.
-    pub fn configure(&self, upstreams: &[Arc<Upstream>]) {
-        let old = self.seats();
-        let mut names = vec![UpstreamNames::gateway()];
-        let mut seats = Vec::new();
-        for upstream in upstreams {
-            let Ok(id) = ParticipantId::new(upstream.spec().name()) else { continue };
-            let kept = old.iter().find(|seat| seat.id == id).map(|seat| seat.link);
-            names.push(UpstreamNames::new(id.clone(), &*upstream.spec().config.prefix));
-            let link = kept.unwrap_or_else(|| self.ground.link());
-            seats.push(Seat { id, link, upstream: Arc::clone(upstream) });
-        }
-        *self.seats.write().unwrap_or_else(PoisonError::into_inner) = seats.clone().into();
-        self.step(Event::Configure { upstreams: &names });
-        self.seat(&self.own.0, self.own.1);
-        for seat in seats {
-            if !old.iter().any(|other| other.link == seat.link) {
-                self.seat(&seat.id, seat.link);
-            }
-            self.listed(&seat.id, View::Shared, &seat.upstream.manifest(), &[]);
-        }
-    }
-
-    fn seat(&self, participant: &ParticipantId, link: LinkId) {
-        if self.topic().participant(link).is_none() {
-            let capabilities = Arc::new(Capabilities::upstream());
-            self.step(Event::Join { link, participant, role: Role::Upstream, capabilities, rate: None });
-        }
-    }
-
-    /// Lets a caller in.
-    ///
-    /// # Errors
-    /// What the topic answers: it is full, or the name is an upstream's.
-    pub fn join(&self, caller: &Arc<Caller>) -> Result<(), Refusal> {
-        let participant = caller.participant();
-        self.callers().insert(caller.link(), Arc::downgrade(caller));
-        let effects = self.step(Event::Join {
-            link: caller.link(),
-            participant: &participant.id,
-            role: Role::Caller,
-            capabilities: Arc::clone(&participant.capabilities),
-            rate: participant
-                .rate
-                .map(|rate| topic::RateLimit { per_minute: rate.per_minute, burst: rate.burst }),
-        });
-        for effect in effects {
-            if let Effect::NotJoined { refusal, .. } = effect {
-                self.callers().remove(&caller.link());
-                return Err(*refusal);
-            }
-        }
-        Ok(())
-    }
-
-    /// A caller goes; what it opened is cancelled, and its own sessions are closed.
-    pub fn leave(&self, caller: &Caller) {
-        caller.leave();
-        self.step(Event::Leave { link: caller.link() });
-        self.callers().remove(&caller.link());
-        for seat in self.seats().iter() {
-            seat.upstream.leave(caller.key());
-        }
-    }
-
-    /// Gives a participant other capabilities, at once and for what is open as well.
-    pub fn regrant(&self, participant: &ParticipantId, capabilities: &Arc<Capabilities>) {
-        self.step(Event::Regrant { participant, capabilities: Arc::clone(capabilities) });
     }
 
     /// Takes a request: admits it and hands it to its upstream, or answers with a refusal.
@@ -285,135 +218,6 @@ impl Pump {
         });
     }
 
-    /// Tells the topic what an upstream has now.
-    pub fn listed(
-        &self,
-        upstream: &ParticipantId,
-        view: View,
-        manifest: &crate::upstream::Manifest,
-        told: &[ListKind],
-    ) {
-        let manifest = spell::manifest(manifest);
-        let told: Vec<_> = told.iter().map(|list| spell::topic_list(*list)).collect();
-        self.step(Event::Listed { upstream, view, manifest, told: &told });
-    }
-
-    /// A session's lists have changed, or its server says that these have.
-    pub fn changed(&self, session: &Session, told: &[ListKind]) {
-        let seats = self.seats();
-        let Some(seat) = seats.iter().find(|seat| seat.id.as_str() == session.upstream()) else { return };
-        match self.owner(session) {
-            Some(caller) => self.listed(&seat.id, View::Link(caller.link()), &session.manifest(), told),
-            None if spell::is_own(session.key()) => {}
-            None => self.listed(&seat.id, View::Shared, &session.manifest(), told),
-        }
-    }
-
-    /// A session has ended: its owner sees the shared lists again.
-    pub fn ended(&self, session: &Session) {
-        let seats = self.seats();
-        let seat = seats.iter().find(|seat| seat.id.as_str() == session.upstream());
-        if let (Some(caller), Some(seat)) = (self.owner(session), seat) {
-            self.step(Event::Detach { link: caller.link(), upstream: &seat.id });
-        }
-    }
-
-    /// The legacy caller to whom a session belongs, if it is in this topic.
-    pub fn owner(&self, session: &Session) -> Option<Arc<Caller>> {
-        let link = spell::owner(session.key())?;
-        self.callers().get(&link).and_then(Weak::upgrade)
-    }
-
-    /// A question to a session's owner that belongs to no call; `false` if it cannot be asked.
-    pub fn ask_owner(&self, session: &Arc<Session>, question: QuestionId, message: &Message) -> bool {
-        let Some(caller) = self.owner(session) else { return false };
-        let seats = self.seats();
-        let Some(seat) = seats.iter().find(|seat| seat.id.as_str() == session.upstream()) else {
-            return false;
-        };
-        let about = About::Session(caller.link());
-        if caller.era() != session.era() {
-            return false;
-        }
-        let Some(ask) = self.lets(&seat.id, about, message.method()) else { return false };
-        let question = Question { session: Arc::clone(session), id: question, about: None, ask };
-        let Some(id) = caller.ask(question) else {
-            self.expire(ask);
-            return false;
-        };
-        let mut splice = Splice::default();
-        message.set_id(&mut splice, &id);
-        caller.tell_home(message.edited(&splice));
-        true
-    }
-
-    /// A server takes back a question that belonged to no call.
-    pub fn unask_owner(&self, session: &Arc<Session>, question: QuestionId) {
-        let Some(caller) = self.owner(session) else { return };
-        if let Some((id, ask)) = caller.unask(session, question) {
-            self.expire(ask);
-            let params = [b"{\"requestId\":", id.raw(), b"}"].concat();
-            caller.tell_home(wire::rpc::notification("notifications/cancelled", Some(&params)));
-        }
-    }
-
-    /// Something about no call: to the session's owner, or to every caller that follows this resource.
-    pub fn tell(&self, session: &Arc<Session>, method: &str, frame: &Bytes) {
-        if method == "notifications/resources/updated" {
-            return self.updated(session, frame);
-        }
-        match self.owner(session) {
-            Some(caller) if method != "notifications/message" || wants(&caller, frame) => {
-                caller.tell_home(frame.clone());
-            }
-            Some(_) => {}
-            None => tracing::debug!(upstream = session.upstream(), method, "a notification that is nobody's"),
-        }
-    }
-
-    fn updated(&self, session: &Arc<Session>, frame: &Bytes) {
-        let Ok(message) = Message::read(frame.clone()) else { return };
-        let Ok(params) = Params::read(&message) else { return };
-        let Some(mcp::Target::Uri(own)) = params.target() else { return };
-        let Ok(id) = ParticipantId::new(session.upstream()) else { return };
-        let owner = spell::owner(session.key());
-        for caller in self.everyone() {
-            if owner.is_some_and(|owner| owner != caller.link()) {
-                continue;
-            }
-            let public = self.with(|topic| topic.respelled_uri(caller.link(), &id, own));
-            let mut splice = Splice::default();
-            if let Some(public) = &public {
-                params.edit().set_target(public).finish(&mut splice);
-            }
-            let uri = public.as_deref().unwrap_or(own);
-            if caller.follows(uri) {
-                let respelled = Message::read(message.edited(&splice));
-                let raw = respelled.as_ref().ok().and_then(Message::params).unwrap_or(b"{}");
-                caller.tell_updated(uri, raw);
-            }
-        }
-    }
-
-    /// Everybody who is linked now.
-    pub fn everyone(&self) -> Vec<Arc<Caller>> {
-        self.callers().values().filter_map(Weak::upgrade).collect()
-    }
-
-    /// Waits until servers that are still starting for the first time have started, or the topic's bound is over.
-    pub async fn wait_for_servers(&self) {
-        let waited_ms = self.ground.now_ms();
-        let left = self.list_wait.saturating_sub(Duration::from_millis(waited_ms));
-        let seats = self.seats();
-        let all = async {
-            for seat in seats.iter() {
-                seat.upstream.settled().await;
-            }
-        };
-        // Whoever is not there by then is listed later, with list_changed.
-        let _ = tokio::time::timeout(left, all).await;
-    }
-
     /// How many requests were admitted and refused.
     pub fn verdicts(&self) -> [(&'static str, u64); 2] {
         [
@@ -485,42 +289,6 @@ impl Pump {
         }
     }
 
-    /// Asks the topic whether an upstream may ask this; gives the question's id there.
-    fn lets(&self, upstream: &ParticipantId, about: About, method: &str) -> Option<OperationId> {
-        let id = self.ground.operation();
-        let effects =
-            self.topic().step(self.ground.now_ms(), Event::Ask { upstream, operation: id, about, method });
-        let mut ask = None;
-        for effect in effects {
-            match effect {
-                Effect::DeliverAsk { operation, .. } if operation == id => ask = Some(id),
-                Effect::RefuseAsk { operation, .. } if operation == id => {}
-                other => self.carry(other),
-            }
-        }
-        ask
-    }
-
-    /// A caller has answered a question; whether the topic still counts it.
-    pub fn answered(&self, link: LinkId, ask: OperationId, shape: Shape) -> bool {
-        let outcome = if shape == Shape::Result { Outcome::Ok } else { Outcome::Error };
-        let effects =
-            self.topic().step(self.ground.now_ms(), Event::Answer { link, operation: ask, outcome });
-        let mut counts = false;
-        for effect in effects {
-            match effect {
-                Effect::SettleAsk { operation, .. } if operation == ask => counts = true,
-                other => self.carry(other),
-            }
-        }
-        counts
-    }
-
-    /// A question was taken back by its server, or could not be put.
-    pub fn expire(&self, ask: OperationId) {
-        self.step(Event::Expire { operation: ask });
-    }
-
     /// Answers an admitted request from here: the topic settles it, and its caller gets this.
     pub fn answer_here(&self, operation: &Arc<Operation>, end: Result<Bytes, Refusal>) {
         let outcome = if end.is_ok() { Outcome::Ok } else { Outcome::Refused };
@@ -530,107 +298,6 @@ impl Pump {
                 Err(refusal) => operation.refuse(&refusal),
             }
         }
-    }
-
-    /// Passes a legacy caller's log level on to the servers that it uses; none of them can make this fail.
-    pub async fn set_level(&self, caller: &Arc<Caller>, level: &str) {
-        for seat in self.seats().iter() {
-            let Some(session) = seat.upstream.open_session(caller.key(), caller.hello(), caller.era()) else {
-                continue;
-            };
-            if let Err(refusal) = session.set_level(level).await {
-                tracing::debug!(upstream = session.upstream(), %refusal, "log level not taken");
-            }
-        }
-    }
-
-    /// The sessions of a caller's own that are open now.
-    pub fn own_sessions(&self, caller: &Caller) -> Vec<Arc<Session>> {
-        if !spell::is_own(caller.key()) {
-            return Vec::new();
-        }
-        let seats = self.seats();
-        let open = |seat: &Seat| seat.upstream.open_session(caller.key(), caller.hello(), caller.era());
-        seats.iter().filter_map(open).filter(|session| spell::is_own(session.key())).collect()
-    }
-
-    /// Whether this caller may follow a resource.
-    pub fn may_follow(&self, caller: &Caller, uri: &str) -> bool {
-        self.with(|topic| topic.admits(caller.link(), "resources/subscribe", Some(Target::Uri(uri))))
-    }
-
-    /// Has updates of a resource sent for a modern caller that listens to it.
-    ///
-    /// # Errors
-    /// What the upstream answers.
-    pub async fn follow(&self, caller: &Arc<Caller>, hello: &Hello, uri: &str) -> Result<Message, Refusal> {
-        let Some((seat, own)) = self.find(caller, uri) else {
-            return Err(Refusal::new(RefusalCode::UnknownTarget, "resource not found"));
-        };
-        self.session(caller, &seat, hello).await?.subscribe(caller.link(), &own).await
-    }
-
-    /// Ends that.
-    pub fn unfollow(&self, caller: &Caller, uri: &str) {
-        if let Some((seat, own)) = self.find(caller, uri) {
-            self.unsubscribe(caller, &seat, &own);
-        }
-    }
-
-    /// Ends a subscription at the upstream, unless another link has it too.
-    pub fn unsubscribe(&self, caller: &Caller, seat: &Seat, own: &str) {
-        if let Some(session) = seat.upstream.open_session(caller.key(), caller.hello(), caller.era()) {
-            session.unsubscribe(caller.link(), own);
-        }
-    }
-
-    fn find(&self, caller: &Caller, uri: &str) -> Option<(Seat, String)> {
-        let (upstream, own) = self.with(|topic| {
-            let route = topic.lookup(caller.link(), Target::Uri(uri))?;
-            Some((route.upstream.clone(), route.own.to_owned()))
-        })?;
-        let seat = self.seats().iter().find(|seat| seat.id == upstream).cloned()?;
-        Some((seat, own))
-    }
-
-    /// Subscribes a caller to a resource.
-    ///
-    /// # Errors
-    /// What the upstream, or the bound of subscriptions, answers.
-    pub async fn subscribe(
-        &self,
-        caller: &Arc<Caller>,
-        seat: &Seat,
-        own: &str,
-        public: &str,
-        hello: &Hello,
-    ) -> Result<Message, Refusal> {
-        if !caller.subscribe(public) {
-            return Err(Refusal::new(RefusalCode::Overloaded, "too many subscriptions")
-                .hint("unsubscribe from resources that are no longer needed"));
-        }
-        let session = self.session(caller, seat, hello).await;
-        let done = match session {
-            Ok(session) => session.subscribe(caller.link(), own).await,
-            Err(refusal) => Err(refusal),
-        };
-        if !done.as_ref().is_ok_and(|answer| answer.shape() == Shape::Result) {
-            caller.unsubscribe(public);
-        }
-        done
-    }
-
-    /// The session that a caller uses at an upstream, opened if need be.
-    ///
-    /// # Errors
-    /// Why the upstream cannot be used now.
-    pub async fn session(
-        &self,
-        caller: &Arc<Caller>,
-        seat: &Seat,
-        hello: &Hello,
-    ) -> Result<Arc<Session>, Refusal> {
-        seat.upstream.session(&spell::session_key(caller, hello), hello, caller.era()).await
     }
 
     fn caller(&self, link: LinkId) -> Option<Arc<Caller>> {
@@ -728,12 +395,6 @@ fn target_of<'p>(kind: TargetKind, method: &str, params: &'p Params<'_>) -> Opti
         (_, mcp::Target::Name(name)) => Some(Target::Tool(name)),
         (_, mcp::Target::Task(_)) => None,
     }
-}
-
-fn wants(caller: &Caller, frame: &Bytes) -> bool {
-    let Ok(message) = Message::read(frame.clone()) else { return false };
-    let Ok(params) = Params::read(&message) else { return false };
-    params.level().is_none_or(|level| caller.wants_log(&level))
 }
 
 /// The refusal of a method that nobody here has.

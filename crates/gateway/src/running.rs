@@ -5,12 +5,12 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use auth::{Identities, Participant, Sealer};
+use auth::{Participant, Sealer};
 use client::Guard;
-use model::{Refusal, RefusalCode, TopicName};
-use store::{IssuedToken, Journal, State, StoreError};
+use model::{Refusal, TopicName};
+use store::{Journal, State, StoreError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -21,8 +21,9 @@ use crate::door::http::{self, Entrance};
 use crate::door::stdio;
 use crate::gate::Gate;
 use crate::ground::{Ground, random, unix_ms};
+use crate::office::Office;
 use crate::sealing;
-use crate::tokens::{self, TokenRequest};
+use crate::tokens::{self};
 
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
@@ -41,41 +42,6 @@ pub enum StartError {
         /// What the system said.
         error: io::Error,
     },
-}
-
-/// The journal, and the identities that follow from it.
-pub struct Office {
-    journal: Mutex<Option<Journal>>,
-    /// Once tokens were asked for, this process goes on asking.
-    asks: bool,
-}
-
-impl Office {
-    fn state<T>(&self, look: impl FnOnce(&State) -> T) -> T {
-        let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        match journal.as_ref() {
-            Some(journal) => look(journal.state()),
-            None => look(&State::default()),
-        }
-    }
-
-    fn identities(&self, config: &Config) -> Identities {
-        self.state(|state| tokens::identities(config, state, self.asks))
-    }
-
-    /// The issued tokens, without their secrets.
-    pub fn issued(&self) -> Vec<IssuedToken> {
-        self.state(|state| state.tokens().to_vec())
-    }
-
-    fn change<T>(&self, change: impl FnOnce(&mut Journal) -> Result<T, Refusal>) -> Result<T, Refusal> {
-        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        let journal = journal.as_mut().ok_or_else(|| {
-            Refusal::new(RefusalCode::Unsupported, "this gateway keeps nothing on disk")
-                .hint("start it with a data_dir")
-        })?;
-        change(journal)
-    }
 }
 
 /// A running gateway.
@@ -101,7 +67,7 @@ impl Gateway {
         let asks =
             journal.as_ref().is_some_and(|journal| tokens::tokens_configured(&config, journal.state()))
                 || tokens::tokens_configured(&config, &State::default());
-        let office = Arc::new(Office { journal: Mutex::new(journal), asks });
+        let office = Arc::new(Office::new(journal, asks));
         let identities = office.identities(&config);
         let guard = exe.and_then(|exe| match Guard::start(exe) {
             Ok(guard) => Some(guard),
@@ -121,13 +87,11 @@ impl Gateway {
     /// When listening there is refused or impossible.
     pub async fn listen(&self) -> Result<SocketAddr, StartError> {
         let address = self.gate.config().listen;
-        auth::may_listen(address, self.office.asks).map_err(StartError::Refused)?;
+        auth::may_listen(address, self.office.asks()).map_err(StartError::Refused)?;
         let listener =
             TcpListener::bind(address).await.map_err(|error| StartError::Listen { address, error })?;
         let bound = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
-        if let Some(journal) = self.office.journal.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            journal.directory().announce(Some(&bound.to_string()))?;
-        }
+        self.office.announce(&bound.to_string())?;
         tokio::spawn(http::serve(listener, Arc::clone(&self.entrance), self.stop.subscribe()));
         Ok(bound)
     }
@@ -173,48 +137,12 @@ impl Gateway {
 
     /// Whether callers need a token.
     pub fn asks_for_tokens(&self) -> bool {
-        self.office.asks
+        self.office.asks()
     }
 
     /// Stops listening, lets open requests finish for a bounded time, ends sessions and upstreams.
     pub async fn stop(&self) {
         self.stop.send_replace(true);
         self.gate.stop().await;
-    }
-}
-
-/// What the API does with tokens.
-pub struct Tokens {
-    /// The journal.
-    pub office: Arc<Office>,
-    /// Whose identities follow.
-    pub gate: Arc<Gate>,
-}
-
-impl Tokens {
-    /// Issues a token, and lets its bearer in.
-    ///
-    /// # Errors
-    /// As [`tokens::issue`].
-    pub fn issue(&self, request: TokenRequest) -> Result<(String, IssuedToken), Refusal> {
-        let config = self.gate.config();
-        if !self.office.asks {
-            return Err(Refusal::new(RefusalCode::Forbidden, "this gateway was started without tokens")
-                .hint("stop it, issue the token, and start it again: from then on everyone needs one"));
-        }
-        let issued =
-            self.office.change(|journal| tokens::issue(journal, &config, request, &random(), unix_ms()))?;
-        self.gate.set_identities(self.office.identities(&config));
-        Ok(issued)
-    }
-
-    /// Revokes a token; what its bearer has open ends.
-    ///
-    /// # Errors
-    /// As [`tokens::revoke`].
-    pub fn revoke(&self, name: &str) -> Result<(), Refusal> {
-        self.office.change(|journal| tokens::revoke(journal, name, unix_ms()))?;
-        self.gate.set_identities(self.office.identities(&self.gate.config()));
-        Ok(())
     }
 }

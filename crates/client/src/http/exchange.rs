@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use tokio::time::{sleep, timeout};
 
-use super::Core;
+use super::core::Core;
 use super::peer::Reply;
 use super::stream::{Cursor, End, read};
 use crate::contract::{Flow, LinkFailure};

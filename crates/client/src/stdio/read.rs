@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::StdioLimits;
+use super::limits::StdioLimits;
 use super::lines::{Line, Lines};
 use crate::contract::Inbox;
 

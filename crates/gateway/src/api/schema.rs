@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::IssuedToken;
-use utoipa::{OpenApi, ToSchema};
+use utoipa::{OpenApi as _, ToSchema};
 
 use crate::config::Transport;
 use crate::upstream::{Quarantined, Upstream};
@@ -240,7 +240,10 @@ pub(super) struct TokenMade {
 /// What the routes are, for the document; the functions are never called.
 mod paths {
     #![allow(dead_code)]
-    use super::*;
+    use crate::api::schema::{
+        Health, NewToken, Problem, Ready, Server, Servers, TokenMade, TokensShown, Tool, Tools,
+    };
+    use utoipa::OpenApi;
 
     #[utoipa::path(get, path = "/healthz", responses((status = 200, body = Health)))]
     fn healthz() {}

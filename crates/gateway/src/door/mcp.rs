@@ -17,7 +17,7 @@ use wire::rpc::{self, Message, Shape, code};
 
 use super::answer::{self, Answer};
 use super::body::{Body, Events, parse_event_id};
-use super::http::{accepts, bearer, is_json, not_allowed, read_body};
+use super::request::{accepts, bearer, is_json, not_allowed, read_body};
 use crate::caller::Open;
 use crate::gate::Gate;
 use crate::pump::Pump;
@@ -220,10 +220,10 @@ impl Visit<'_> {
     /// The session that the request names.
     fn session(&self) -> Answer<Arc<Session>> {
         let bad_request = |why: &str| error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why);
-        if let Some(version) = self.header(header::PROTOCOL_VERSION) {
-            if Version::parse(version).is_none_or(|version| version.era() == Era::Modern) {
-                return Err(bad_request("this MCP-Protocol-Version is not supported in a session"));
-            }
+        let modern =
+            |version: &str| Version::parse(version).is_none_or(|version| version.era() == Era::Modern);
+        if self.header(header::PROTOCOL_VERSION).is_some_and(modern) {
+            return Err(bad_request("this MCP-Protocol-Version is not supported in a session"));
         }
         let id = self
             .header(SESSION_ID)

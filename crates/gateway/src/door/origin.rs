@@ -76,7 +76,8 @@ mod tests {
 
     #[test]
     fn only_our_own_names_are_heard() {
-        let cases: [(&[&str], Option<&str>, Result<(), Foreign>); 14] = [
+        type Case = (&'static [&'static str], Option<&'static str>, Result<(), Foreign>);
+        let cases: [Case; 14] = [
             (&["127.0.0.1:7070"], None, Ok(())),
             (&["localhost"], Some("http://localhost:3000"), Ok(())),
             (&["[::1]:7070"], Some("http://[::1]:7070"), Ok(())),

@@ -14,8 +14,8 @@ use wire::rpc::{self, Message, Shape, code};
 
 use super::answer::{self, Answer};
 use super::body::{Body, Events};
-use super::http::{bearer, is_json, not_allowed, read_body};
 use super::mcp::refused;
+use super::request::{bearer, is_json, not_allowed, read_body};
 use crate::caller::{Caller, Open};
 use crate::gate::Gate;
 use crate::ground::random;

@@ -144,7 +144,7 @@ impl Session {
             begun: Instant::now(),
             used: AtomicU64::new(0),
         });
-        expiry::start(&session);
+        session.keep_time();
         session
     }
 

@@ -84,14 +84,11 @@ impl Inbox for Back {
     fn failed(&self, request: u64, failure: LinkFailure) {
         let Some(open) = self.known().open.remove(&request) else { return };
         // An error that HTTP wrapped is the gateway's own answer.
-        if let LinkFailure::Http { body, .. } = &failure {
-            if let Ok(message) = Message::read(body.clone()) {
-                let own =
-                    message.error_object().map(|e| rpc::error(Some(&open.id), e.code, &e.message, e.data));
-                if let Some(own) = own {
-                    return self.say(own);
-                }
-            }
+        if let LinkFailure::Http { body, .. } = &failure
+            && let Ok(message) = Message::read(body.clone())
+            && let Some(error) = message.error_object()
+        {
+            return self.say(rpc::error(Some(&open.id), error.code, &error.message, error.data));
         }
         let why = format!("the gateway gave no answer: {failure}");
         self.say(rpc::error(Some(&open.id), code::INTERNAL_ERROR, &why, None));

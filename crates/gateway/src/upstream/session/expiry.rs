@@ -9,26 +9,27 @@ use super::Session;
 /// How exactly a deadline is kept.
 const TICK: Duration = Duration::from_millis(50);
 
-pub(super) fn start(session: &Arc<Session>) {
-    let (session, timer) = (Arc::downgrade(session), Arc::clone(&session.timer));
-    tokio::spawn(async move {
-        loop {
-            timer.notified().await;
+impl Session {
+    /// Begins to look at the deadlines.
+    pub(super) fn keep_time(self: &Arc<Self>) {
+        let (session, timer) = (Arc::downgrade(self), Arc::clone(&self.timer));
+        tokio::spawn(async move {
             loop {
-                tokio::time::sleep(TICK).await;
-                let Some(session) = session.upgrade() else { return };
-                if session.expire() {
-                    break;
-                }
-                if !session.is_open() {
-                    return;
+                timer.notified().await;
+                loop {
+                    tokio::time::sleep(TICK).await;
+                    let Some(session) = session.upgrade() else { return };
+                    if session.expire() {
+                        break;
+                    }
+                    if !session.is_open() {
+                        return;
+                    }
                 }
             }
-        }
-    });
-}
+        });
+    }
 
-impl Session {
     /// Ends what is over; true when nothing is open any more.
     fn expire(&self) -> bool {
         let expired = self.open().expired(Instant::now());

@@ -73,7 +73,7 @@ fn fake_gateway() {
 
 fn start_gateway() -> (Child, Vec<u32>) {
     let mut gateway = Command::new(std::env::current_exe().unwrap())
-        .args(["fake_gateway", "--exact", "--ignored", "--nocapture"])
+        .args(["guard::fake_gateway", "--exact", "--ignored", "--nocapture"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

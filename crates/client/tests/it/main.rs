@@ -1,0 +1,3 @@
+//! What needs processes of its own.
+
+mod guard;

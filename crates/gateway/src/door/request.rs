@@ -1,0 +1,74 @@
+//! Reading what an HTTP request says of itself: its body within bounds, its token, its media types.
+//!
+//! Must not know what is asked for.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response, StatusCode};
+use http_body::Body as _;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+
+use super::answer::{self, Answer};
+use super::body::Body;
+use crate::gate::Gate;
+
+/// Seconds a client may take to send its body.
+pub const BODY_READ_SECS: u64 = 60;
+
+/// Reads a body within the configured bound.
+///
+/// # Errors
+/// The answer to give: 413 when it is too long, 408 when it takes too long, 400 when the connection broke.
+pub async fn read_body(gate: &Gate, body: Incoming) -> Answer<Bytes> {
+    let limit = gate.limits().body_bytes_max;
+    if body.size_hint().lower() > limit as u64 {
+        return Err(Box::new(too_large(limit)));
+    }
+    let whole = Limited::new(body, limit).collect();
+    match tokio::time::timeout(Duration::from_secs(BODY_READ_SECS), whole).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(Box::new(too_large(limit))),
+        Ok(Err(_)) => Err(Box::new(answer::plain(StatusCode::BAD_REQUEST, "the body broke off\n"))),
+        Err(_) => Err(Box::new(answer::plain(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"))),
+    }
+}
+
+fn too_large(limit: usize) -> Response<Body> {
+    answer::plain(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is longer than {limit} bytes\n"))
+}
+
+/// The bearer token of a request, if it has one.
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Whether a header lists this media type, or a range that holds it.
+pub fn accepts(headers: &HeaderMap, media: &str) -> bool {
+    let main = media.split('/').next().unwrap_or_default();
+    let mut values = headers.get_all(http::header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    values.any(|value| {
+        value.split(',').any(|part| {
+            let part = part.split(';').next().unwrap_or_default().trim();
+            part.eq_ignore_ascii_case(media) || part == "*/*" || part.strip_suffix("/*") == Some(main)
+        })
+    })
+}
+
+/// Whether the body is said to be JSON.
+pub fn is_json(headers: &HeaderMap) -> bool {
+    let value =
+        headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+}
+
+/// The methods that are answered with 405 here.
+pub fn not_allowed(allowed: &'static str, method: &Method) -> Response<Body> {
+    let mut response =
+        answer::plain(StatusCode::METHOD_NOT_ALLOWED, &format!("{method} is not served here\n"));
+    response.headers_mut().insert(http::header::ALLOW, http::HeaderValue::from_static(allowed));
+    response
+}

@@ -1,0 +1,91 @@
+//! Who is in the topic: upstreams by configuration, callers as they come and go. Must not know what they ask.
+
+use std::sync::{Arc, PoisonError, Weak};
+
+use model::{Capabilities, LinkId, ParticipantId, Refusal};
+use topic::{Effect, Event, Role, UpstreamNames, View};
+
+use super::{Pump, Seat};
+use crate::caller::Caller;
+use crate::upstream::Upstream;
+
+impl Pump {
+    /// Gives the topic these upstreams, in this order: new ones join, missing ones are cut off, the others stay as they are.
+    pub fn configure(&self, upstreams: &[Arc<Upstream>]) {
+        let old = self.seats();
+        let mut names = vec![UpstreamNames::gateway()];
+        let mut seats = Vec::new();
+        for upstream in upstreams {
+            let Ok(id) = ParticipantId::new(upstream.spec().name()) else { continue };
+            let kept = old.iter().find(|seat| seat.id == id).map(|seat| seat.link);
+            names.push(UpstreamNames::new(id.clone(), &*upstream.spec().config.prefix));
+            let link = kept.unwrap_or_else(|| self.ground.link());
+            seats.push(Seat { id, link, upstream: Arc::clone(upstream) });
+        }
+        *self.seats.write().unwrap_or_else(PoisonError::into_inner) = seats.clone().into();
+        self.step(Event::Configure { upstreams: &names });
+        self.seat(&self.own.0, self.own.1);
+        for seat in seats {
+            if !old.iter().any(|other| other.link == seat.link) {
+                self.seat(&seat.id, seat.link);
+            }
+            self.listed(&seat.id, View::Shared, &seat.upstream.manifest(), &[]);
+        }
+    }
+
+    pub(super) fn seat(&self, participant: &ParticipantId, link: LinkId) {
+        if self.topic().participant(link).is_none() {
+            let capabilities = Arc::new(Capabilities::upstream());
+            self.step(Event::Join { link, participant, role: Role::Upstream, capabilities, rate: None });
+        }
+    }
+
+    /// Lets a caller in.
+    ///
+    /// # Errors
+    /// What the topic answers: it is full, or the name is an upstream's.
+    pub fn join(&self, caller: &Arc<Caller>) -> Result<(), Refusal> {
+        let participant = caller.participant();
+        self.callers().insert(caller.link(), Arc::downgrade(caller));
+        let effects = self.step(Event::Join {
+            link: caller.link(),
+            participant: &participant.id,
+            role: Role::Caller,
+            capabilities: Arc::clone(&participant.capabilities),
+            rate: participant
+                .rate
+                .map(|rate| topic::RateLimit { per_minute: rate.per_minute, burst: rate.burst }),
+        });
+        for effect in effects {
+            if let Effect::NotJoined { refusal, .. } = effect {
+                self.callers().remove(&caller.link());
+                return Err(*refusal);
+            }
+        }
+        Ok(())
+    }
+
+    /// A caller goes; what it opened is cancelled, and its own sessions are closed.
+    pub fn leave(&self, caller: &Caller) {
+        caller.leave();
+        self.step(Event::Leave { link: caller.link() });
+        self.callers().remove(&caller.link());
+        for seat in self.seats().iter() {
+            seat.upstream.leave(caller.key());
+            // What it followed on the shared session is followed for the others only.
+            if let Some(session) = seat.upstream.open_shared(caller.era()) {
+                session.forget(caller.link());
+            }
+        }
+    }
+
+    /// Gives a participant other capabilities, at once and for what is open as well.
+    pub fn regrant(&self, participant: &ParticipantId, capabilities: &Arc<Capabilities>) {
+        self.step(Event::Regrant { participant, capabilities: Arc::clone(capabilities) });
+    }
+
+    /// Everybody who is linked now.
+    pub fn everyone(&self) -> Vec<Arc<Caller>> {
+        self.callers().values().filter_map(Weak::upgrade).collect()
+    }
+}

@@ -1,0 +1,178 @@
+//! What servers say of themselves and ask for no call: lists, questions to a session's owner, updates. Must not know doors.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::{LinkId, OperationId, Outcome, ParticipantId};
+use topic::{About, Effect, Event, View};
+use wire::json::Splice;
+use wire::mcp::{self, ListKind, Params};
+use wire::rpc::{Message, Shape};
+
+use super::Pump;
+use crate::caller::{Caller, Question};
+use crate::spell;
+use crate::upstream::{Manifest, QuestionId, Session};
+
+impl Pump {
+    /// Waits until servers that are still starting for the first time have started, or the topic's bound is over.
+    pub async fn wait_for_servers(&self) {
+        let waited_ms = self.ground.now_ms();
+        let left = self.list_wait.saturating_sub(Duration::from_millis(waited_ms));
+        let seats = self.seats();
+        let all = async {
+            for seat in seats.iter() {
+                seat.upstream.settled().await;
+            }
+        };
+        // Whoever is not there by then is listed later, with list_changed.
+        let _ = tokio::time::timeout(left, all).await;
+    }
+
+    /// Tells the topic what an upstream has now. `told` are the lists that it said have changed.
+    pub fn listed(&self, upstream: &ParticipantId, view: View, manifest: &Manifest, told: &[ListKind]) {
+        let manifest = spell::manifest(manifest);
+        let told: Vec<_> = told.iter().map(|list| spell::topic_list(*list)).collect();
+        self.step(Event::Listed { upstream, view, manifest, told: &told });
+    }
+
+    /// A session's lists have changed, or its server says that these have.
+    pub fn changed(&self, session: &Session, told: &[ListKind]) {
+        let seats = self.seats();
+        let Some(seat) = seats.iter().find(|seat| seat.id.as_str() == session.upstream()) else { return };
+        match self.owner(session) {
+            Some(caller) => self.listed(&seat.id, View::Link(caller.link()), &session.manifest(), told),
+            None if spell::is_own(session.key()) => {}
+            None => self.listed(&seat.id, View::Shared, &session.manifest(), told),
+        }
+    }
+
+    /// A session has ended: its owner sees the shared lists again.
+    pub fn ended(&self, session: &Session) {
+        let seats = self.seats();
+        let seat = seats.iter().find(|seat| seat.id.as_str() == session.upstream());
+        if let (Some(caller), Some(seat)) = (self.owner(session), seat) {
+            self.step(Event::Detach { link: caller.link(), upstream: &seat.id });
+        }
+    }
+
+    /// The legacy caller to whom a session belongs, if it is in this topic.
+    pub fn owner(&self, session: &Session) -> Option<Arc<Caller>> {
+        let link = spell::owner(session.key())?;
+        self.callers().get(&link).and_then(Weak::upgrade)
+    }
+
+    /// A question to a session's owner that belongs to no call; `false` if it cannot be asked.
+    pub fn ask_owner(&self, session: &Arc<Session>, question: QuestionId, message: &Message) -> bool {
+        let Some(caller) = self.owner(session) else { return false };
+        let seats = self.seats();
+        let Some(seat) = seats.iter().find(|seat| seat.id.as_str() == session.upstream()) else {
+            return false;
+        };
+        let about = About::Session(caller.link());
+        if caller.era() != session.era() {
+            return false;
+        }
+        let Some(ask) = self.lets(&seat.id, about, message.method()) else { return false };
+        let question = Question { session: Arc::clone(session), id: question, about: None, ask };
+        let Some(id) = caller.ask(question) else {
+            self.expire(ask);
+            return false;
+        };
+        let mut splice = Splice::default();
+        message.set_id(&mut splice, &id);
+        caller.tell_home(message.edited(&splice));
+        true
+    }
+
+    /// A server takes back a question that belonged to no call.
+    pub fn unask_owner(&self, session: &Arc<Session>, question: QuestionId) {
+        let Some(caller) = self.owner(session) else { return };
+        if let Some((id, ask)) = caller.unask(session, question) {
+            self.expire(ask);
+            let params = [b"{\"requestId\":", id.raw(), b"}"].concat();
+            caller.tell_home(wire::rpc::notification("notifications/cancelled", Some(&params)));
+        }
+    }
+
+    /// Something about no call: to the session's owner, or to every caller that follows this resource.
+    pub fn tell(&self, session: &Arc<Session>, method: &str, frame: &Bytes) {
+        if method == "notifications/resources/updated" {
+            return self.updated(session, frame);
+        }
+        match self.owner(session) {
+            Some(caller) if method != "notifications/message" || wants(&caller, frame) => {
+                caller.tell_home(frame.clone());
+            }
+            Some(_) => {}
+            None => tracing::debug!(upstream = session.upstream(), method, "a notification that is nobody's"),
+        }
+    }
+
+    pub(super) fn updated(&self, session: &Arc<Session>, frame: &Bytes) {
+        let Ok(message) = Message::read(frame.clone()) else { return };
+        let Ok(params) = Params::read(&message) else { return };
+        let Some(mcp::Target::Uri(own)) = params.target() else { return };
+        let Ok(id) = ParticipantId::new(session.upstream()) else { return };
+        let owner = spell::owner(session.key());
+        for caller in self.everyone() {
+            if owner.is_some_and(|owner| owner != caller.link()) {
+                continue;
+            }
+            let public = self.with(|topic| topic.respelled_uri(caller.link(), &id, own));
+            let mut splice = Splice::default();
+            if let Some(public) = &public {
+                params.edit().set_target(public).finish(&mut splice);
+            }
+            let uri = public.as_deref().unwrap_or(own);
+            if caller.follows(uri) {
+                let respelled = Message::read(message.edited(&splice));
+                let raw = respelled.as_ref().ok().and_then(Message::params).unwrap_or(b"{}");
+                caller.tell_updated(uri, raw);
+            }
+        }
+    }
+
+    /// Asks the topic whether an upstream may ask this; gives the question's id there.
+    pub(super) fn lets(&self, upstream: &ParticipantId, about: About, method: &str) -> Option<OperationId> {
+        let id = self.ground.operation();
+        let effects =
+            self.topic().step(self.ground.now_ms(), Event::Ask { upstream, operation: id, about, method });
+        let mut ask = None;
+        for effect in effects {
+            match effect {
+                Effect::DeliverAsk { operation, .. } if operation == id => ask = Some(id),
+                Effect::RefuseAsk { operation, .. } if operation == id => {}
+                other => self.carry(other),
+            }
+        }
+        ask
+    }
+
+    /// A caller has answered a question; whether the topic still counts it.
+    pub fn answered(&self, link: LinkId, ask: OperationId, shape: Shape) -> bool {
+        let outcome = if shape == Shape::Result { Outcome::Ok } else { Outcome::Error };
+        let effects =
+            self.topic().step(self.ground.now_ms(), Event::Answer { link, operation: ask, outcome });
+        let mut counts = false;
+        for effect in effects {
+            match effect {
+                Effect::SettleAsk { operation, .. } if operation == ask => counts = true,
+                other => self.carry(other),
+            }
+        }
+        counts
+    }
+
+    /// A question was taken back by its server, or could not be put.
+    pub fn expire(&self, ask: OperationId) {
+        self.step(Event::Expire { operation: ask });
+    }
+}
+
+fn wants(caller: &Caller, frame: &Bytes) -> bool {
+    let Ok(message) = Message::read(frame.clone()) else { return false };
+    let Ok(params) = Params::read(&message) else { return false };
+    params.level().is_none_or(|level| caller.wants_log(&level))
+}
