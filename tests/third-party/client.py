@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """The Python SDK as a client: walks through a server and prints one JSON report.
 
-    client.py URL [options]                      Streamable HTTP
+    client.py URL [options]                      Streamable HTTP, or with --sse the endpoint pair of 2024-11-05
     client.py --stdio [options] -- COMMAND ...   a child process
 
     --era legacy|modern   how to open: `initialize`, or `server/discover` (default legacy)
     --token TOKEN         sent as a bearer token (HTTP only)
     --prefix PREFIX       stands before every name of the fixture, as a gateway puts it
-    --call NAME JSON      call this tool (may be repeated); without any, the tour of the fixture is made
+    --roots URI           the root that the client says it has (default file:///work)
+    --tour NAME           `fixture` walks through all of the fixture (default), `plain` through what works in any pair of
+                          eras, `real` through the servers of real.py
+    --call NAME JSON      call this tool (may be repeated) instead
 
-The report has, for the tour: lists, what calls answered, progress, log lines, changes that were announced, and what the
+The report has, for a tour: lists, what calls answered, progress, log lines, changes that were announced, and what the
 server asked (and the client answered). An exception is reported as `error`, and the exit status is then 1.
 """
 
@@ -23,8 +26,12 @@ import warnings
 import httpx2
 import mcp_types as types
 from mcp import Client
+from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+
+import real
+from real import until
 
 WATCHED = "test://watched-resource"
 
@@ -50,13 +57,15 @@ class Tour:
         if params.mode == "url":
             return types.ElicitResult(action="accept")
         kinds = {"boolean": True, "integer": 7, "number": 1.5, "array": []}
-        fields = params.requested_schema["properties"].items()
+        schema = params.requested_schema
+        needed = lambda name, field: name in schema.get("required", []) or "format" not in field
+        fields = [(name, field) for name, field in schema["properties"].items() if needed(name, field)]
         content = {name: field.get("default", kinds.get(field["type"], name)) for name, field in fields}
         return types.ElicitResult(action="accept", content=content)
 
     async def roots(self, _context):
         self.report["asked"].append(["roots", ""])
-        return types.ListRootsResult(roots=[types.Root(uri="file:///work", name="work")])
+        return types.ListRootsResult(roots=[types.Root(uri=self.options.roots, name="work")])
 
     async def log(self, params):
         self.report["log"].append([params.level, params.data])
@@ -76,6 +85,8 @@ class Tour:
             command, *arguments = self.options.command
             return StdioServerParameters(command=command, args=arguments)
         headers = {"Authorization": f"Bearer {self.options.token}"} if self.options.token else {}
+        if self.options.sse:
+            return sse_client(self.options.url, headers=headers)
         http = httpx2.AsyncClient(headers=headers, timeout=60)
         return streamable_http_client(self.options.url, http_client=http)
 
@@ -99,6 +110,10 @@ class Tour:
             if self.options.call:
                 for name, arguments in self.options.call:
                     await self.call(client, name, json.loads(arguments))
+            elif self.options.tour == "real":
+                await real.walk(self, client)
+            elif self.options.tour == "plain":
+                await self.plain(client)
             else:
                 await self.fixture(client)
 
@@ -122,18 +137,13 @@ class Tour:
             "structured": result.structured_content,
         }
 
-    async def fixture(self, client):
+    async def plain(self, client):
+        """What works whatever eras client and server speak: call, read, get, complete."""
         p = self.options.prefix
-        if not self.modern:
-            await client.send_ping()
-            await client.set_logging_level("debug")
         await self.call(client, p + "echo", {"text": "hello"})
         await self.call(client, p + "test_multiple_content_types")
         await self.call(client, p + "test_error_handling")
         await self.call(client, p + "add", {"a": 2, "b": 3})
-        await self.call(client, p + "test_custom_header", {"value": "in a header, too: é"})
-        await self.call(client, p + "test_tool_with_progress")
-        await self.call(client, p + "test_tool_with_logging")
         read = await client.read_resource("test://template/42/data")
         self.report["read"] = read.contents[0].text
         prompt = await client.get_prompt(p + "test_prompt_with_arguments", {"arg1": "one", "arg2": "two"})
@@ -141,6 +151,16 @@ class Tour:
         reference = types.PromptReference(type="ref/prompt", name=p + "test_prompt_with_arguments")
         completed = await client.complete(reference, {"name": "arg1", "value": "par"})
         self.report["completed"] = completed.completion.values
+
+    async def fixture(self, client):
+        p = self.options.prefix
+        if not self.modern:
+            await client.send_ping()
+            await client.set_logging_level("debug")
+        await self.plain(client)
+        await self.call(client, p + "test_custom_header", {"value": "in a header, too: é"})
+        await self.call(client, p + "test_tool_with_progress")
+        await self.call(client, p + "test_tool_with_logging")
         if self.modern:
             await self.rounds(client, p)
             await self.listen(client, p)
@@ -216,18 +236,13 @@ async def pages(list_page, items, key):
             return names
 
 
-async def until(holds, seconds):
-    for _ in range(int(seconds * 50)):
-        if holds():
-            return True
-        await asyncio.sleep(0.02)
-    return False
-
-
 def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("url", nargs="?")
     parser.add_argument("--stdio", action="store_true")
+    parser.add_argument("--sse", action="store_true")
+    parser.add_argument("--tour", choices=("fixture", "plain", "real"), default="fixture")
+    parser.add_argument("--roots", default="file:///work")
     parser.add_argument("--era", choices=("legacy", "modern"), default="legacy")
     parser.add_argument("--token")
     parser.add_argument("--prefix", default="")

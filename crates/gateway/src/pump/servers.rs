@@ -74,6 +74,8 @@ impl Pump {
         if caller.era() != session.era() {
             return false;
         }
+        // A server may ask as soon as the session is open, before it has listed anything.
+        self.step(Event::Attach { link: caller.link(), upstream: &seat.id });
         let Some(ask) = self.lets(&seat.id, about, message.method()) else { return false };
         let question = Question { session: Arc::clone(session), id: question, about: None, ask };
         let Some(id) = caller.ask(question) else {
