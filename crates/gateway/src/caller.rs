@@ -326,7 +326,10 @@ impl Caller {
     /// Tells that a list has changed, if this caller wants to hear it.
     pub fn tell_changed(&self, list: ListKind) {
         match self.era {
-            Era::Legacy => self.tell_home(rpc::notification(list.changed(), None)),
+            Era::Legacy => {
+                let key = Bytes::from_static(list.changed().as_bytes());
+                self.said(self.home_or_open().say_latest(key, rpc::notification(list.changed(), None)));
+            }
             Era::Modern => self.tell_listens(|listen| listen.lists.contains(&list), list.changed(), b"{}"),
         }
     }
@@ -336,7 +339,8 @@ impl Caller {
         const METHOD: &str = "notifications/resources/updated";
         match self.era {
             Era::Legacy if lock(&self.interests).uris.contains(uri) => {
-                self.tell_home(rpc::notification(METHOD, Some(params)));
+                let frame = rpc::notification(METHOD, Some(params));
+                self.said(self.home_or_open().say_latest(Bytes::copy_from_slice(uri.as_bytes()), frame));
             }
             Era::Legacy => {}
             Era::Modern => self.tell_listens(|listen| listen.uris.contains(uri), METHOD, params),
@@ -351,12 +355,12 @@ impl Caller {
 
     /// Says something that belongs to no request.
     pub fn tell_home(&self, frame: Bytes) {
-        match self.home_or_open().say(frame, None) {
-            Ok(()) => {}
-            Err(Refused::Full) => {
-                tracing::info!(participant = %self.participant.id, "reader too slow, stream ended")
-            }
-            Err(Refused::Ended) => {}
+        self.said(self.home_or_open().say(frame, None));
+    }
+
+    fn said(&self, said: Result<(), Refused>) {
+        if said == Err(Refused::Full) {
+            tracing::info!(participant = %self.participant.id, "reader too slow, stream ended");
         }
     }
 

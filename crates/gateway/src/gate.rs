@@ -327,10 +327,12 @@ impl Gate {
             self.sessions
                 .sweep(self.ground.now_ms(), self.limits().session_idle, |caller| now(caller).is_none()),
         );
-        self.modern
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|_, seen| now(&seen.caller).is_some());
+        // Held until they have left: a caller that nobody holds cannot.
+        let gone: Vec<_> = {
+            let mut modern = self.modern.lock().unwrap_or_else(PoisonError::into_inner);
+            modern.extract_if(|_, seen| now(&seen.caller).is_none()).map(|(_, seen)| seen.caller).collect()
+        };
+        gone.iter().for_each(|caller| self.leave(caller));
         for pump in self.topics() {
             for caller in pump.everyone() {
                 match now(&caller) {

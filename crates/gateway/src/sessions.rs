@@ -196,6 +196,7 @@ impl Sessions {
     /// Takes out the sessions that were idle longer than this, and those that `gone` names.
     pub fn sweep(&self, now_ms: u64, idle: Duration, gone: impl Fn(&Caller) -> bool) -> Vec<Arc<Session>> {
         let mut table = self.lock();
+        table.by_id.values().for_each(|session| session.streams().forget(now_ms));
         let over = |session: &Session| {
             let quiet_ms = now_ms.saturating_sub(session.last_seen_ms.load(Ordering::Relaxed));
             gone(&session.caller) || (u128::from(quiet_ms) > idle.as_millis() && session.is_idle())

@@ -53,7 +53,7 @@ pub struct Item {
 #[derive(Debug)]
 struct Queued {
     frame: Bytes,
-    /// The progress token, if a later message with the same token makes this one stale.
+    /// What a later message with the same key makes stale: a progress token, the name of a list.
     progress: Option<Bytes>,
     last: bool,
     error: Option<i64>,
@@ -102,12 +102,25 @@ impl Stream {
         if state.ended {
             return Err(Refused::Ended);
         }
+        if !state.attached && state.answers == 0 && self.lifetime == Lifetime::Resumable {
+            state.make_room(frame.len());
+        }
         if state.is_full(frame.len()) && !state.merge(progress.as_deref(), frame.len()) {
             state.end();
             return Err(Refused::Full);
         }
         state.push(Queued { frame, progress, last: false, error: None });
         Ok(())
+    }
+
+    /// Says what makes an unsent message with the same key stale: that one goes, this one comes last.
+    pub fn say_latest(&self, key: Bytes, frame: Bytes) -> Result<(), Refused> {
+        {
+            let mut state = self.lock();
+            let stale = state.stale(&key);
+            state.drop_unsent(stale);
+        }
+        self.say(frame, Some(key))
     }
 
     /// Gives an answer. Its place is always there: an answer is bounded where it is read.
@@ -186,14 +199,37 @@ impl State {
             || self.unsent_bytes.saturating_add(more) > STREAM_UNSENT_BYTES_MAX
     }
 
-    /// Empties an unsent progress message with the same token, so that the new one may take its room.
-    fn merge(&mut self, token: Option<&[u8]>, more: usize) -> bool {
-        let Some(token) = token else { return false };
-        let skip = self.queue.len().saturating_sub(self.unsent_messages());
-        let stale = self.queue.iter().skip(skip).position(|q| q.progress.as_deref() == Some(token));
-        let Some(queued) = stale.and_then(|at| self.queue.remove(skip + at)) else { return false };
+    /// Drops an unsent message with the same key, so that the new one may take its room.
+    fn merge(&mut self, key: Option<&[u8]>, more: usize) -> bool {
+        let stale = key.and_then(|key| self.stale(key));
+        self.drop_unsent(stale) && self.unsent_bytes.saturating_add(more) <= STREAM_UNSENT_BYTES_MAX
+    }
+
+    /// Where an unsent message with this key lies.
+    fn stale(&self, key: &[u8]) -> Option<usize> {
+        let sent = self.queue.len().saturating_sub(self.unsent_messages());
+        let at = self.queue.iter().skip(sent).position(|queued| queued.progress.as_deref() == Some(key))?;
+        Some(sent + at)
+    }
+
+    fn drop_unsent(&mut self, at: Option<usize>) -> bool {
+        let Some(queued) = at.and_then(|at| self.queue.remove(at)) else { return false };
         self.unsent_bytes = self.unsent_bytes.saturating_sub(queued.frame.len());
-        self.unsent_bytes.saturating_add(more) <= STREAM_UNSENT_BYTES_MAX
+        true
+    }
+
+    /// Keeps what waits for a reader that may never come within the bounds of a replay: the oldest goes.
+    fn make_room(&mut self, more: usize) {
+        while self.unsent_messages() >= STREAM_REPLAY_MESSAGES_MAX
+            || (self.unsent_bytes.saturating_add(more) > STREAM_REPLAY_BYTES_MAX
+                && self.unsent_messages() > 0)
+        {
+            let oldest = self.queue.len().saturating_sub(self.unsent_messages());
+            if !self.drop_unsent(Some(oldest)) {
+                break;
+            }
+            tracing::debug!("nobody reads a session's stream: its oldest message was dropped");
+        }
     }
 
     fn push(&mut self, queued: Queued) {
@@ -375,6 +411,23 @@ mod tests {
         stream.say(frame("newest"), Some(frame("token"))).unwrap();
         assert_eq!(stream.say(frame("log"), None), Err(Refused::Full));
         assert!(stream.has_ended());
+    }
+
+    #[test]
+    fn what_nobody_reads_stays_small() {
+        let stream = Stream::new(0, Lifetime::Resumable, 0);
+        for n in 0..STREAM_REPLAY_MESSAGES_MAX + 5 {
+            stream.say(frame(&n.to_string()), None).unwrap();
+        }
+        for _ in 0..10 {
+            stream.say_latest(frame("tools"), frame("changed")).unwrap();
+        }
+        let read = drain(&mut stream.read(None).unwrap());
+        assert_eq!(read.len(), STREAM_REPLAY_MESSAGES_MAX);
+        assert_eq!(read.iter().filter(|text| *text == "changed").count(), 1);
+        stream.say(Bytes::from(vec![b'x'; STREAM_REPLAY_BYTES_MAX]), None).unwrap();
+        stream.say(frame("y"), None).unwrap();
+        assert_eq!(drain(&mut stream.read(None).unwrap()), ["y"]);
     }
 
     #[test]
