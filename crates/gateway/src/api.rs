@@ -12,6 +12,7 @@ use std::sync::Arc;
 use auth::Participant;
 use axum::Json;
 use axum::Router;
+use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -247,9 +248,10 @@ async fn list_tokens(State(pages): State<Pages>, headers: HeaderMap) -> Page<Jso
 async fn issue(
     State(pages): State<Pages>,
     headers: HeaderMap,
-    Json(wish): Json<NewToken>,
+    wish: Result<Json<NewToken>, JsonRejection>,
 ) -> Page<(StatusCode, Json<TokenMade>)> {
     pages.may(&headers, "portmoot/tokens")?;
+    let Json(wish) = wish.map_err(|no| Refusal::new(RefusalCode::Malformed, no.body_text()))?;
     let request = TokenRequest {
         name: wish.name,
         capabilities: wish.capabilities,

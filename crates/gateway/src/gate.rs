@@ -96,7 +96,8 @@ impl Gate {
     /// # Errors
     /// The refusal to give.
     pub fn enter(&self, topic: &str, participant: &Participant) -> Result<Arc<Pump>, Refusal> {
-        let unknown = || Refusal::new(RefusalCode::Forbidden, "no such topic for you");
+        let unknown =
+            || Refusal::new(RefusalCode::Forbidden, "there is no topic of this name that you may enter");
         let name = TopicName::new(topic).map_err(|_| unknown())?;
         if !participant.may_enter(&name) {
             return Err(unknown());
@@ -395,10 +396,6 @@ impl SessionSink for Gate {
 
     fn ended(&self, session: &Arc<upstream::Session>) {
         self.topics().iter().for_each(|pump| pump.ended(session));
-    }
-
-    fn state(&self, upstream: &str) {
-        tracing::debug!(upstream, "state changed");
     }
 }
 

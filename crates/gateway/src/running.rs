@@ -6,6 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use auth::{Participant, Sealer};
 use client::Guard;
@@ -116,6 +117,17 @@ impl Gateway {
         let pump = self.gate.topic(&name).ok_or_else(unknown)?;
         let who = self.local();
         stdio::serve(&self.gate, &pump, &who, input, output).await
+    }
+
+    /// Waits until the first start of every server has ended, well or badly, but no longer than `bound`.
+    pub async fn settled(&self, bound: Duration) {
+        let all = async {
+            for upstream in self.gate.upstreams() {
+                upstream.settled().await;
+            }
+        };
+        // What is still starting then shows as that.
+        let _ = tokio::time::timeout(bound, all).await;
     }
 
     /// Whoever starts the process on a pipe is its user.

@@ -20,6 +20,8 @@ mod topics;
 mod values;
 
 #[cfg(test)]
+mod documented;
+#[cfg(test)]
 mod tests;
 
 pub(crate) use participants::MAIN_TOPIC;

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{Cli, TalkArgs};
+use crate::cli::{Cli, Command};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     }
     let cli = Cli::parse();
     let output = Output::new(cli.talk.json, cli.talk.quiet, cli.talk.no_color);
-    log(cli.talk);
+    log(&cli);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let ended = match runtime {
         Ok(runtime) => runtime.block_on(commands::run(cli, output)),
@@ -53,10 +53,12 @@ fn guard() -> ExitCode {
     if client::guard::run().is_ok() { Exit::Ok.into() } else { Exit::Failed.into() }
 }
 
-/// Logs go to stderr; `PORTMOOT_LOG` is a filter such as `gateway=debug`.
-fn log(talk: TalkArgs) {
-    let level = match (talk.quiet, talk.verbose) {
+/// Logs go to stderr; `PORTMOOT_LOG` is a filter such as `gateway=debug`. A gateway that serves says by itself
+/// when a server comes up.
+fn log(cli: &Cli) {
+    let level = match (cli.talk.quiet, cli.talk.verbose) {
         (true, _) => "error",
+        (false, 0) if matches!(cli.command, Command::Serve(_)) => "warn,portmoot::servers=info",
         (false, 0) => "warn",
         (false, 1) => "info",
         (false, _) => "debug",
@@ -64,5 +66,5 @@ fn log(talk: TalkArgs) {
     let filter = EnvFilter::try_from_env("PORTMOOT_LOG").unwrap_or_else(|_| EnvFilter::new(level));
     let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
     // Only the first subscriber of a process can be set; there is no other here.
-    let _ = if talk.json { lines.json().try_init() } else { lines.with_ansi(false).try_init() };
+    let _ = if cli.talk.json { lines.json().try_init() } else { lines.with_ansi(false).try_init() };
 }

@@ -6,6 +6,7 @@ mod watch;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gateway::config::Config;
 use gateway::running::{Gateway, StartError};
@@ -125,16 +126,18 @@ pub(crate) async fn stdio(loaded: Loaded, topic: &str, _output: Output) -> Resul
     Ok(Exit::Ok)
 }
 
-/// A gateway in this process, on no port, for one command.
+/// A gateway in this process, on no port, for one command, which waits this long for servers that are starting.
 ///
 /// # Errors
 /// When it cannot start.
-pub(crate) async fn in_process(loaded: Loaded, _output: Output) -> Result<Box<dyn Source>, Failure> {
+pub(crate) async fn in_process(loaded: Loaded, patience: Duration) -> Result<Box<dyn Source>, Failure> {
     let mut config = loaded.config;
     // Whoever runs the command owns the configuration: on this pipe it is the local user.
     config.participants.clear();
     config.data_dir = None;
-    Ok(Box::new(Inside { gateway: Arc::new(start(config)?) }))
+    let gateway = start(config)?;
+    gateway.settled(patience).await;
+    Ok(Box::new(Inside { gateway: Arc::new(gateway) }))
 }
 
 struct Inside {

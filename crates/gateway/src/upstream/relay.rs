@@ -15,6 +15,8 @@ pub(super) trait Overseer: Send + Sync {
     fn lost(&self, session: &Arc<Session>);
     /// A session's manifest is another now.
     fn listed(&self, session: &Arc<Session>);
+    /// Trouble with a session has begun, or is over.
+    fn state(&self);
 }
 
 /// The sink that every session of an upstream is given.
@@ -56,7 +58,9 @@ impl SessionSink for Relay {
         self.sink.ended(session);
     }
 
-    fn state(&self, upstream: &str) {
-        self.sink.state(upstream);
+    fn state(&self) {
+        if let Some(upstream) = self.upstream.upgrade() {
+            upstream.state();
+        }
     }
 }

@@ -46,8 +46,8 @@ pub trait SessionSink: Send + Sync {
     fn changed(&self, session: &Arc<Session>, told: &[ListKind]);
     /// The session has ended, wanted or not; its open calls have been told.
     fn ended(&self, session: &Arc<Session>);
-    /// The upstream's state has changed.
-    fn state(&self, upstream: &str);
+    /// Trouble with a session has begun, or is over.
+    fn state(&self) {}
 }
 
 /// What the server said when the session began.

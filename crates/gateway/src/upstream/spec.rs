@@ -75,7 +75,11 @@ impl UpstreamSpec {
             roots: may("roots/list"),
         };
         let bounds = UpstreamBounds {
-            stdio: StdioLimits { line_bytes_max: limits.line_bytes_max, ..StdioLimits::default() },
+            stdio: StdioLimits {
+                line_bytes_max: limits.line_bytes_max,
+                queue_len_max: limits.queue_len_max,
+                ..StdioLimits::default()
+            },
             http: HttpLimits {
                 frame_bytes_max: limits.line_bytes_max,
                 requests_max: limits.upstream_calls_max.saturating_add(8),

@@ -3,6 +3,7 @@
 //! Owns its state and which sessions it has. How a session begins and lives is elsewhere.
 
 mod open;
+mod told;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,6 +52,7 @@ pub struct Upstream {
     settled: watch::Sender<bool>,
     wake: Notify,
     restarts: AtomicU64,
+    told: told::Told,
 }
 
 /// What is known about the server, and its sessions.
@@ -113,6 +115,7 @@ impl Upstream {
             settled: watch::Sender::new(false),
             wake: Notify::new(),
             restarts: AtomicU64::new(0),
+            told: told::Told::default(),
         });
         tokio::spawn(keep(Arc::downgrade(&upstream)));
         tokio::spawn(tidy(Arc::downgrade(&upstream)));
@@ -304,6 +307,7 @@ impl Overseer for Upstream {
         backoff.failed(Instant::now(), reason);
         drop(own);
         drop(book);
+        self.tell();
         self.wake.notify_one();
     }
 
@@ -311,6 +315,10 @@ impl Overseer for Upstream {
         if *session.key() == SessionKey::Shared {
             self.book().manifest = session.manifest();
         }
+    }
+
+    fn state(&self) {
+        self.tell();
     }
 }
 
@@ -358,6 +366,7 @@ async fn tidy(upstream: Weak<Upstream>) {
     loop {
         sleep(TIDY).await;
         let Some(upstream) = upstream.upgrade() else { return };
+        upstream.tell();
         let mut book = upstream.book();
         if book.closed {
             return;

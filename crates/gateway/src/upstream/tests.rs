@@ -64,8 +64,6 @@ impl SessionSink for Listener {
     fn ended(&self, _: &Arc<Session>) {
         self.0.lock().unwrap().push("ended".to_owned());
     }
-
-    fn state(&self, _: &str) {}
 }
 
 struct House {

@@ -1,5 +1,7 @@
 //! Which gateway a command talks to: the one that was named, else one that runs here, else one of its own.
 
+use std::time::Duration;
+
 use store::Directory;
 
 use crate::cli::GatewayArgs;
@@ -12,11 +14,16 @@ use crate::output::Output;
 use crate::run;
 use crate::terminal::Console;
 
-/// A gateway to talk to.
+/// A gateway to talk to. One of this command's own is given `patience` to start all its servers: nobody would see them
+/// come up later.
 ///
 /// # Errors
 /// When the URL or the configuration is wrong, consent is missing, or the gateway in this process does not start.
-pub(crate) async fn reach(args: &GatewayArgs, output: Output) -> Result<Box<dyn Source>, Failure> {
+pub(crate) async fn reach(
+    args: &GatewayArgs,
+    patience: Duration,
+    output: Output,
+) -> Result<Box<dyn Source>, Failure> {
     if let Some(remote) = named(args)? {
         return Ok(Box::new(remote));
     }
@@ -28,7 +35,7 @@ pub(crate) async fn reach(args: &GatewayArgs, output: Output) -> Result<Box<dyn 
     consent::obtain(&mut loaded.config, &mut Console, args.yes, output)?;
     let quiet = Sources { keep_nothing: true, ..sources };
     loaded.config.data_dir.clone_from(&quiet.data_dir);
-    run::in_process(loaded, output).await
+    run::in_process(loaded, patience).await
 }
 
 /// The gateway behind `--url`.

@@ -1,5 +1,7 @@
 //! `servers ls` and `servers show`.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::cli::ServersCommand;
@@ -10,12 +12,14 @@ use crate::gate::Api;
 use crate::output::Output;
 use crate::visible;
 
+/// A server that has not started by then is shown as starting.
+const PATIENCE: Duration = Duration::from_secs(30);
 const COLUMNS: [&str; 6] = ["NAME", "STATE", "TRANSPORT", "ERA", "TOOLS", "REASON"];
 
 pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit, Failure> {
     match command {
         ServersCommand::Ls { gateway } => {
-            let source = reach(&gateway, output).await?;
+            let source = reach(&gateway, PATIENCE, output).await?;
             let answer = Api::new(source.as_ref()).get(&["servers"], &[]).await?;
             let rows = answer.get("servers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             let cells =
@@ -23,7 +27,7 @@ pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit,
             output.listing(&answer, &COLUMNS, &rows.iter().map(cells).collect::<Vec<Vec<String>>>());
         }
         ServersCommand::Show { name, gateway } => {
-            let source = reach(&gateway, output).await?;
+            let source = reach(&gateway, PATIENCE, output).await?;
             let answer = Api::new(source.as_ref()).get(&["servers", &name], &[]).await?;
             if output.json { output.result_json(&answer) } else { output.result(&sheet(&answer)) }
         }

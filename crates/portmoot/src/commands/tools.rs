@@ -3,6 +3,8 @@
 mod arguments;
 mod content;
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::cli::{GatewayArgs, ToolsCommand};
@@ -21,14 +23,14 @@ const DESCRIPTION_CHARS: usize = 80;
 pub(crate) async fn run(command: ToolsCommand, output: Output) -> Result<Exit, Failure> {
     match command {
         ToolsCommand::Ls { topic, gateway } => {
-            let source = reach(&gateway, output).await?;
+            let source = reach(&gateway, Duration::ZERO, output).await?;
             let answer = Api::new(source.as_ref()).get(&["tools"], &[("topic", &topic)]).await?;
             let rows = answer.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             output.listing(&answer, &COLUMNS, &rows.iter().map(row).collect::<Vec<_>>());
             Ok(Exit::Ok)
         }
         ToolsCommand::Show { name, gateway } => {
-            let source = reach(&gateway, output).await?;
+            let source = reach(&gateway, Duration::ZERO, output).await?;
             let answer = Api::new(source.as_ref()).get(&["tools", &name], &[]).await?;
             if output.json {
                 output.result_json(&answer)
@@ -61,7 +63,7 @@ async fn call(
     gateway: &GatewayArgs,
     output: Output,
 ) -> Result<Exit, Failure> {
-    let source = reach(gateway, output).await?;
+    let source = reach(gateway, Duration::ZERO, output).await?;
     let mut console = Console;
     let mut interview = Interview::new(&mut console, output);
     let capabilities = interview.capabilities();

@@ -9,15 +9,20 @@ use crate::config::problem::{Problem, nearest};
 
 /// The mistakes found so far.
 #[derive(Default)]
-pub(crate) struct Problems(RefCell<Vec<Problem>>);
+pub(crate) struct Problems {
+    found: RefCell<Vec<Problem>>,
+    /// Every key that was asked for, by its full name: what the documentation must list.
+    #[cfg(test)]
+    pub(crate) asked: RefCell<std::collections::BTreeSet<String>>,
+}
 
 impl Problems {
     pub(crate) fn note(&self, problem: Problem) {
-        self.0.borrow_mut().push(problem);
+        self.found.borrow_mut().push(problem);
     }
 
     pub(crate) fn into_inner(self) -> Vec<Problem> {
-        self.0.into_inner()
+        self.found.into_inner()
     }
 }
 
@@ -55,6 +60,8 @@ impl<'a> Table<'a> {
     /// The value under a key, and the key counts as known.
     pub(crate) fn get(&self, key: &'static str) -> Option<&'a Node> {
         self.asked.borrow_mut().push(key);
+        #[cfg(test)]
+        self.problems.asked.borrow_mut().insert(self.full(key));
         self.node.get(key)
     }
 

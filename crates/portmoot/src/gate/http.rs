@@ -65,10 +65,11 @@ pub(crate) fn failure(status: StatusCode, body: &[u8]) -> Failure {
     let message = text("message").unwrap_or_else(|| format!("the gateway answered with status {status}"));
     let failure = Failure::new(exit, &text("code").unwrap_or_else(|| "gateway_status".into()), message);
     match text("hint") {
-        Some(hint) => failure.hint(hint),
-        None if exit == Exit::Unauthenticated => {
-            failure.hint("give a token: --token TOKEN, or PORTMOOT_TOKEN")
+        // The gateway's own hint is for those who write headers themselves.
+        _ if exit == Exit::Unauthenticated => {
+            failure.hint("give a token: --token TOKEN, or PORTMOOT_TOKEN; its operator issues one: portmoot token new NAME")
         }
+        Some(hint) => failure.hint(hint),
         None => failure,
     }
 }

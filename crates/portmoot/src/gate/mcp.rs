@@ -226,11 +226,15 @@ fn rpc_failure(error: &RpcError) -> Failure {
     let text = |name: &str| error.data.get(name).and_then(Value::as_str);
     let known =
         text("code").and_then(|code| RefusalCode::ALL.into_iter().find(|known| known.as_str() == code));
+    let hint = text("hint");
+    // For clients that show nothing but the message, the hint stands at its end too.
+    let twice = hint.and_then(|hint| error.message.strip_suffix(&format!(" ({hint})")));
+    let message = twice.unwrap_or(&error.message).to_owned();
     let failure = match known {
-        Some(code) => Failure::from(model::Refusal::new(code, error.message.clone())),
-        None => Failure::new(Exit::Failed, &format!("rpc{}", error.code), error.message.clone()),
+        Some(code) => Failure::from(model::Refusal::new(code, message)),
+        None => Failure::new(Exit::Failed, &format!("rpc{}", error.code), message),
     };
-    match text("hint") {
+    match hint {
         Some(hint) => failure.hint(hint),
         None => failure,
     }

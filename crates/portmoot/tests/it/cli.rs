@@ -46,7 +46,7 @@ fn listings_are_tables_or_json_and_hide_nothing() {
 #[test]
 fn refusals_have_their_exit_codes() {
     let home = Home::new();
-    for (status, code) in [(401, 4), (403, 3), (404, 5), (429, 3), (500, 1)] {
+    for (status, code) in [(403, 3), (404, 5), (429, 3), (500, 1)] {
         let body = r#"{"code":"some_code","message":"said the gateway","hint":"do this"}"#;
         let (url, _seen) = gateway(move |_| (status, JSON, body.into()));
         let ran = home.run(&["tools", "show", "a/b", "--url", &url]).expect(code);
@@ -54,6 +54,10 @@ fn refusals_have_their_exit_codes() {
         let ran = home.run(&["tools", "show", "a/b", "--json", "--url", &url]).expect(code);
         assert_eq!(serde_json::from_str::<Value>(&ran.stderr).unwrap()["code"], "some_code");
     }
+    let (url, _seen) =
+        gateway(|_| (401, JSON, r#"{"code":"unauthenticated","message":"a token is needed"}"#.into()));
+    let ran = home.run(&["tools", "ls", "--url", &url]).expect(4);
+    assert!(ran.stderr.contains("hint: give a token: --token TOKEN, or PORTMOOT_TOKEN"), "{}", ran.stderr);
     home.run(&["tools", "ls", "--url", "http://127.0.0.1:1"]).expect(1);
     home.run(&["tools", "ls", "--url", "nonsense"]).expect(2);
 }

@@ -40,17 +40,21 @@ impl Home {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
-        let output = Command::new(env!("CARGO_BIN_EXE_portmoot"))
+        Ran::from(self.command(args).output().unwrap())
+    }
+
+    /// The binary, here, with nothing of the environment but this home's.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portmoot"));
+        command
             .args(args)
             .current_dir(self.dir.path())
             .env_clear()
             .env("HOME", self.dir.path())
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .envs(self.env.iter().cloned())
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        Ran::from(output)
+            .stdin(Stdio::null());
+        command
     }
 }
 

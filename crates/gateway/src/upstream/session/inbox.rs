@@ -108,7 +108,7 @@ impl Session {
             Some(open) => {
                 if self.troubled.swap(false, Ordering::Relaxed) {
                     *lock(&self.trouble) = None;
-                    self.opening.sink.state(self.upstream());
+                    self.opening.sink.state();
                 }
                 // The annotations that we know are not the server's any more.
                 if self.over_http()
@@ -144,7 +144,7 @@ impl Session {
         let fault = Fault::Link(failure);
         *lock(&self.trouble) = Some(self.refusal(&fault).message.into_owned());
         self.troubled.store(true, Ordering::Relaxed);
-        self.opening.sink.state(self.upstream());
+        self.opening.sink.state();
         if let Some(open) = self.settle(number) {
             self.tell(open, Err(fault));
         }

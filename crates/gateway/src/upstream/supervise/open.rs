@@ -80,6 +80,7 @@ impl Upstream {
         drop(book);
         self.ground.sink.changed(&session, &[]);
         // Whoever waited for the first start finds the lists there.
+        self.tell();
         self.settled.send_replace(true);
         self.wake.notify_one();
         Ok(session)
@@ -159,7 +160,6 @@ impl Upstream {
         wants: Arc<Wants>,
     ) -> Result<Arc<Session>, Refusal> {
         self.book().starting += 1;
-        self.ground.sink.state(self.spec.name());
         let mut outcome = self.attempt(era, key, hello, &wants).await;
         if let Err(Fault::Link(LinkFailure::Http { status: 400 | 404 | 405, .. })) = &outcome
             && matches!(self.spec.config.transport, Transport::Http(_))
@@ -173,7 +173,7 @@ impl Upstream {
             outcome = if second.is_ok() { second } else { outcome };
         }
         self.settle(&outcome, key);
-        self.ground.sink.state(self.spec.name());
+        self.tell();
         if outcome.is_err() {
             self.settled.send_replace(true);
         }

@@ -1,0 +1,89 @@
+//! `docs/configuration.md` lists every key with its default: this holds the page to what the reader asks for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use gateway::config::{Config, Origin};
+
+use super::node::{Layer, Node};
+use super::reader::{Problems, Table};
+use super::{participants, servers, settings, toml_file, topics};
+
+/// Asked for only to be refused.
+const NOT_KEYS: [&str; 2] = ["participants.NAME.token", "server.limits"];
+const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[server.limits]\n[servers.NAME]\ntype = \"demo\"\n\
+     [participants.NAME]\n[topics.NAME]\n";
+
+fn env(_: &str) -> Option<String> {
+    None
+}
+
+fn tree(toml: &str) -> Node {
+    toml_file::read(toml, &Layer::new("sample", Origin::Named)).unwrap()
+}
+
+/// Every key that the reader asks for, by its full name.
+fn known() -> BTreeSet<String> {
+    let tree = tree(SAMPLE);
+    let problems = Problems::default();
+    let root = Table::root(&tree, &problems);
+    settings::read(&root);
+    let found = servers::read(&root, &env);
+    participants::read(&root, &env);
+    topics::read(&root, &found);
+    let asked = problems.asked.borrow().clone();
+    asked.into_iter().filter(|key| key.contains('.') && !NOT_KEYS.contains(&key.as_str())).collect()
+}
+
+/// The page's keys with their defaults: rows of the tables under headings such as "## `[servers.NAME]`".
+fn documented() -> BTreeMap<String, String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (mut table, mut rows) = ("", BTreeMap::new());
+    for line in page.lines() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            table = heading.strip_prefix("`[").and_then(|rest| rest.strip_suffix("]`")).unwrap_or_default();
+        }
+        let cells: Vec<&str> = line.split(" | ").map(|cell| cell.trim_matches([' ', '|'])).collect();
+        let key = cells.first().and_then(|key| key.strip_prefix('`')).and_then(|key| key.strip_suffix('`'));
+        if let (false, Some(key), Some(default)) = (table.is_empty(), key, cells.get(2)) {
+            rows.insert(format!("{table}.{key}"), (*default).to_owned());
+        }
+    }
+    rows
+}
+
+/// A server and a participant may not share a name, and participants enter `main`.
+fn checked(toml: &str) -> Config {
+    let toml = toml.replace("[participants.NAME]", "[topics.main]\n[participants.WHO]");
+    super::check::check(&tree(&toml), &env).unwrap_or_else(|problems| panic!("{toml}\n{problems:?}"))
+}
+
+#[test]
+fn the_page_lists_every_key_and_no_other() {
+    let documented: BTreeSet<String> = documented().into_keys().collect();
+    let known = known();
+    let missing: Vec<_> = known.difference(&documented).collect();
+    let gone: Vec<_> = documented.difference(&known).collect();
+    assert!(missing.is_empty() && gone.is_empty(), "not on the page: {missing:#?}\nno such key: {gone:#?}");
+}
+
+#[test]
+fn the_defaults_on_the_page_are_the_defaults() {
+    const LISTEN: &str = "listen = \"127.0.0.1:7070\"\n";
+    let plain = checked(SAMPLE);
+    let mut compared = 0;
+    for (key, default) in documented() {
+        let (table, key) = key.rsplit_once('.').unwrap();
+        let Some(value) = default.strip_prefix('`').and_then(|default| default.strip_suffix('`')) else {
+            continue;
+        };
+        let heading = format!("[{table}]\n");
+        let line = format!("{key} = {value}\n");
+        let sample = if key == "listen" { SAMPLE.replace(LISTEN, "") } else { SAMPLE.to_owned() };
+        let written = checked(&sample.replace(&heading, &format!("{heading}{line}")));
+        assert_eq!(written, plain, "{table}: {line}");
+        compared += 1;
+    }
+    assert!(compared > 25, "{compared}");
+}

@@ -1,0 +1,135 @@
+//! The command line with a real gateway behind it: identity, consent, forms and addresses at a terminal.
+
+use crate::pty::talk;
+use crate::runner::Home;
+use crate::serving::Serving;
+
+const ASKER: &str = include_str!("asker.py");
+
+/// A home whose `own.toml` has the asking server.
+fn home() -> Home {
+    let home = Home::new();
+    let script = home.write("asker.py", ASKER);
+    let toml = format!("[servers.a]\ncommand = \"python3\"\nargs = [{script:?}]\nenv = {{ KEY = \"v\" }}\n");
+    home.write("own.toml", &toml);
+    home
+}
+
+#[test]
+fn a_form_is_filled_in_at_the_terminal() {
+    let home = home();
+    let steps = [
+        ("Fill in the form? [y/N]", "y"),
+        ("Your name", "Ada"),
+        ("size", "70"),
+        (">", "7"),
+        ("colour", ""),
+        ("Send it? [y/N]", "y"),
+    ];
+    let ran = talk(&home, &["tools", "call", "a_form", "--config", "own.toml"], &steps).expect(0);
+    assert_eq!(
+        ran.stdout.trim(),
+        r#"{"action": "accept", "content": {"colour": "green", "name": "Ada", "size": 7}}"#
+    );
+    assert!(ran.stderr.contains("The server asks: Who are you?"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("This is sent: "), "{}", ran.stderr);
+}
+
+#[test]
+fn an_address_is_shown_whole_and_opened_by_nobody() {
+    let home = home();
+    // A browser that would tell on us.
+    let opened = home.path().join("opened");
+    for opener in ["xdg-open", "open", "sensible-browser", "browser"] {
+        let path = home.write(&format!("bin/{opener}"), &format!("#!/bin/sh\ntouch {}\n", opened.display()));
+        std::process::Command::new("chmod").arg("+x").arg(path).status().unwrap();
+    }
+    let bin = home.path().join("bin").display().to_string();
+    let home = home.env("PATH", &format!("{bin}:/usr/local/bin:/usr/bin:/bin")).env("BROWSER", "browser");
+    let args = ["tools", "call", "a_link", "--config", "own.toml"];
+    let ran = talk(&home, &args, &[("Will you open it? [y/N]", "n")]).expect(0);
+    let url = format!("https://example.com/{}?state=end", "long/".repeat(40));
+    assert!(ran.stderr.contains(&url) && ran.stderr.contains("Its host is example.com."), "{}", ran.stderr);
+    assert_eq!(ran.stdout.trim(), r#"{"action": "decline"}"#);
+    let ran = talk(&home, &args, &[("Will you open it? [y/N]", "yes")]).expect(0);
+    assert_eq!(ran.stdout.trim(), r#"{"action": "accept"}"#);
+    assert!(!opened.exists(), "something was opened");
+}
+
+#[test]
+fn without_a_terminal_everything_is_declined() {
+    let home = home();
+    for tool in ["a_form", "a_link"] {
+        let ran = home.run(&["tools", "call", tool, "--config", "own.toml"]).expect(0);
+        assert_eq!(ran.stdout.trim(), r#"{"action": "decline"}"#, "{}", ran.stderr);
+        assert!(ran.stderr.contains("nobody is at the terminal: declined"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn what_was_only_found_starts_after_consent() {
+    let home = home();
+    let named = std::fs::read_to_string(home.path().join("own.toml")).unwrap();
+    home.write(
+        "portmoot.toml",
+        &named.replace("\"python3\"", "\"env\"").replace("[\"", "[\"python3\", \"-u\", \""),
+    );
+    let call = ["tools", "call", "a_env"];
+    let refused = home.run(&call).expect(3).stderr;
+    for part in ["server `a` starts: env python3 -u ", "asker.py", "environment: KEY", "--yes"] {
+        assert!(refused.contains(part), "{part}\n{refused}");
+    }
+    let ran = home.run(&[&call[..], &["--yes"]].concat()).expect(0);
+    let variables: Vec<&str> = ran.stdout.trim().split(',').collect();
+    assert!(variables.contains(&"KEY") && variables.contains(&"PATH"), "{variables:?}");
+    assert!(ran.stderr.contains("consent: --yes"), "{}", ran.stderr);
+    let question = "It does not come from your own configuration. Start it? [y/N]";
+    talk(&home, &call, &[(question, "y")]).expect(0);
+    let declined = talk(&home, &call, &[(question, "")]).expect(5);
+    assert!(declined.stderr.contains("no tool of this name"), "{}", declined.stderr);
+}
+
+#[test]
+fn with_participants_everybody_shows_a_token() {
+    let home = home();
+    let named = std::fs::read_to_string(home.path().join("own.toml")).unwrap();
+    let toml = format!(
+        "{named}[participants.boss]\ntoken_env = \"BOSS\"\ncapabilities = [\"mcp/*\", \"portmoot/*\"]\n\
+         [participants.ci]\ncapabilities = [\"mcp/request:tools/call:a_env\"]\n"
+    );
+    home.write("own.toml", &toml);
+    let home = home.env("BOSS", "a-token-that-is-long-enough");
+    let gateway = Serving::start(&home, &["--config", "own.toml"]);
+    let as_boss = |args: &[&str]| {
+        home.run(&[args, &["--url", &gateway.url, "--token", "a-token-that-is-long-enough"]].concat())
+    };
+    let without = home.run(&["tools", "ls", "--url", &gateway.url]).expect(4).stderr;
+    assert!(without.contains("--token") && without.contains("PORTMOOT_TOKEN"), "{without}");
+    home.run(&["tools", "ls", "--url", &gateway.url, "--token", "wrong"]).expect(4);
+    assert!(as_boss(&["tools", "ls"]).expect(0).stdout.contains("a_form"));
+    let token = as_boss(&["token", "new", "ci"]).expect(0).stdout;
+    let as_ci = |args: &[&str]| home.run(&[args, &["--url", &gateway.url, "--token", token.trim()]].concat());
+    let listed = as_ci(&["tools", "ls"]).expect(0).stdout;
+    assert!(listed.contains("a_env") && !listed.contains("a_form"), "{listed}");
+    as_ci(&["tools", "call", "a_env"]).expect(0);
+    as_ci(&["tools", "call", "a_form"]).expect(5);
+    as_ci(&["servers", "ls"]).expect(3);
+    as_ci(&["token", "new", "me"]).expect(3);
+    as_boss(&["token", "revoke", "ci"]).expect(0);
+    as_ci(&["tools", "ls"]).expect(4);
+    gateway.stop().expect(0);
+}
+
+#[test]
+fn the_log_tells_when_a_server_goes_and_comes_back() {
+    let home = home();
+    let mut gateway = Serving::start(&home, &["--config", "own.toml"]);
+    let ready = gateway.hear("ready");
+    assert!(
+        ready.contains(" INFO ") && ready.contains("server=\"a\"") && ready.contains("tools=4"),
+        "{ready}"
+    );
+    let failed = home.run(&["tools", "call", "a_die", "--url", &gateway.url]).expect(1).stderr;
+    assert!(failed.contains("the server `a`") && !failed.contains("python3"), "{failed}");
+    gateway.stop().expect(0);
+}

@@ -1,0 +1,118 @@
+//! The documents that machines read: what they say is what a gateway does.
+
+use std::collections::HashSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::runner::Home;
+use crate::serving::Serving;
+
+fn openapi() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json")
+}
+
+#[test]
+fn the_api_document_is_up_to_date() {
+    let made = gateway::api::document();
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(openapi(), &made).unwrap();
+    }
+    let written = std::fs::read_to_string(openapi()).unwrap_or_default();
+    assert!(
+        written == made,
+        "docs/openapi.json is stale: UPDATE=1 cargo nextest run -p portmoot api_document"
+    );
+}
+
+/// One request; gives the status, the content type and the body.
+fn request(url: &str, method: &str, path: &str, body: &str) -> (String, String, String) {
+    let host = url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n");
+    let kind = "content-type: application/json\r\n";
+    write!(stream, "{head}{kind}content-length: {length}\r\n\r\n{body}").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().to_owned();
+    let kind = head.lines().find_map(|line| line.strip_prefix("content-type: ")).unwrap_or_default();
+    (status, kind.to_owned(), body.to_owned())
+}
+
+#[test]
+fn every_documented_path_answers_as_documented() {
+    let home = Home::new();
+    let gateway = Serving::start(&home, &[]);
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(openapi()).unwrap()).unwrap();
+    let mut asked = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let filled = match path.as_str() {
+            "/api/v1/servers/{name}" => "/api/v1/servers/demo",
+            "/api/v1/tools/{name}" => "/api/v1/tools/demo_echo",
+            "/api/v1/tokens/{name}" => "/api/v1/tokens/nobody",
+            plain => plain,
+        };
+        assert!(!filled.contains('{'), "{path}: what stands in the braces?");
+        for (method, operation) in methods.as_object().unwrap() {
+            // A token issued here would be asked for by all that follows; a body that lacks a name is refused.
+            let body = if method == "post" { "{}" } else { "" };
+            let (status, kind, body) = request(&gateway.url, &method.to_uppercase(), filled, body);
+            let responses = operation["responses"].as_object().unwrap();
+            let range = format!("{}XX", &status[..1]);
+            let documented = responses.get(&status).or_else(|| responses.get(&range));
+            let documented = documented.unwrap_or_else(|| panic!("{method} {path} gave {status}: {body}"));
+            let kinds: Vec<_> = documented["content"].as_object().into_iter().flatten().collect();
+            let said = kinds.iter().any(|(documented, _)| kind.starts_with(documented.as_str()));
+            assert!(said || kinds.is_empty(), "{method} {path} gave {kind}: {body}");
+            if status.starts_with('4') {
+                let problem: Value = serde_json::from_str(&body).unwrap();
+                assert!(problem["code"].is_string() && problem["message"].is_string(), "{body}");
+            }
+            asked += 1;
+        }
+    }
+    assert!(asked >= 10, "{asked}");
+    let (status, _, served) = request(&gateway.url, "GET", "/api/v1/openapi.json", "");
+    assert_eq!(status, "200");
+    assert_eq!(served, std::fs::read_to_string(openapi()).unwrap());
+    gateway.stop().expect(0);
+}
+
+/// The names of all tests of the workspace.
+fn tests_in(folder: &Path, found: &mut HashSet<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            tests_in(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let after = text.split("#[test]").chain(text.split("#[tokio::test")).skip(1);
+            let names = after.filter_map(|rest| rest.split("fn ").nth(1)?.split('(').next());
+            found.extend(names.map(str::to_owned));
+            // Properties stand inside a macro.
+            let plain = text.split("\n        fn ").skip(1).filter_map(|rest| rest.split('(').next());
+            found.extend(plain.map(str::to_owned));
+        }
+    }
+}
+
+#[test]
+fn every_test_that_the_deviations_name_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut tests = HashSet::new();
+    tests_in(&root.join("crates"), &mut tests);
+    let page = std::fs::read_to_string(root.join("docs/mcp.md")).unwrap();
+    let words = page.split('`').skip(1).step_by(2);
+    let snake = |word: &&str| {
+        word.contains('_')
+            && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit())
+    };
+    let others = ["_meta", "input_required", "upstream_timeout", "legacy_sse", "prefix_name"];
+    let gone: Vec<&str> =
+        words.filter(snake).filter(|word| !tests.contains(*word) && !others.contains(word)).collect();
+    assert!(gone.is_empty(), "docs/mcp.md names tests that do not exist: {gone:#?}");
+}
