@@ -276,7 +276,9 @@ impl Pump {
                     .for_each(|caller| caller.tell_changed(kind));
             }
             Effect::Ended { link } => {
-                if let Some(caller) = self.callers().remove(&link).and_then(|caller| caller.upgrade()) {
+                // The table is let go first: what the caller cancels comes back here.
+                let gone = self.callers().remove(&link);
+                if let Some(caller) = gone.and_then(|caller| caller.upgrade()) {
                     caller.leave();
                 }
             }

@@ -22,14 +22,18 @@ pub(crate) fn judge(
     upstream: &str,
 ) -> Verdict {
     let Ok(kind) = KindRef::request(method, context) else { return Verdict::Refuse(Cause::Malformed) };
+    let may = |method: &str| {
+        KindRef::request(method, context).is_ok_and(|kind| capabilities.admits(kind, &[upstream]))
+    };
+    // A completion tells that a prompt or template exists: whoever may not use it hears nothing of it.
+    if method == "completion/complete" && !may("prompts/get") && !may("resources/read") {
+        return Verdict::Refuse(Cause::NotAdmitted);
+    }
     if needs_no_capability(method, context) || capabilities.admits(kind, &[upstream]) {
         return Verdict::Admit;
     }
     // Whoever may subscribe may also stop.
-    if method == "resources/unsubscribe"
-        && let Ok(kind) = KindRef::request("resources/subscribe", context)
-        && capabilities.admits(kind, &[upstream])
-    {
+    if method == "resources/unsubscribe" && may("resources/subscribe") {
         return Verdict::Admit;
     }
     Verdict::Refuse(Cause::NotAdmitted)
@@ -52,9 +56,14 @@ mod tests {
 
     #[test]
     fn verdicts() {
-        let granted =
-            Capabilities::parse(["mcp/request:tools/call:a*", "mcp/request:resources/subscribe:x:*"])
-                .unwrap();
+        let granted = Capabilities::parse([
+            "mcp/request:tools/call:a*",
+            "mcp/request:resources/subscribe:x:*",
+            "mcp/request:completion/complete",
+            "mcp/request:prompts/get:p*",
+            "mcp/request:resources/read:r:*",
+        ])
+        .unwrap();
         let check = |method: &str, context: Option<&str>, expected: Verdict| {
             assert_eq!(judge(&granted, method, context, "up"), expected, "{method} {context:?}");
         };
@@ -71,5 +80,8 @@ mod tests {
         check("logging/setLevel", None, no);
         check("resources/unsubscribe", Some("x:y"), Verdict::Admit);
         check("resources/unsubscribe", Some("y"), no);
+        check("completion/complete", Some("plan"), Verdict::Admit);
+        check("completion/complete", Some("r:{x}"), Verdict::Admit);
+        check("completion/complete", Some("hidden"), no);
     }
 }
