@@ -107,6 +107,8 @@ fn reload(sources: &Sources, before: &Config, output: Output) -> Result<Config, 
     for name in consent::carry_over(before, &mut after) {
         output.warn(&format!("server `{name}` needs your consent: restart to give it"));
     }
+    let started = after.servers.iter().filter(|server| server.enabled && !before.servers.contains(server));
+    started.for_each(|server| output.talk(&consent::describe(server)));
     Ok(after)
 }
 
