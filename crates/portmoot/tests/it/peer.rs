@@ -1,0 +1,131 @@
+//! An upstream that says whatever a test wants, byte for byte.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+type Script = dyn Fn(&Value) -> Vec<Vec<u8>> + Send + Sync;
+
+/// A scripted upstream. What it hears is kept.
+pub(crate) struct Peer {
+    port: u16,
+    heard: Arc<Mutex<Vec<String>>>,
+}
+
+impl Peer {
+    /// A child process whose pipes lead here. `script` gives the lines to say after each line that was heard.
+    pub(crate) fn stdio(script: impl Fn(&Value) -> Vec<Vec<u8>> + Send + Sync + 'static) -> Peer {
+        Self::listen(script, |stream, heard, script| {
+            let mut out = stream.try_clone().unwrap();
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                let said = script(&serde_json::from_str(&line).unwrap_or_default());
+                heard.lock().unwrap().push(line);
+                for mut line in said {
+                    line.push(b'\n');
+                    if out.write_all(&line).is_err() {
+                        return;
+                    }
+                }
+            }
+        })
+    }
+
+    /// An HTTP server. `script` gives one whole response (head and body) to each body; the request is kept whole.
+    pub(crate) fn http(script: impl Fn(&Value) -> Vec<Vec<u8>> + Send + Sync + 'static) -> Peer {
+        Self::listen(script, |stream, heard, script| {
+            let mut out = stream.try_clone().unwrap();
+            let mut reader = BufReader::new(stream);
+            loop {
+                let mut head = String::new();
+                while !head.ends_with("\r\n\r\n") {
+                    if reader.read_line(&mut head).unwrap_or(0) == 0 {
+                        return;
+                    }
+                }
+                let length = head
+                    .lines()
+                    .find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+                let mut body = vec![0; length.unwrap_or(0)];
+                if reader.read_exact(&mut body).is_err() {
+                    return;
+                }
+                let said = script(&serde_json::from_slice(&body).unwrap_or_default());
+                heard.lock().unwrap().push(format!("{head}{}", String::from_utf8_lossy(&body)));
+                for bytes in said {
+                    if out.write_all(&bytes).is_err() {
+                        return;
+                    }
+                }
+            }
+        })
+    }
+
+    fn listen(
+        script: impl Fn(&Value) -> Vec<Vec<u8>> + Send + Sync + 'static,
+        serve: fn(TcpStream, &Mutex<Vec<String>>, &Script),
+    ) -> Peer {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (kept, script) = (Arc::clone(&heard), Arc::new(script));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (kept, script) = (Arc::clone(&kept), Arc::clone(&script));
+                std::thread::spawn(move || serve(stream, &kept, &*script));
+            }
+        });
+        Peer { port, heard }
+    }
+
+    /// Its table in the configuration, as a child process.
+    pub(crate) fn child(&self, name: &str, prefix: &str) -> String {
+        let bridge = "exec 3<>/dev/tcp/127.0.0.1/$0; cat <&3 & exec cat >&3";
+        let table =
+            crate::support::stdio_server(name, prefix, "bash", &["-c", bridge, &self.port.to_string()]);
+        format!("{table}era = \"legacy\"\n")
+    }
+
+    /// Its URL.
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/mcp", self.port)
+    }
+
+    /// What it has heard so far.
+    pub(crate) fn heard(&self) -> Vec<String> {
+        self.heard.lock().unwrap().clone()
+    }
+
+    /// How many calls of this tool it has heard.
+    pub(crate) fn calls(&self, tool: &str) -> usize {
+        let named = format!("\"name\":\"{tool}\"");
+        self.heard().iter().filter(|line| line.contains("tools/call") && line.contains(&named)).count()
+    }
+}
+
+/// What a small legacy server answers to everything but calls; `tools` is the JSON array of its tools.
+pub(crate) fn small(message: &Value, tools: &str) -> Option<String> {
+    let result = match message["method"].as_str()? {
+        "initialize" => format!(
+            r#"{{"protocolVersion":"{}","capabilities":{{"tools":{{"listChanged":true}},"resources":{{}},"logging":{{}}}},"serverInfo":{{"name":"peer","version":"1"}}}}"#,
+            message["params"]["protocolVersion"].as_str().unwrap_or("2025-11-25")
+        ),
+        "tools/list" => format!(r#"{{"tools":{tools}}}"#),
+        "resources/list" => r#"{"resources":[]}"#.to_owned(),
+        "resources/templates/list" => r#"{"resourceTemplates":[]}"#.to_owned(),
+        "ping" | "logging/setLevel" => "{}".to_owned(),
+        _ => return None,
+    };
+    Some(answer(message, &result))
+}
+
+/// A result for this request.
+pub(crate) fn answer(message: &Value, result: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, message["id"])
+}
+
+/// A tool without arguments.
+pub(crate) fn tool(name: &str) -> String {
+    format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#)
+}
