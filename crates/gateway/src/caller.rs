@@ -13,6 +13,7 @@ use model::{Era, LinkId, OperationId, Refusal, TopicName};
 use wire::mcp::ListKind;
 use wire::rpc::{self, Id, Message};
 
+use crate::bounds::Bounds;
 use crate::stream::{Lifetime, Refused, Stream};
 use crate::upstream::{Hello, QuestionId, Session, SessionKey};
 
@@ -78,6 +79,7 @@ pub struct Caller {
     key: SessionKey,
     /// Where everything is said on one stream (stdio, the 2024-11-05 pair), that stream; over HTTP made when first needed.
     home: OnceLock<Arc<Stream>>,
+    bounds: Arc<Bounds>,
     open: Mutex<HashMap<OperationId, Running>>,
     questions: Mutex<Questions>,
     interests: Mutex<Interests>,
@@ -97,9 +99,10 @@ impl Caller {
         topic: &TopicName,
         hello: Hello,
         home: Option<Arc<Stream>>,
+        bounds: &Arc<Bounds>,
     ) -> Self {
         let key = SessionKey::Legacy(link.0);
-        Self { hello, key, ..Self::new(link, participant, topic, Era::Legacy, home) }
+        Self { hello, key, ..Self::new(link, participant, topic, Era::Legacy, home, bounds) }
     }
 
     /// A modern caller: all requests of one participant. What it declares comes with each request.
@@ -108,8 +111,9 @@ impl Caller {
         participant: Arc<Participant>,
         topic: &TopicName,
         home: Option<Arc<Stream>>,
+        bounds: &Arc<Bounds>,
     ) -> Self {
-        Self::new(link, participant, topic, Era::Modern, home)
+        Self::new(link, participant, topic, Era::Modern, home, bounds)
     }
 
     fn new(
@@ -118,6 +122,7 @@ impl Caller {
         topic: &TopicName,
         era: Era,
         home: Option<Arc<Stream>>,
+        bounds: &Arc<Bounds>,
     ) -> Self {
         let cell = OnceLock::new();
         if let Some(home) = home {
@@ -137,6 +142,7 @@ impl Caller {
             hello,
             key: SessionKey::Shared,
             home: cell,
+            bounds: Arc::clone(bounds),
             open: Mutex::default(),
             questions: Mutex::default(),
             interests: Mutex::default(),
@@ -179,9 +185,14 @@ impl Caller {
         self.home.get()
     }
 
+    /// The bounds of its streams.
+    pub fn bounds(&self) -> &Arc<Bounds> {
+        &self.bounds
+    }
+
     /// The same, made now if it was not needed before (legacy HTTP).
     pub fn home_or_open(&self) -> &Arc<Stream> {
-        self.home.get_or_init(|| Stream::new(0, Lifetime::Resumable, 0))
+        self.home.get_or_init(|| Stream::new(0, Lifetime::Resumable, 0, &self.bounds))
     }
 
     /// Notes an operation as open.

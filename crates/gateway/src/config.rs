@@ -238,10 +238,6 @@ pub struct Limits {
     pub batch_len_max: usize,
     /// Participants in one topic.
     pub topic_participants_max: usize,
-    /// Rounds of input in one operation.
-    pub input_rounds_max: u32,
-    /// How long a call that waits for approval holds its answer.
-    pub hold: Duration,
     /// Between two keep-alive comments on a silent stream.
     pub keep_alive: Duration,
 }
@@ -337,8 +333,6 @@ impl Default for Limits {
             resume_bytes_max: 1 << 20,
             batch_len_max: 64,
             topic_participants_max: 10_000,
-            input_rounds_max: 8,
-            hold: Duration::from_secs(50),
             keep_alive: Duration::from_secs(15),
         }
     }

@@ -12,6 +12,7 @@ use client::Guard;
 use model::{ParticipantId, Refusal, RefusalCode, TopicName};
 use wire::rpc::Message;
 
+use crate::bounds::{Bounds, Held};
 use crate::caller::Caller;
 use crate::config::{Config, Limits, ServerConfig};
 use crate::greeting;
@@ -37,6 +38,7 @@ pub struct Gate {
     topics: RwLock<HashMap<TopicName, Arc<Pump>>>,
     upstreams: RwLock<Vec<(ServerConfig, Arc<Upstream>)>>,
     sessions: Sessions,
+    held: Arc<Held>,
     modern: Mutex<HashMap<(TopicName, ParticipantId), Seen>>,
     this: Weak<Gate>,
 }
@@ -51,6 +53,7 @@ impl Gate {
     /// Starts the configured upstreams and opens the topics. Must be called inside a runtime.
     pub fn start(config: Config, identities: Identities, ground: Ground, guard: Option<Guard>) -> Arc<Self> {
         let sessions = Sessions::new(config.limits.sessions_max, config.limits.participant_sessions_max);
+        let held = Held::new(config.limits.held_bytes_max);
         let gate = Arc::new_cyclic(|this| Self {
             ground: Arc::new(ground),
             guard,
@@ -59,6 +62,7 @@ impl Gate {
             topics: RwLock::default(),
             upstreams: RwLock::default(),
             sessions,
+            held,
             modern: Mutex::default(),
             this: this.clone(),
         });
@@ -75,6 +79,16 @@ impl Gate {
     /// The limits in force.
     pub fn limits(&self) -> Limits {
         self.config().limits
+    }
+
+    /// The bounds of a new stream.
+    pub fn bounds(&self) -> Arc<Bounds> {
+        Bounds::new(&self.limits(), Arc::clone(&self.held))
+    }
+
+    /// The account of what waits.
+    pub fn held(&self) -> &Arc<Held> {
+        &self.held
     }
 
     /// The clock and ids.
@@ -137,8 +151,14 @@ impl Gate {
         hello: Hello,
         home: Option<Arc<Stream>>,
     ) -> Result<Arc<Caller>, Refusal> {
-        let caller =
-            Arc::new(Caller::legacy(self.ground.link(), Arc::clone(participant), pump.name(), hello, home));
+        let caller = Arc::new(Caller::legacy(
+            self.ground.link(),
+            Arc::clone(participant),
+            pump.name(),
+            hello,
+            home,
+            &self.bounds(),
+        ));
         pump.join(&caller)?;
         Ok(caller)
     }
@@ -224,7 +244,13 @@ impl Gate {
         participant: &Arc<Participant>,
         home: Option<Arc<Stream>>,
     ) -> Result<Arc<Caller>, Refusal> {
-        let caller = Arc::new(Caller::modern(self.ground.link(), Arc::clone(participant), pump.name(), home));
+        let caller = Arc::new(Caller::modern(
+            self.ground.link(),
+            Arc::clone(participant),
+            pump.name(),
+            home,
+            &self.bounds(),
+        ));
         pump.join(&caller)?;
         Ok(caller)
     }
@@ -300,6 +326,7 @@ impl Gate {
             let limits = topic::Limits {
                 participants_max: config.limits.topic_participants_max,
                 operations_per_link_max: config.limits.participant_calls_max,
+                operations_per_participant_max: config.limits.participant_calls_max,
                 ..topic::Limits::default()
             };
             let pump = topics.entry(topic.name.clone()).or_insert_with(|| {

@@ -121,6 +121,10 @@ impl Operation {
 
     /// Ends it with this answer, unless it is over.
     pub fn answer(&self, frame: Bytes, error: Option<i64>) {
+        if !self.out.bounds().held.has_room(frame.len()) {
+            let why = "too many answers wait to be read";
+            return self.refuse(&Refusal::new(model::RefusalCode::Overloaded, why));
+        }
         if !self.over.swap(true, Ordering::AcqRel) {
             self.caller.finish(self.id);
             self.out.answer_with(frame, error);

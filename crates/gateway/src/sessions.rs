@@ -57,7 +57,7 @@ impl Session {
             return None;
         }
         streams.next += 1;
-        let stream = Stream::new(streams.next, Lifetime::Resumable, answers);
+        let stream = Stream::new(streams.next, Lifetime::Resumable, answers, self.caller.bounds());
         streams.live.push_back((Arc::clone(&stream), None));
         Some(stream)
     }

@@ -10,14 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
-/// Bytes that may wait unsent in one stream. Beyond it progress is merged, then the stream ends (design, section 4, Limits).
-pub const STREAM_UNSENT_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Messages that may wait unsent in one stream.
-pub const STREAM_UNSENT_MESSAGES_MAX: usize = 4096;
-/// Messages already sent that a resumable stream keeps for a reader that comes back.
-pub const STREAM_REPLAY_MESSAGES_MAX: usize = 128;
-/// Bytes already sent that a resumable stream keeps for a reader that comes back.
-pub const STREAM_REPLAY_BYTES_MAX: usize = 256 * 1024;
+use crate::bounds::Bounds;
 
 /// What becomes of a stream when its reader leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,14 +74,20 @@ struct State {
 pub struct Stream {
     id: u64,
     lifetime: Lifetime,
+    bounds: Arc<Bounds>,
     state: Mutex<State>,
 }
 
 impl Stream {
     /// A stream that ends after `answers` answers; with 0 it ends only by [`Stream::end`].
-    pub fn new(id: u64, lifetime: Lifetime, answers: u32) -> Arc<Self> {
+    pub fn new(id: u64, lifetime: Lifetime, answers: u32, bounds: &Arc<Bounds>) -> Arc<Self> {
         let state = State { first: 1, unsent: 1, answers, ..State::default() };
-        Arc::new(Self { id, lifetime, state: Mutex::new(state) })
+        Arc::new(Self { id, lifetime, bounds: Arc::clone(bounds), state: Mutex::new(state) })
+    }
+
+    /// Its bounds.
+    pub fn bounds(&self) -> &Bounds {
+        &self.bounds
     }
 
     /// The stream's number within its session; event ids begin with it.
@@ -103,13 +102,15 @@ impl Stream {
             return Err(Refused::Ended);
         }
         if !state.attached && state.answers == 0 && self.lifetime == Lifetime::Resumable {
-            state.make_room(frame.len());
+            state.make_room(frame.len(), &self.bounds);
         }
-        if state.is_full(frame.len()) && !state.merge(progress.as_deref(), frame.len()) {
+        if state.is_full(frame.len(), &self.bounds)
+            && !state.merge(progress.as_deref(), frame.len(), &self.bounds)
+        {
             state.end();
             return Err(Refused::Full);
         }
-        state.push(Queued { frame, progress, last: false, error: None });
+        state.push(Queued { frame, progress, last: false, error: None }, &self.bounds);
         Ok(())
     }
 
@@ -118,7 +119,7 @@ impl Stream {
         {
             let mut state = self.lock();
             let stale = state.stale(&key);
-            state.drop_unsent(stale);
+            state.drop_unsent(stale, &self.bounds);
         }
         self.say(frame, Some(key))
     }
@@ -136,7 +137,7 @@ impl Stream {
         }
         let last = state.answers == 1;
         state.answers = state.answers.saturating_sub(1);
-        state.push(Queued { frame, progress: None, last, error });
+        state.push(Queued { frame, progress: None, last, error }, &self.bounds);
         state.ended = last;
     }
 
@@ -194,15 +195,16 @@ impl State {
         usize::try_from(self.next().saturating_sub(self.unsent)).unwrap_or(usize::MAX)
     }
 
-    fn is_full(&self, more: usize) -> bool {
-        self.unsent_messages() >= STREAM_UNSENT_MESSAGES_MAX
-            || self.unsent_bytes.saturating_add(more) > STREAM_UNSENT_BYTES_MAX
+    fn is_full(&self, more: usize, bounds: &Bounds) -> bool {
+        self.unsent_messages() >= bounds.unsent_messages_max
+            || self.unsent_bytes.saturating_add(more) > bounds.unsent_bytes_max
+            || !bounds.held.has_room(more)
     }
 
     /// Drops an unsent message with the same key, so that the new one may take its room.
-    fn merge(&mut self, key: Option<&[u8]>, more: usize) -> bool {
+    fn merge(&mut self, key: Option<&[u8]>, more: usize, bounds: &Bounds) -> bool {
         let stale = key.and_then(|key| self.stale(key));
-        self.drop_unsent(stale) && self.unsent_bytes.saturating_add(more) <= STREAM_UNSENT_BYTES_MAX
+        self.drop_unsent(stale, bounds) && !self.is_full(more, bounds)
     }
 
     /// Where an unsent message with this key lies.
@@ -212,27 +214,29 @@ impl State {
         Some(sent + at)
     }
 
-    fn drop_unsent(&mut self, at: Option<usize>) -> bool {
+    fn drop_unsent(&mut self, at: Option<usize>, bounds: &Bounds) -> bool {
         let Some(queued) = at.and_then(|at| self.queue.remove(at)) else { return false };
         self.unsent_bytes = self.unsent_bytes.saturating_sub(queued.frame.len());
+        bounds.held.remove(queued.frame.len());
         true
     }
 
     /// Keeps what waits for a reader that may never come within the bounds of a replay: the oldest goes.
-    fn make_room(&mut self, more: usize) {
-        while self.unsent_messages() >= STREAM_REPLAY_MESSAGES_MAX
-            || (self.unsent_bytes.saturating_add(more) > STREAM_REPLAY_BYTES_MAX
+    fn make_room(&mut self, more: usize, bounds: &Bounds) {
+        while self.unsent_messages() >= bounds.replay_messages_max
+            || (self.unsent_bytes.saturating_add(more) > bounds.replay_bytes_max
                 && self.unsent_messages() > 0)
         {
             let oldest = self.queue.len().saturating_sub(self.unsent_messages());
-            if !self.drop_unsent(Some(oldest)) {
+            if !self.drop_unsent(Some(oldest), bounds) {
                 break;
             }
             tracing::debug!("nobody reads a session's stream: its oldest message was dropped");
         }
     }
 
-    fn push(&mut self, queued: Queued) {
+    fn push(&mut self, queued: Queued, bounds: &Bounds) {
+        bounds.held.add(queued.frame.len());
         self.unsent_bytes = self.unsent_bytes.saturating_add(queued.frame.len());
         self.queue.push_back(queued);
         self.wake();
@@ -249,7 +253,7 @@ impl State {
         }
     }
 
-    fn take(&mut self, number: u64, keep: bool) -> Option<Item> {
+    fn take(&mut self, number: u64, keep: bool, bounds: &Bounds) -> Option<Item> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let queued = self.queue.get(at)?;
         let item = Item { number, frame: queued.frame.clone(), last: queued.last, error: queued.error };
@@ -258,13 +262,13 @@ impl State {
             self.unsent_bytes = self.unsent_bytes.saturating_sub(item.frame.len());
             self.sent_bytes = self.sent_bytes.saturating_add(item.frame.len());
         }
-        self.forget(keep);
+        self.forget(keep, bounds);
         Some(item)
     }
 
-    fn forget(&mut self, keep: bool) {
-        let messages = if keep { STREAM_REPLAY_MESSAGES_MAX } else { 0 };
-        let bytes = if keep { STREAM_REPLAY_BYTES_MAX } else { 0 };
+    fn forget(&mut self, keep: bool, bounds: &Bounds) {
+        let messages = if keep { bounds.replay_messages_max } else { 0 };
+        let bytes = if keep { bounds.replay_bytes_max } else { 0 };
         while self.first < self.unsent {
             let sent = self.unsent - self.first;
             if sent <= messages as u64 && self.sent_bytes <= bytes {
@@ -272,11 +276,19 @@ impl State {
             }
             let Some(gone) = self.queue.pop_front() else { break };
             self.sent_bytes = self.sent_bytes.saturating_sub(gone.frame.len());
+            bounds.held.remove(gone.frame.len());
             self.first += 1;
         }
         if self.queue.is_empty() {
             self.queue.shrink_to(0);
         }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.bounds.held.remove(state.queue.iter().map(|queued| queued.frame.len()).sum());
     }
 }
 
@@ -301,7 +313,7 @@ impl Reader {
             return Poll::Ready(None);
         }
         let keep = self.stream.lifetime == Lifetime::Resumable;
-        if let Some(item) = state.take(self.next, keep) {
+        if let Some(item) = state.take(self.next, keep, &self.stream.bounds) {
             self.next = item.number + 1;
             return Poll::Ready(Some(item));
         }
@@ -344,97 +356,4 @@ impl Drop for Reader {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn frame(text: &str) -> Bytes {
-        Bytes::copy_from_slice(text.as_bytes())
-    }
-
-    fn drain(reader: &mut Reader) -> Vec<String> {
-        let mut cx = Context::from_waker(Waker::noop());
-        let mut got = Vec::new();
-        while let Poll::Ready(Some(item)) = reader.poll_next(&mut cx) {
-            got.push(String::from_utf8(item.frame.to_vec()).unwrap());
-        }
-        got
-    }
-
-    #[test]
-    fn ends_with_its_answer() {
-        let stream = Stream::new(1, Lifetime::Reader, 1);
-        stream.say(frame("a"), None).unwrap();
-        stream.answer(frame("b"));
-        assert_eq!(stream.say(frame("c"), None), Err(Refused::Ended));
-        let mut reader = stream.read(None).unwrap();
-        assert_eq!(drain(&mut reader), ["a", "b"]);
-        let mut cx = Context::from_waker(Waker::noop());
-        assert!(matches!(reader.poll_next(&mut cx), Poll::Ready(None)));
-    }
-
-    #[test]
-    fn a_reader_that_comes_back_gets_what_it_missed_and_no_more() {
-        let stream = Stream::new(1, Lifetime::Resumable, 1);
-        let mut reader = stream.read(None).unwrap();
-        stream.say(frame("a"), None).unwrap();
-        stream.say(frame("b"), None).unwrap();
-        assert_eq!(drain(&mut reader), ["a", "b"]);
-        drop(reader);
-        stream.say(frame("c"), None).unwrap();
-        let mut again = stream.read(Some(1)).unwrap();
-        assert_eq!(drain(&mut again), ["b", "c"]);
-        let mut fresh = stream.read(None).unwrap();
-        stream.answer(frame("d"));
-        assert_eq!(drain(&mut fresh), ["d"]);
-        assert_eq!(drain(&mut again), Vec::<String>::new(), "the earlier reader is put off");
-        assert!(stream.read(Some(99)).is_none());
-    }
-
-    #[test]
-    fn the_replay_is_bounded() {
-        let stream = Stream::new(1, Lifetime::Resumable, 0);
-        let mut reader = stream.read(None).unwrap();
-        for n in 0..STREAM_REPLAY_MESSAGES_MAX + 5 {
-            stream.say(frame(&n.to_string()), None).unwrap();
-        }
-        assert_eq!(drain(&mut reader).len(), STREAM_REPLAY_MESSAGES_MAX + 5);
-        assert!(stream.read(Some(4)).is_none(), "5 is forgotten");
-        assert_eq!(drain(&mut stream.read(Some(5)).unwrap()).len(), STREAM_REPLAY_MESSAGES_MAX);
-    }
-
-    #[test]
-    fn progress_is_merged_before_the_slow_reader_pays() {
-        let stream = Stream::new(1, Lifetime::Reader, 1);
-        for n in 0..STREAM_UNSENT_MESSAGES_MAX {
-            stream.say(frame(&n.to_string()), Some(frame("token"))).unwrap();
-        }
-        stream.say(frame("newest"), Some(frame("token"))).unwrap();
-        assert_eq!(stream.say(frame("log"), None), Err(Refused::Full));
-        assert!(stream.has_ended());
-    }
-
-    #[test]
-    fn what_nobody_reads_stays_small() {
-        let stream = Stream::new(0, Lifetime::Resumable, 0);
-        for n in 0..STREAM_REPLAY_MESSAGES_MAX + 5 {
-            stream.say(frame(&n.to_string()), None).unwrap();
-        }
-        for _ in 0..10 {
-            stream.say_latest(frame("tools"), frame("changed")).unwrap();
-        }
-        let read = drain(&mut stream.read(None).unwrap());
-        assert_eq!(read.len(), STREAM_REPLAY_MESSAGES_MAX);
-        assert_eq!(read.iter().filter(|text| *text == "changed").count(), 1);
-        stream.say(Bytes::from(vec![b'x'; STREAM_REPLAY_BYTES_MAX]), None).unwrap();
-        stream.say(frame("y"), None).unwrap();
-        assert_eq!(drain(&mut stream.read(None).unwrap()), ["y"]);
-    }
-
-    #[test]
-    fn unsent_bytes_are_bounded_and_an_answer_always_has_its_place() {
-        let stream = Stream::new(1, Lifetime::Reader, 1);
-        stream.say(Bytes::from(vec![b'x'; STREAM_UNSENT_BYTES_MAX]), None).unwrap();
-        stream.answer(frame("answer"));
-        assert_eq!(drain(&mut stream.read(None).unwrap()).len(), 2);
-    }
-}
+mod tests;

@@ -39,9 +39,7 @@ impl Topic {
         let method = Method::new(method);
         let open = Open { order: 0, way, link: to, upstream: seat, method, context: None, asks: 0 };
         self.operations.insert(operation, open);
-        if let Some(link) = self.members.link_mut(to) {
-            link.open.push(operation);
-        }
+        self.members.begin(to, operation);
         if let Some(call) = call.and_then(|call| self.operations.get_mut(call)) {
             call.asks += 1;
         }
@@ -104,9 +102,7 @@ impl Topic {
     /// Takes an ask out of the books. Whoever closes it settles it.
     pub(crate) fn close_ask(&mut self, operation: OperationId) -> Option<Open> {
         let open = self.operations.remove(operation)?;
-        if let Some(link) = self.members.link_mut(open.link) {
-            link.forget(operation);
-        }
+        self.members.finish(open.link, operation);
         let about = match open.way {
             Way::Ask { about } => about,
             Way::Call => None,

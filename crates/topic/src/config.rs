@@ -59,6 +59,8 @@ pub struct Limits {
     pub operations_max: usize,
     /// Open operations of one link: those that it opened and the asks that wait for its answer.
     pub operations_per_link_max: usize,
+    /// The same of one participant, on all its links together; what goes beyond is no request that is taken.
+    pub operations_per_participant_max: usize,
     /// Entries of one list of one upstream.
     pub items_per_list_max: usize,
     /// Resource templates of one upstream.
@@ -76,6 +78,7 @@ impl Default for Limits {
             links_per_participant_max: 20_000,
             operations_max: 100_000,
             operations_per_link_max: 1_024,
+            operations_per_participant_max: 4_096,
             items_per_list_max: 10_000,
             templates_max: 256,
             name_bytes_max: 512,

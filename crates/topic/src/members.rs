@@ -25,6 +25,8 @@ pub(crate) struct Member {
     pub(crate) bucket: Option<Bucket>,
     /// In the order in which they came.
     pub(crate) links: Vec<LinkId>,
+    /// How much is open on all of them.
+    pub(crate) open: usize,
 }
 
 impl Member {
@@ -55,10 +57,9 @@ pub(crate) struct Link {
 
 impl Link {
     /// Strikes an operation off; the youngest are looked at first.
-    pub(crate) fn forget(&mut self, operation: OperationId) {
-        if let Some(at) = self.open.iter().rposition(|open| *open == operation) {
-            self.open.swap_remove(at);
-        }
+    fn forget(&mut self, operation: OperationId) -> bool {
+        let at = self.open.iter().rposition(|open| *open == operation);
+        at.map(|at| self.open.swap_remove(at)).is_some()
     }
 }
 
@@ -103,6 +104,25 @@ impl Members {
     /// The member that a link belongs to.
     pub(crate) fn of_link(&self, link: LinkId) -> Option<&Member> {
         self.get(self.link(link)?.seat)
+    }
+
+    /// Notes an operation as open on a link.
+    pub(crate) fn begin(&mut self, link: LinkId, operation: OperationId) {
+        let Some(own) = self.links.get_mut(&link) else { return };
+        own.open.push(operation);
+        let seat = own.seat;
+        if let Some(member) = self.get_mut(seat) {
+            member.open += 1;
+        }
+    }
+
+    /// Strikes it off.
+    pub(crate) fn finish(&mut self, link: LinkId, operation: OperationId) {
+        let Some(own) = self.links.get_mut(&link) else { return };
+        let (seat, gone) = (own.seat, own.forget(operation));
+        if let Some(member) = self.get_mut(seat).filter(|_| gone) {
+            member.open = member.open.saturating_sub(1);
+        }
     }
 
     /// Everybody with a seat number, in seat order.
@@ -154,6 +174,7 @@ impl Members {
         let gone = self.links.remove(&link)?;
         if let Some(member) = self.get_mut(gone.seat) {
             member.links.retain(|other| *other != link);
+            member.open = member.open.saturating_sub(gone.open.len());
         }
         Some(gone)
     }

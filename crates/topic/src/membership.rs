@@ -44,7 +44,14 @@ impl Topic {
         }
         let id = participant.clone();
         let bucket = rate.map(|rate| Bucket::new(rate, now_ms));
-        let seat = self.members.sit(Member { id: id.clone(), role, capabilities, bucket, links: Vec::new() });
+        let seat = self.members.sit(Member {
+            id: id.clone(),
+            role,
+            capabilities,
+            bucket,
+            links: Vec::new(),
+            open: 0,
+        });
         self.members.connect(link, seat);
         if role == Role::Upstream {
             self.set_present(&id, Some(seat));

@@ -38,7 +38,7 @@ impl Topic {
         if let Err(wait_ms) = member.take_token(now_ms) {
             return effects.push(refuse(refusals::too_soon(wait_ms), Cause::RateLimited));
         }
-        if full {
+        if full || member.open >= self.limits.operations_per_participant_max {
             return effects.push(refuse(refusals::of_request(Cause::Limit, target), Cause::Limit));
         }
         let (Some(own), Some(member)) = (self.members.link(link), self.members.get(seat)) else { return };
@@ -55,9 +55,7 @@ impl Topic {
         let method = Method::new(method);
         let open = Open { order: 0, way: Way::Call, link, upstream, method, context: asked, asks: 0 };
         self.operations.insert(operation, open);
-        if let Some(own) = self.members.link_mut(link) {
-            own.open.push(operation);
-        }
+        self.members.begin(link, operation);
     }
 
     pub(crate) fn answer(
@@ -136,11 +134,9 @@ impl Topic {
     fn close_call(&mut self, effects: &mut Effects, operation: OperationId) -> Option<Open> {
         let open = self.operations.remove(operation)?;
         let mut moot = Vec::new();
-        if let Some(link) = self.members.link_mut(open.link) {
-            link.forget(operation);
-            if open.asks > 0 {
-                moot.clone_from(&link.open);
-            }
+        self.members.finish(open.link, operation);
+        if let Some(link) = self.members.link(open.link).filter(|_| open.asks > 0) {
+            moot.clone_from(&link.open);
         }
         for ask in self.operations.in_order(&moot) {
             if self.operations.get(ask).is_some_and(|ask| ask.way == (Way::Ask { about: Some(operation) })) {

@@ -6,7 +6,6 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -14,9 +13,6 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::caller::Open;
 use crate::stream::{Item, Reader};
-
-/// A comment is sent on a stream that was quiet this long, so that nobody between us and the client ends it.
-pub const KEEP_ALIVE_SECS: u64 = 15;
 
 /// A response body.
 pub enum Body {
@@ -54,7 +50,8 @@ impl Body {
 impl Events {
     /// A stream of what `reader` reads. `watch` is cancelled when the client leaves before the end.
     pub fn new(reader: Reader, ids: bool, watch: Option<Arc<dyn Open>>) -> Self {
-        let period = Duration::from_secs(KEEP_ALIVE_SECS);
+        // A comment on a quiet stream, so that nobody between us and the client ends it.
+        let period = reader.stream().bounds().keep_alive;
         let mut keep_alive = interval_at(Instant::now() + period, period);
         keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self { reader, ready: Vec::new(), ids, keep_alive, watch, over: false }

@@ -23,12 +23,10 @@ use super::origin::{Foreign, Hosts};
 use super::pair::{self, Pairs};
 use crate::gate::Gate;
 
-/// Bytes of one request's line and headers together.
-pub const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// Seconds a client may take to send its headers.
 pub const HEADER_READ_SECS: u64 = 30;
-/// Connections open at once; more wait in the kernel's queue.
-pub const CONNECTIONS_MAX: usize = 16_384;
+/// The smallest buffer that hyper reads heads with.
+const HEAD_BUFFER_BYTES_MIN: usize = 8192;
 /// Seconds that open connections have to finish when the gateway stops.
 pub const DRAIN_SECS: u64 = 3;
 
@@ -60,7 +58,9 @@ impl Entrance {
 
 /// Serves `listener` until `stop` is true, then lets open requests finish for a bounded time.
 pub async fn serve(listener: TcpListener, entrance: Arc<Entrance>, mut stop: watch::Receiver<bool>) {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    // More connections wait in the kernel's queue.
+    let connections_max = entrance.gate.limits().connections_max.min(Semaphore::MAX_PERMITS);
+    let slots = Arc::new(Semaphore::new(connections_max));
     loop {
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         let accepted = tokio::select! {
@@ -85,7 +85,7 @@ pub async fn serve(listener: TcpListener, entrance: Arc<Entrance>, mut stop: wat
             }
         }
     }
-    let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
+    let all = u32::try_from(connections_max).unwrap_or(u32::MAX);
     let drained = tokio::time::timeout(Duration::from_secs(DRAIN_SECS), slots.acquire_many(all)).await;
     if drained.is_err() {
         tracing::info!("some connections were still open and are closed now");
@@ -98,6 +98,7 @@ pub async fn connection(
     entrance: Arc<Entrance>,
     mut stop: watch::Receiver<bool>,
 ) {
+    let header_bytes_max = entrance.gate.limits().header_bytes_max;
     let service = service_fn(move |request| {
         let entrance = Arc::clone(&entrance);
         async move { Ok::<_, Infallible>(route(&entrance, request).await) }
@@ -105,7 +106,7 @@ pub async fn connection(
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_secs(HEADER_READ_SECS))
-        .max_buf_size(HEADER_BYTES_MAX)
+        .max_buf_size(header_bytes_max.max(HEAD_BUFFER_BYTES_MIN))
         .serve_connection(TokioIo::new(socket), service);
     tokio::pin!(connection);
     let stopping = async { drop(stop.wait_for(|stop| *stop).await) };
@@ -127,6 +128,10 @@ pub async fn connection(
 
 async fn route(entrance: &Entrance, request: Request<Incoming>) -> Response<Body> {
     let gate = &entrance.gate;
+    // The reader's own bound is only as exact as its buffer.
+    if head_bytes(&request) > gate.limits().header_bytes_max {
+        return answer::plain(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too long\n");
+    }
     if let Err(foreign) = entrance.hosts().check(request.headers()) {
         return answer::plain(
             StatusCode::FORBIDDEN,
@@ -152,4 +157,11 @@ async fn route(entrance: &Entrance, request: Request<Incoming>) -> Response<Body
         return pair::serve(gate, &entrance.pairs, request).await;
     }
     entrance.page(request).await
+}
+
+/// Bytes of a request's target and headers, as they stand on the wire.
+fn head_bytes(request: &Request<Incoming>) -> usize {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let fields = request.headers().iter();
+    target + fields.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum::<usize>()
 }

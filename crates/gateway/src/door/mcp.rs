@@ -125,7 +125,7 @@ impl Visit<'_> {
             .map_err(|error| header_error(&error, message))?;
         let hello = modern::hello(params);
         let answers = u32::from(message.shape() == Shape::Request);
-        let out = Stream::new(0, Lifetime::Reader, answers);
+        let out = Stream::new(0, Lifetime::Reader, answers, caller.bounds());
         let reader = out.read(None);
         let open = modern::receive(self.pump, &caller, message.clone(), hello, &out);
         if answers == 0 {
@@ -158,7 +158,7 @@ impl Visit<'_> {
         let session = self.session()?;
         if message.shape() != Shape::Request {
             // Nothing is answered to these: a stream without answers takes nothing.
-            let out = Stream::new(0, Lifetime::Reader, 0);
+            let out = Stream::new(0, Lifetime::Reader, 0, session.caller().bounds());
             legacy::receive(self.pump, session.caller(), message, &out);
             return Ok(answer::empty(StatusCode::ACCEPTED));
         }

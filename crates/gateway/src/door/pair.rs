@@ -82,7 +82,7 @@ fn open(gate: &Arc<Gate>, pairs: &Arc<Pairs>, request: &Request<Incoming>) -> An
     let who = gate.identify(bearer(request.headers())).map_err(|refusal| Box::new(refused(&refusal)))?;
     let pump = gate.enter("main", &who).map_err(|refusal| Box::new(refused(&refusal)))?;
     let id = URL_SAFE_NO_PAD.encode(random::<24>());
-    let out = Stream::new(0, Lifetime::Reader, 0);
+    let out = Stream::new(0, Lifetime::Reader, 0, &gate.bounds());
     let full =
         || Box::new(refused(&Refusal::new(RefusalCode::Overloaded, "too many event streams are open")));
     let reader = out.read(None).ok_or_else(full)?;
@@ -142,6 +142,8 @@ async fn begin(gate: &Arc<Gate>, pair: &Pair, who: &Arc<auth::Participant>, mess
         Ok(welcome) => welcome,
         Err(error) => return pair.out.answer(error),
     };
+    // Whoever has joined hears of changes, and nothing may be said before the answer.
+    pair.pump.wait_for_servers().await;
     match gate.legacy(&pair.pump, who, welcome.hello, Some(Arc::clone(&pair.out))) {
         Ok(caller) => {
             if let Err(second) = pair.caller.set(caller) {
@@ -153,7 +155,6 @@ async fn begin(gate: &Arc<Gate>, pair: &Pair, who: &Arc<auth::Participant>, mess
                     None,
                 ));
             }
-            pair.pump.wait_for_servers().await;
             pair.out.answer(rpc::result(id, &greeting::initialize(&pair.pump, welcome.version)));
         }
         Err(refusal) => pair

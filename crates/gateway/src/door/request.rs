@@ -4,14 +4,15 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body::Body as _;
-use http_body_util::{BodyExt, Limited};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
 use super::answer::{self, Answer};
 use super::body::Body;
+use crate::bounds::Share;
 use crate::gate::Gate;
 
 /// Seconds a client may take to send its body.
@@ -20,19 +21,38 @@ pub const BODY_READ_SECS: u64 = 60;
 /// Reads a body within the configured bound.
 ///
 /// # Errors
-/// The answer to give: 413 when it is too long, 408 when it takes too long, 400 when the connection broke.
+/// The answer to give: 413 when it is too long, 408 when it takes too long, 400 when the connection broke,
+/// 503 when too much is being held already.
 pub async fn read_body(gate: &Gate, body: Incoming) -> Answer<Bytes> {
     let limit = gate.limits().body_bytes_max;
     if body.size_hint().lower() > limit as u64 {
         return Err(Box::new(too_large(limit)));
     }
-    let whole = Limited::new(body, limit).collect();
+    let whole = collect(body, limit, Share::new(gate.held()));
     match tokio::time::timeout(Duration::from_secs(BODY_READ_SECS), whole).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(Box::new(too_large(limit))),
-        Ok(Err(_)) => Err(Box::new(answer::plain(StatusCode::BAD_REQUEST, "the body broke off\n"))),
+        Ok(body) => body,
         Err(_) => Err(Box::new(answer::plain(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"))),
     }
+}
+
+async fn collect(mut body: Incoming, limit: usize, mut share: Share) -> Answer<Bytes> {
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let broken = |_| Box::new(answer::plain(StatusCode::BAD_REQUEST, "the body broke off\n"));
+        let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+        if whole.len().saturating_add(data.len()) > limit {
+            return Err(Box::new(too_large(limit)));
+        }
+        if !share.grow(data.len()) {
+            let why = "too much is being read; try again later\n";
+            return Err(Box::new(answer::plain(StatusCode::SERVICE_UNAVAILABLE, why)));
+        }
+        if whole.is_empty() && body.is_end_stream() {
+            return Ok(data);
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole.freeze())
 }
 
 fn too_large(limit: usize) -> Response<Body> {

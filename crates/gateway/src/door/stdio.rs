@@ -33,7 +33,7 @@ pub async fn serve(
     mut input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
-    let out = Stream::new(0, Lifetime::Reader, 0);
+    let out = Stream::new(0, Lifetime::Reader, 0, &gate.bounds());
     let Some(reader) = out.read(None) else { return Ok(()) };
     let writer = tokio::spawn(write(reader, output));
     let mut client = Client { gate, pump, participant, out: Arc::clone(&out), legacy: None, modern: None };
@@ -194,10 +194,11 @@ impl Client<'_> {
             Ok(welcome) => welcome,
             Err(error) => return self.out.answer(error),
         };
+        // Whoever has joined hears of changes, and nothing may be said before the answer.
+        self.pump.wait_for_servers().await;
         match self.gate.legacy(self.pump, self.participant, welcome.hello, Some(Arc::clone(&self.out))) {
             Ok(caller) => {
                 self.legacy = Some(caller);
-                self.pump.wait_for_servers().await;
                 self.out.answer(rpc::result(id, &greeting::initialize(self.pump, welcome.version)));
             }
             Err(refusal) => self.out.answer(refusal::spell(&refusal, Era::Legacy, "", None).answer(Some(id))),

@@ -127,6 +127,9 @@ async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Faul
 
 /// Puts a list in; tools that cannot be used are left out, each with a reason.
 fn admit(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: List) {
+    if kind != ListKind::Tools {
+        list.items.retain(|item| !item.key.contains(char::is_control));
+    }
     if kind == ListKind::Tools {
         manifest.quarantined.clear();
         manifest.annotations.clear();
@@ -143,13 +146,17 @@ fn admit(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: L
 }
 
 fn check(session: &Session, tool: &Item, manifest: &mut Manifest) -> Result<(), String> {
+    if tool.key.contains(char::is_control) {
+        return Err("its name has control characters".to_owned());
+    }
     let schema = tool.get("inputSchema").ok_or("it has no input schema")?;
     schema::check(&schema)?;
-    if session.era() == Era::Modern && session.over_http() {
-        let mirrored = annotations(&schema)?;
-        if !mirrored.is_empty() {
-            manifest.annotations.insert(tool.key.clone(), mirrored);
-        }
+    // Whatever carries it to us, our own callers over HTTP mirror what the schema says.
+    match annotations(&schema) {
+        Ok(mirrored) if mirrored.is_empty() => {}
+        Ok(mirrored) => drop(manifest.annotations.insert(tool.key.clone(), mirrored)),
+        Err(reason) if session.era() == Era::Modern && session.over_http() => return Err(reason.into()),
+        Err(_) => {}
     }
     Ok(())
 }

@@ -76,8 +76,6 @@ fn limits(table: Table<'_>) -> Limits {
         resume_bytes_max: bytes("resume_bytes_max", standard.resume_bytes_max),
         batch_len_max: count("batch_len_max", standard.batch_len_max),
         topic_participants_max: count("topic_participants_max", standard.topic_participants_max),
-        input_rounds_max: u32::try_from(count("input_rounds_max", 8)).unwrap_or(u32::MAX),
-        hold: time("hold", standard.hold),
         keep_alive: time("keep_alive", standard.keep_alive),
     };
     table.finish();

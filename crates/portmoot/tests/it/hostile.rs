@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{
+use crate::socket::{
     Gateway, LEGACY, MODERN, MODERN_META, Piped, Session, call, fixture_server, initialize, modern_body,
 };
 
@@ -243,9 +243,9 @@ fn bodies_have_a_limit_with_and_without_a_length() {
     };
     let body = with(64 * 1024 + 1);
     let chunked = format!("{}{:x}\r\n{body}\r\n0\r\n\r\n", head("transfer-encoding: chunked"), body.len());
-    assert_eq!(crate::support::Reply::read(&gateway.raw(chunked.as_bytes())).status, 413);
+    assert_eq!(crate::socket::Reply::read(&gateway.raw(chunked.as_bytes())).status, 413);
     let promise = head("content-length: 99999999999");
-    assert_eq!(crate::support::Reply::read(&gateway.raw(promise.as_bytes())).status, 413);
+    assert_eq!(crate::socket::Reply::read(&gateway.raw(promise.as_bytes())).status, 413);
     assert_eq!(executed(&session), 2, "only the one at the limit ran");
 }
 
@@ -384,7 +384,7 @@ fn modern_heads_and_bodies() {
 #[test]
 fn nobody_uses_another_participants_session() {
     let who =
-        |name: &str| format!("[participants.{name}]\ntoken_env = \"T_{name}\"\ncapabilities = [\"*:*\"]\n");
+        |name: &str| format!("[participants.{name}]\ntoken_env = \"T_{name}\"\ncapabilities = [\"mcp/*\"]\n");
     let config = [fixture_server("fixture", "", &[]), who("alice"), who("mallory")].concat();
     let tokens = [("T_alice", "alice-alice-alice-alice"), ("T_mallory", "mallory-mallory-mallory")];
     let gateway = Gateway::serve_with(&config, &tokens);
@@ -438,10 +438,8 @@ fn batches_belong_to_one_revision() {
     let session = gateway.session_as(&[], "2025-03-26", "{}");
     let calls = executed(&session);
     let reply = session.post(&batch);
-    let answers: Vec<Value> = crate::support::events(&reply.text())
-        .iter()
-        .map(|text| serde_json::from_str(text).unwrap())
-        .collect();
+    let answers: Vec<Value> =
+        crate::socket::events(&reply.text()).iter().map(|text| serde_json::from_str(text).unwrap()).collect();
     let codes: Vec<i64> =
         answers.iter().filter_map(|answer| answer.pointer("/error/code")?.as_i64()).collect();
     assert_eq!((answers.len(), codes), (4, vec![-32600, -32600, -32600]), "{}", reply.text());
@@ -457,7 +455,8 @@ fn batches_belong_to_one_revision() {
 fn lines_on_a_pipe() {
     let mut piped = Piped::initialized(&fixture_server("fixture", "", &[]), LEGACY);
     for (what, body, _, code) in legacy_bodies() {
-        if body.contains(&b'\n') || body.is_empty() || what.contains("a second initialize") {
+        if body.contains(&b'\n') || body.is_empty() || what == "deep nesting" || what == "a second initialize"
+        {
             continue;
         }
         piped.send(&body);

@@ -83,7 +83,7 @@ impl Peer {
     pub(crate) fn child(&self, name: &str, prefix: &str) -> String {
         let bridge = "exec 3<>/dev/tcp/127.0.0.1/$0; cat <&3 & exec cat >&3";
         let table =
-            crate::support::stdio_server(name, prefix, "bash", &["-c", bridge, &self.port.to_string()]);
+            crate::socket::stdio_server(name, prefix, "bash", &["-c", bridge, &self.port.to_string()]);
         format!("{table}era = \"legacy\"\n")
     }
 

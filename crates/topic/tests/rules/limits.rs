@@ -43,3 +43,20 @@ fn operations_of_a_link_and_of_the_topic() {
     stage.step(Event::Expire { operation: op(2) });
     assert_eq!(stage.step(ask).len(), 1);
 }
+
+#[test]
+fn operations_of_a_participant_on_all_its_links() {
+    let mut stage = Stage::with(Limits { operations_per_participant_max: 2, ..Limits::default() });
+    stage.caller(LinkId(2), "ann", &["mcp/*"]);
+    stage.caller(LinkId(3), "bob", &["mcp/*"]);
+    delivered(&stage.call(ANN, 1, "x"));
+    delivered(&stage.call(LinkId(2), 2, "x"));
+    assert_eq!(refused(&stage.call(ANN, 3, "x")), Cause::Limit);
+    assert_eq!(refused(&stage.call(LinkId(2), 3, "x")), Cause::Limit);
+    delivered(&stage.call(LinkId(3), 3, "x"));
+    stage.step(Event::Leave { link: LinkId(2) });
+    delivered(&stage.call(ANN, 4, "x"));
+    assert_eq!(refused(&stage.call(ANN, 5, "x")), Cause::Limit);
+    stage.step(Event::Expire { operation: op(1) });
+    delivered(&stage.call(ANN, 5, "x"));
+}

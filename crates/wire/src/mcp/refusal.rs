@@ -78,6 +78,8 @@ pub fn spell(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) ->
         RefusalCode::UpstreamDown => (own::UPSTREAM_DOWN, 200, 200),
         RefusalCode::UpstreamTimeout => (own::UPSTREAM_TIMEOUT, 200, 200),
         RefusalCode::UpstreamFailed => (own::UPSTREAM_FAILED, 200, 200),
+        // Of a request whose method is known only the params can still be wrong.
+        RefusalCode::Malformed if known.is_some() => (INVALID_PARAMS, 200, 400),
         RefusalCode::Malformed => (INVALID_REQUEST, 400, 400),
         RefusalCode::TooLarge => (own::TOO_LARGE, 413, 413),
         RefusalCode::Unsupported => (METHOD_NOT_FOUND, 200, 404),

@@ -234,8 +234,10 @@ impl Session<'_> {
     /// Opens the GET stream, or a stream after this event.
     pub(crate) fn listen(&self, after: Option<&str>) -> Events {
         let mut stream = self.gateway.connect();
-        let mut head =
-            format!("GET /mcp HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\n", self.gateway.address);
+        let mut head = format!(
+            "GET /mcp HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\nconnection: close\r\n",
+            self.gateway.address
+        );
         for (name, value) in self.headers().into_iter().chain(after.map(|id| ("last-event-id", id))) {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
