@@ -2,10 +2,12 @@
 //!
 //! Owns paging, its bounds and the quarantine. Lists are read again when the server says that they changed.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bytes::Bytes;
 use model::Era;
 use wire::json::quote;
 use wire::mcp::ListKind;
@@ -133,7 +135,8 @@ fn admit(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: L
     if kind == ListKind::Tools {
         manifest.quarantined.clear();
         manifest.annotations.clear();
-        list.items.retain(|tool| match check(session, tool, manifest) {
+        let mut verdicts = HashMap::new();
+        list.items.retain(|tool| match check(session, tool, manifest, &mut verdicts) {
             Ok(()) => true,
             Err(reason) => {
                 tracing::warn!(server = session.upstream(), tool = tool.key, reason, "a tool is left out");
@@ -145,12 +148,20 @@ fn admit(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: L
     manifest.set(kind, list);
 }
 
-fn check(session: &Session, tool: &Item, manifest: &mut Manifest) -> Result<(), String> {
+/// What was found out about schemas: many tools of a server have the same one.
+type Verdicts = HashMap<Bytes, Result<(), String>>;
+
+fn check(
+    session: &Session,
+    tool: &Item,
+    manifest: &mut Manifest,
+    verdicts: &mut Verdicts,
+) -> Result<(), String> {
     if tool.key.contains(char::is_control) {
         return Err("its name has control characters".to_owned());
     }
     let schema = tool.get("inputSchema").ok_or("it has no input schema")?;
-    schema::check(&schema)?;
+    verdicts.entry(schema.clone()).or_insert_with(|| schema::check(&schema)).clone()?;
     // Whatever carries it to us, our own callers over HTTP mirror what the schema says.
     match annotations(&schema) {
         Ok(mirrored) if mirrored.is_empty() => {}

@@ -17,7 +17,7 @@ pub(super) fn check(raw: &[u8]) -> Result<(), String> {
         return Err("its input schema is too long".to_owned());
     }
     let schema: Value =
-        serde_json::from_slice(raw).map_err(|_| "its input schema cannot be read".to_owned())?;
+        serde_json::from_slice(&bounded(raw)).map_err(|_| "its input schema cannot be read".to_owned())?;
     let Value::Object(members) = &schema else {
         return Err("its input schema is not an object".to_owned());
     };
@@ -37,6 +37,39 @@ pub(super) fn check(raw: &[u8]) -> Result<(), String> {
         let place = if place.is_empty() { "the root".to_owned() } else { format!("`{place}`") };
         format!("its input schema is not valid at {place}")
     })
+}
+
+/// The text with numbers that no `f64` holds (`1e400`) made smaller. They are good JSON; only the check needs them small.
+fn bounded(raw: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(byte) = rest.first() {
+        let inside = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
+        let length = match byte {
+            b'"' => string_len(rest),
+            b'-' | b'0'..=b'9' => rest.iter().take_while(|byte| inside(byte)).count(),
+            _ => 1,
+        };
+        let (token, after) = rest.split_at(length.clamp(1, rest.len()));
+        let number = std::str::from_utf8(token).ok().filter(|_| *byte != b'"');
+        match number.and_then(|text| text.parse::<f64>().ok()) {
+            Some(number) if number.is_infinite() => out.extend_from_slice(b"1e308"),
+            Some(_) | None => out.extend_from_slice(token),
+        }
+        rest = after;
+    }
+    out
+}
+
+/// Bytes of the string that the text begins with, quotes included.
+fn string_len(text: &[u8]) -> usize {
+    let mut escaped = false;
+    let end = text.iter().skip(1).position(|byte| {
+        let ends = !escaped && *byte == b'"';
+        escaped = !escaped && *byte == b'\\';
+        ends
+    });
+    end.map_or(text.len(), |end| end + 2)
 }
 
 fn known_dialect(dialect: &str) -> bool {
@@ -59,6 +92,7 @@ mod tests {
     fn schemas_are_told_apart() {
         for (schema, reason) in [
             (r#"{"type":"object"}"#, None),
+            (r#"{"type":"object","x":[1e400,-1e400,-0.0,"1e400\"",12345678901234567890]}"#, None),
             (r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}"#, None),
             (r#"{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}"#, None),
             (

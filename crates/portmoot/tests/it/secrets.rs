@@ -89,7 +89,7 @@ fn failing() -> (String, Vec<Peer>) {
     for (number, peer) in peers.iter().enumerate() {
         let url = peer.url().replace("http://", "http://SECRET-user:SECRET-pass@");
         config.push_str(&format!(
-            "[servers.http{number}]\nurl = \"{url}?key=SECRET\"\nheaders = {{ \"x-key\" = \"SECRET\" }}\ntimeouts = {{ start = \"2s\" }}\n"
+            "[servers.http{number}]\nurl = \"{url}?key=SECRET\"\nheaders = {{ \"x-key\" = \"SECRET\" }}\n"
         ));
     }
     for (name, command, args) in [
@@ -100,7 +100,7 @@ fn failing() -> (String, Vec<Peer>) {
         ("junk", "bash", "[\"-c\", \"while echo SECRET; do sleep 0.1; done\"]"),
     ] {
         config.push_str(&format!(
-            "[servers.{name}]\ncommand = \"{command}\"\nargs = {args}\nenv = {{ KEY = \"SECRET\" }}\ntimeouts = {{ start = \"2s\" }}\n"
+            "[servers.{name}]\ncommand = \"{command}\"\nargs = {args}\nenv = {{ KEY = \"SECRET\" }}\n"
         ));
     }
     config.push_str("[servers.unreachable]\nurl = \"http://127.0.0.1:1/SECRET\"\n[servers.nowhere]\nurl = \"http://SECRET.invalid/mcp\"\n");
