@@ -20,5 +20,4 @@ mod runner;
 mod secrets;
 mod serving;
 mod socket;
-mod support;
 mod upstreams;
