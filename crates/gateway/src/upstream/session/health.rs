@@ -39,7 +39,8 @@ impl Session {
 
     /// An answer came.
     pub(super) fn well(&self) {
-        if self.health.troubled.load(Ordering::Relaxed) && self.health.troubled.swap(false, Ordering::Relaxed) {
+        if self.health.troubled.load(Ordering::Relaxed) && self.health.troubled.swap(false, Ordering::Relaxed)
+        {
             *lock(&self.health.trouble) = None;
             self.opening.sink.state();
         }

@@ -11,8 +11,8 @@ use wire::mcp::{ListKind, Params, code, meta};
 use wire::rpc::{Message, Shape, read_batch};
 
 use super::super::fault::Fault;
+use super::Session;
 use super::calls::Waiter;
-use super::{Session, lock};
 
 /// Messages in one batch of a server (2025-03-26).
 const BATCH_LEN_MAX: usize = 256;
