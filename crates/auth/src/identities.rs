@@ -64,6 +64,13 @@ impl Identities {
         known.chain(&self.local).find(|participant| participant.id == *id).cloned()
     }
 
+    /// When the next token expires after `now_ms` (Unix milliseconds), if one does.
+    #[must_use]
+    pub fn next_expiry(&self, now_ms: u64) -> Option<u64> {
+        let ends = self.shelves.values().flatten().filter_map(|entry| entry.credential.expires_ms);
+        ends.filter(|end| *end > now_ms).min()
+    }
+
     /// Who shows this token (without its `Bearer `), at `now_ms` (Unix milliseconds).
     ///
     /// The token is hashed, its hash finds a shelf, and what stands there is compared in constant time: the cost does not
@@ -121,6 +128,7 @@ mod tests {
             (credential("pm_c", None), participant("ci")),
         ]);
         assert!(known.ask_for_tokens());
+        assert_eq!((known.next_expiry(99), known.next_expiry(100)), (Some(100), None));
         for (bearer, now, expect) in [
             (Some("pm_a"), 1, Some("scout")),
             (Some("pm_b"), 99, Some("scout")),

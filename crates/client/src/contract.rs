@@ -14,6 +14,8 @@ pub enum Flow {
     Open,
     /// The request has its answer, or nobody waits for it any more.
     Settled,
+    /// It was no message at all. A link may read from a peer that makes much noise more slowly.
+    Noise,
 }
 
 /// The owner of a link, as the link's tasks see it.

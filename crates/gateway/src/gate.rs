@@ -10,6 +10,7 @@ use auth::{Identities, Participant};
 use bytes::Bytes;
 use client::Guard;
 use model::{ParticipantId, Refusal, RefusalCode, TopicName};
+use tokio::sync::Notify;
 use wire::rpc::Message;
 
 use crate::bounds::{Bounds, Held};
@@ -40,6 +41,8 @@ pub struct Gate {
     sessions: Sessions,
     held: Arc<Held>,
     modern: Mutex<HashMap<(TopicName, ParticipantId), Seen>>,
+    /// There are other identities now.
+    renewed: Arc<Notify>,
     this: Weak<Gate>,
 }
 
@@ -64,10 +67,11 @@ impl Gate {
             sessions,
             held,
             modern: Mutex::default(),
+            renewed: Arc::default(),
             this: this.clone(),
         });
         gate.apply(config);
-        tokio::spawn(sweep(Arc::downgrade(&gate)));
+        tokio::spawn(sweep(Arc::downgrade(&gate), Arc::clone(&gate.renewed)));
         gate
     }
 
@@ -267,15 +271,20 @@ impl Gate {
     /// Takes over a new configuration: servers that did not change keep running, topics learn what is new, and who may
     /// not come in any more is put out at once.
     pub fn reload(&self, config: Config, identities: Identities) {
-        *self.identities.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(identities);
+        self.renew(identities);
         self.apply(config);
         self.expel();
     }
 
     /// Takes over new identities only: a token was issued or revoked.
     pub fn set_identities(&self, identities: Identities) {
-        *self.identities.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(identities);
+        self.renew(identities);
         self.expel();
+    }
+
+    fn renew(&self, identities: Identities) {
+        *self.identities.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(identities);
+        self.renewed.notify_one();
     }
 
     /// Ends everything, upstreams in order.
@@ -351,10 +360,7 @@ impl Gate {
             let known = identities.participant(&caller.participant().id, unix_ms());
             known.filter(|known| known.may_enter(caller.topic()))
         };
-        self.put_out(
-            self.sessions
-                .sweep(self.ground.now_ms(), self.limits().session_idle, |caller| now(caller).is_none()),
-        );
+        self.put_out(self.sessions.close_those(|caller| now(caller).is_none()));
         // Held until they have left: a caller that nobody holds cannot.
         let gone: Vec<_> = {
             let mut modern = self.modern.lock().unwrap_or_else(PoisonError::into_inner);
@@ -378,9 +384,14 @@ impl Gate {
         }
     }
 
+    /// When the next token expires after this time.
+    fn next_expiry(&self, since_ms: u64) -> Option<u64> {
+        self.identities.read().unwrap_or_else(PoisonError::into_inner).next_expiry(since_ms)
+    }
+
     fn tidy(&self) {
         let now_ms = self.ground.now_ms();
-        self.put_out(self.sessions.sweep(now_ms, self.limits().session_idle, |_| false));
+        self.put_out(self.sessions.sweep(now_ms, self.limits().session_idle));
         let mut idle = Vec::new();
         self.modern.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, seen| {
             let quiet = now_ms.saturating_sub(seen.at_ms) > MODERN_IDLE_SECS * 1000;
@@ -394,10 +405,21 @@ impl Gate {
     }
 }
 
-async fn sweep(gate: Weak<Gate>) {
+async fn sweep(gate: Weak<Gate>, renewed: Arc<Notify>) {
     loop {
-        tokio::time::sleep(SWEEP).await;
+        let since_ms = unix_ms();
+        let Some(expiry_ms) = gate.upgrade().map(|gate| gate.next_expiry(since_ms)) else { return };
+        let wait =
+            expiry_ms.map_or(SWEEP, |at| Duration::from_millis(at.saturating_sub(since_ms)).min(SWEEP));
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = renewed.notified() => {}
+        }
         let Some(gate) = gate.upgrade() else { return };
+        // Whose token has expired is put out like one whose token was revoked.
+        if gate.next_expiry(since_ms).is_some_and(|at| at <= unix_ms()) {
+            gate.expel();
+        }
         gate.tidy();
     }
 }

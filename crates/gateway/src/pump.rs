@@ -5,6 +5,7 @@
 
 mod follow;
 mod members;
+mod patience;
 mod servers;
 
 use std::collections::HashMap;

@@ -128,7 +128,7 @@ struct Table {
     /// Ids in the order in which the sessions began or were last passed over.
     order: VecDeque<Arc<str>>,
     per_participant: HashMap<String, usize>,
-    /// Ids of sessions that their clients closed, by hash, oldest first.
+    /// Ids of sessions that were closed for good, by hash, oldest first.
     closed: VecDeque<u64>,
 }
 
@@ -180,26 +180,29 @@ impl Sessions {
     /// Takes out one session for good: its id is not taken up again.
     pub fn close(&self, id: &str) -> Option<Arc<Session>> {
         let mut table = self.lock();
-        let session = table.remove(id)?;
-        table.closed.push_back(hash(id));
-        if table.closed.len() > CLOSED_KEPT_MAX {
-            table.closed.pop_front();
-        }
-        Some(session)
+        table.close(id)
     }
 
-    /// Whether the client of this id has closed its session.
+    /// The same for all sessions whose callers may not go on.
+    pub fn close_those(&self, gone: impl Fn(&Caller) -> bool) -> Vec<Arc<Session>> {
+        let mut table = self.lock();
+        let sessions = table.by_id.values().filter(|session| gone(&session.caller));
+        let ids: Vec<Arc<str>> = sessions.map(|session| Arc::clone(&session.id)).collect();
+        ids.iter().filter_map(|id| table.close(id)).collect()
+    }
+
+    /// Whether the session of this id was closed for good.
     pub fn was_closed(&self, id: &str) -> bool {
         self.lock().closed.contains(&hash(id))
     }
 
-    /// Takes out the sessions that were idle longer than this, and those that `gone` names.
-    pub fn sweep(&self, now_ms: u64, idle: Duration, gone: impl Fn(&Caller) -> bool) -> Vec<Arc<Session>> {
+    /// Takes out the sessions that were idle longer than this.
+    pub fn sweep(&self, now_ms: u64, idle: Duration) -> Vec<Arc<Session>> {
         let mut table = self.lock();
         table.by_id.values().for_each(|session| session.streams().forget(now_ms));
         let over = |session: &Session| {
             let quiet_ms = now_ms.saturating_sub(session.last_seen_ms.load(Ordering::Relaxed));
-            gone(&session.caller) || (u128::from(quiet_ms) > idle.as_millis() && session.is_idle())
+            u128::from(quiet_ms) > idle.as_millis() && session.is_idle()
         };
         let ids: Vec<Arc<str>> = table
             .by_id
@@ -235,6 +238,15 @@ fn hash(id: &str) -> u64 {
 }
 
 impl Table {
+    fn close(&mut self, id: &str) -> Option<Arc<Session>> {
+        let session = self.remove(id)?;
+        self.closed.push_back(hash(id));
+        if self.closed.len() > CLOSED_KEPT_MAX {
+            self.closed.pop_front();
+        }
+        Some(session)
+    }
+
     fn remove(&mut self, id: &str) -> Option<Arc<Session>> {
         let session = self.by_id.remove(id)?;
         let participant = session.caller.participant().id.as_str();

@@ -13,6 +13,9 @@ pub struct StdioLimits {
     pub stderr_line_bytes_max: usize,
     /// Lines of its stderr that are logged in a second; the rest is counted.
     pub stderr_lines_per_second: u32,
+    /// Bytes of its stdout in a second that may be no messages; then it is not read for the rest of that second. A short
+    /// line counts as 256 bytes, an overlong one as the longest.
+    pub noise_bytes_per_second: usize,
 }
 
 impl Default for StdioLimits {
@@ -23,6 +26,7 @@ impl Default for StdioLimits {
             line_bytes_max: 16 << 20,
             stderr_line_bytes_max: 4096,
             stderr_lines_per_second: 100,
+            noise_bytes_per_second: 4 << 20,
         }
     }
 }

@@ -9,12 +9,14 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::limits::StdioLimits;
 use super::lines::{Line, Lines};
-use crate::contract::Inbox;
+use crate::contract::{Flow, Inbox};
 
 /// Room for one read; the size of a pipe.
 const READ_BYTES: usize = 64 << 10;
 /// Room for one read while little arrives.
 const READ_BYTES_IDLE: usize = 4 << 10;
+/// What a line that is no message counts at least.
+const NOISE_LINE_BYTES: usize = 256;
 
 /// Gives every line of stdout to the inbox, all lines of a read at once, until the pipe ends.
 pub(super) async fn stdout(
@@ -26,7 +28,9 @@ pub(super) async fn stdout(
     let mut lines = Lines::new(limits.line_bytes_max);
     let mut buffer = BytesMut::new();
     let mut room = READ_BYTES_IDLE;
+    let mut noise = Noise { since: Instant::now(), bytes: 0 };
     loop {
+        noise.wait(limits.noise_bytes_per_second).await;
         buffer.reserve(room);
         let count = pipe.read_buf(&mut buffer).await?;
         if count == 0 {
@@ -37,9 +41,13 @@ pub(super) async fn stdout(
             match line {
                 Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
                 Line::Whole(line) => {
-                    inbox.frame(line, None);
+                    let length = line.len();
+                    if inbox.frame(line, None) == Flow::Noise {
+                        noise.bytes += length.max(NOISE_LINE_BYTES);
+                    }
                 }
                 Line::Overlong(head) => {
+                    noise.bytes += limits.line_bytes_max;
                     tracing::warn!(
                         server = &*name,
                         limit = limits.line_bytes_max,
@@ -48,6 +56,28 @@ pub(super) async fn stdout(
                     inbox.skipped(&head);
                 }
             }
+        }
+        if room == READ_BYTES {
+            // A child that always has more to say must not keep the others waiting.
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// What a child has said in this second that was no message. One that goes on is not read until the next second: the
+/// pipe fills, and it waits.
+struct Noise {
+    since: Instant,
+    bytes: usize,
+}
+
+impl Noise {
+    async fn wait(&mut self, per_second: usize) {
+        if self.bytes >= per_second {
+            tokio::time::sleep(Duration::from_secs(1).saturating_sub(self.since.elapsed())).await;
+        }
+        if self.since.elapsed() >= Duration::from_secs(1) {
+            *self = Self { since: Instant::now(), bytes: 0 };
         }
     }
 }

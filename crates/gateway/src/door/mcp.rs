@@ -120,6 +120,7 @@ impl Visit<'_> {
 
     async fn modern(&self, params: &Params<'_>, message: &Message) -> Answer<Response<Body>> {
         let caller = self.gate.modern(self.pump, self.who).map_err(|refusal| Box::new(refused(&refusal)))?;
+        self.pump.wait_for_target(&caller, message).await;
         let mirrored = modern::mirrored(self.pump, &caller, params);
         header::check_params(|name| self.header(name), params, &mirrored)
             .map_err(|error| header_error(&error, message))?;
@@ -162,6 +163,7 @@ impl Visit<'_> {
             legacy::receive(self.pump, session.caller(), message, &out);
             return Ok(answer::empty(StatusCode::ACCEPTED));
         }
+        self.pump.wait_for_target(session.caller(), &message).await;
         let (out, reader) = self.open_stream(&session, 1)?;
         legacy::receive(self.pump, session.caller(), message, &out);
         Ok(self.respond_in(&session, &out, reader).await)

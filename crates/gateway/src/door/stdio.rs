@@ -138,7 +138,7 @@ impl Client<'_> {
             Err(malformed) => return self.malformed(&message, &malformed),
         };
         if message.shape() == Shape::Request && params.is_modern() {
-            return self.modern(&params, &message);
+            return self.modern(&params, &message).await;
         }
         match (&self.legacy, message.method()) {
             (Some(caller), _) => legacy::receive(self.pump, caller, message, &self.out),
@@ -162,7 +162,7 @@ impl Client<'_> {
         }
     }
 
-    fn modern(&mut self, params: &Params<'_>, message: &Message) {
+    async fn modern(&mut self, params: &Params<'_>, message: &Message) {
         if let Err(error) = modern::check(params) {
             return self.out.answer(error.answer(message.id()));
         }
@@ -177,6 +177,7 @@ impl Client<'_> {
                 }
             },
         };
+        self.pump.wait_for_target(&caller, message).await;
         // On a pipe a request is cancelled by name, not by a stream that closes.
         drop(modern::receive(self.pump, &caller, message.clone(), modern::hello(params), &self.out));
     }

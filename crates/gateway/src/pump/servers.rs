@@ -1,7 +1,6 @@
 //! What servers say of themselves and ask for no call: lists, questions to a session's owner, updates. Must not know doors.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use bytes::Bytes;
 use model::{LinkId, OperationId, Outcome, ParticipantId};
@@ -16,20 +15,6 @@ use crate::spell;
 use crate::upstream::{Manifest, QuestionId, Session};
 
 impl Pump {
-    /// Waits until servers that are still starting for the first time have started, or the topic's bound is over.
-    pub async fn wait_for_servers(&self) {
-        let waited_ms = self.ground.now_ms();
-        let left = self.list_wait.saturating_sub(Duration::from_millis(waited_ms));
-        let seats = self.seats();
-        let all = async {
-            for seat in seats.iter() {
-                seat.upstream.settled().await;
-            }
-        };
-        // Whoever is not there by then is listed later, with list_changed.
-        let _ = tokio::time::timeout(left, all).await;
-    }
-
     /// Tells the topic what an upstream has now. `told` are the lists that it said have changed.
     pub fn listed(&self, upstream: &ParticipantId, view: View, manifest: &Manifest, told: &[ListKind]) {
         let manifest = spell::manifest(manifest);
@@ -128,7 +113,8 @@ impl Pump {
                 params.edit().set_target(public).finish(&mut splice);
             }
             let uri = public.as_deref().unwrap_or(own);
-            if caller.follows(uri) {
+            // What it may not follow any more it hears nothing of.
+            if caller.follows(uri) && self.may_follow(&caller, uri) {
                 let respelled = Message::read(message.edited(&splice));
                 let raw = respelled.as_ref().ok().and_then(Message::params).unwrap_or(b"{}");
                 caller.tell_updated(uri, raw);

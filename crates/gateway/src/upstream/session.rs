@@ -5,12 +5,13 @@
 
 mod calls;
 mod expiry;
+mod health;
 pub(super) mod inbox;
 pub(super) mod own;
 mod questions;
 mod reopen;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
@@ -30,6 +31,7 @@ use super::sink::{CallSink, Hello, Outgoing, QuestionId, SessionKey, Ticket};
 use super::spec::UpstreamSpec;
 use super::wants::Wants;
 use calls::{Calls, Open, Times, Waiter};
+use health::Health;
 
 /// Where everything goes that is about no call. Called from the session's tasks; must not block.
 pub trait SessionSink: Send + Sync {
@@ -102,12 +104,8 @@ pub struct Session {
     pub(super) told: AtomicU64,
     pub(super) acknowledged: watch::Sender<u64>,
     ended: watch::Sender<bool>,
-    /// A request failed in a way that others may share; cleared by the next answer.
-    troubled: AtomicBool,
-    trouble: Mutex<Option<String>>,
+    health: Health,
     garbage: AtomicU64,
-    /// The server is being asked whether it is still modern.
-    doubted: AtomicBool,
     begun: Instant,
     used: AtomicU64,
 }
@@ -137,10 +135,8 @@ impl Session {
             told: AtomicU64::new(0),
             acknowledged: watch::Sender::new(0),
             ended: watch::Sender::new(false),
-            troubled: AtomicBool::new(false),
-            trouble: Mutex::default(),
+            health: Health::default(),
             garbage: AtomicU64::new(0),
-            doubted: AtomicBool::new(false),
             begun: Instant::now(),
             used: AtomicU64::new(0),
         });
@@ -306,11 +302,6 @@ impl Session {
         let _ = self.era.set(greeting.era);
         let _ = self.version.set(greeting.version);
         *lock(&self.greeting) = Some(greeting);
-    }
-
-    /// What is wrong although it is open, as it may be told outside.
-    pub(super) fn trouble(&self) -> Option<String> {
-        lock(&self.trouble).clone()
     }
 
     fn open(&self) -> MutexGuard<'_, Calls> {

@@ -53,6 +53,7 @@ pub struct Upstream {
     wake: Notify,
     restarts: AtomicU64,
     told: told::Told,
+    begun: Instant,
 }
 
 /// What is known about the server, and its sessions.
@@ -116,6 +117,7 @@ impl Upstream {
             wake: Notify::new(),
             restarts: AtomicU64::new(0),
             told: told::Told::default(),
+            begun: Instant::now(),
         });
         tokio::spawn(keep(Arc::downgrade(&upstream)));
         tokio::spawn(tidy(Arc::downgrade(&upstream)));
@@ -134,7 +136,19 @@ impl Upstream {
         Arc::clone(&self.book().manifest)
     }
 
-    /// Waits until the first start has ended, well or badly. The caller bounds the wait.
+    /// How long it has been supervised.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Whether the first start has ended, well or badly.
+    #[must_use]
+    pub fn has_settled(&self) -> bool {
+        *self.settled.borrow()
+    }
+
+    /// Waits for that. The caller bounds the wait.
     pub async fn settled(&self) {
         let _ = self.settled.subscribe().wait_for(|settled| *settled).await;
     }

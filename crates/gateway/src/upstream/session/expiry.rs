@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::super::fault::Fault;
 use super::Session;
+use super::calls::Waiter;
 
 /// How exactly a deadline is kept.
 const TICK: Duration = Duration::from_millis(50);
@@ -31,12 +32,15 @@ impl Session {
     }
 
     /// Ends what is over; true when nothing is open any more.
-    fn expire(&self) -> bool {
+    fn expire(self: &Arc<Self>) -> bool {
         let expired = self.open().expired(Instant::now());
         for number in expired {
             if let Some(open) = self.settle(number) {
                 tracing::warn!(server = self.upstream(), "a request got no answer in time");
                 self.call_off(number, "timeout");
+                if matches!(open.waiter, Waiter::Call { .. }) {
+                    self.suspect();
+                }
                 self.tell(open, Err(Fault::Timeout));
             }
         }

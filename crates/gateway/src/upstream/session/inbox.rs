@@ -11,12 +11,12 @@ use wire::mcp::{ListKind, Params, code, meta};
 use wire::rpc::{Message, Shape, read_batch};
 
 use super::super::fault::Fault;
+use super::Session;
 use super::calls::Waiter;
-use super::{Session, lock};
 
 /// Messages in one batch of a server (2025-03-26).
 const BATCH_LEN_MAX: usize = 256;
-/// Unreadable lines that are logged one by one; then only every 1000th.
+/// Unreadable lines that are logged one by one; then only when their number has doubled.
 const GARBAGE_LOGGED: u64 = 20;
 /// How much of an unreadable line is logged, in bytes.
 const GARBAGE_BYTES: usize = 200;
@@ -69,6 +69,7 @@ fn answer_number(head: &[u8]) -> Option<u64> {
 
 impl Session {
     fn frame(self: &Arc<Self>, frame: Bytes, about: Option<u64>) -> Flow {
+        self.heard();
         if frame.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
             match read_batch(&frame, BATCH_LEN_MAX) {
                 Ok(batch) => {
@@ -76,12 +77,18 @@ impl Session {
                         self.message(message, about);
                     }
                 }
-                Err(error) => self.unreadable(&frame, &error.message),
+                Err(error) => {
+                    self.unreadable(&frame, &error.message);
+                    return Flow::Noise;
+                }
             }
         } else {
             match Message::read(frame.clone()) {
                 Ok(message) => self.message(message, about),
-                Err(error) => self.unreadable(&frame, &error.message),
+                Err(error) => {
+                    self.unreadable(&frame, &error.message);
+                    return Flow::Noise;
+                }
             }
         }
         match about {
@@ -106,10 +113,7 @@ impl Session {
         };
         match number.and_then(|number| self.settle(number)) {
             Some(open) => {
-                if self.troubled.swap(false, Ordering::Relaxed) {
-                    *lock(&self.trouble) = None;
-                    self.opening.sink.state();
-                }
+                self.well();
                 // The annotations that we know are not the server's any more.
                 if self.over_http()
                     && message.error_object().is_some_and(|error| error.code == code::HEADER_MISMATCH)
@@ -142,28 +146,10 @@ impl Session {
             self.doubt();
         }
         let fault = Fault::Link(failure);
-        *lock(&self.trouble) = Some(self.refusal(&fault).message.into_owned());
-        self.troubled.store(true, Ordering::Relaxed);
-        self.opening.sink.state();
+        self.unwell(&fault);
         if let Some(open) = self.settle(number) {
             self.tell(open, Err(fault));
         }
-    }
-
-    /// Asks a server that answers as no modern one does whether it still is one; if not, the session ends, and the next
-    /// finds out again what the server speaks.
-    fn doubt(self: &Arc<Self>) {
-        if self.doubted.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let me = Arc::clone(self);
-        tokio::spawn(async move {
-            if let Err(fault) = me.result(Era::Modern, "server/discover", &[]).await {
-                tracing::warn!(server = me.upstream(), %fault, "the server is not modern any more");
-                me.close().await;
-            }
-            me.doubted.store(false, Ordering::SeqCst);
-        });
     }
 
     fn noticed(self: &Arc<Self>, message: &Message, about: Option<u64>) {
@@ -235,7 +221,7 @@ impl Session {
     /// A line that is no message is logged and skipped; many are counted.
     fn unreadable(&self, line: &Bytes, why: &str) {
         let count = self.garbage.fetch_add(1, Ordering::Relaxed);
-        if count < GARBAGE_LOGGED || count.is_multiple_of(1000) {
+        if count < GARBAGE_LOGGED || (count + 1).is_power_of_two() {
             let head = String::from_utf8_lossy(line.get(..GARBAGE_BYTES).unwrap_or(line));
             tracing::warn!(
                 server = self.upstream(),

@@ -1,0 +1,216 @@
+//! A small HTTP/1.1 client: one exchange per connection or many, whole answers or messages as they come. Knows no MCP.
+
+use std::cell::OnceCell;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Nothing in these tests takes longer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Header names are lower case.
+pub(crate) type Headers = Vec<(String, String)>;
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: Headers,
+    /// The whole body; of an event stream the data of its last message.
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|why| panic!("{why}: {self:?}"))
+    }
+}
+
+/// A connection that is kept open between requests.
+pub(crate) struct Connection {
+    reader: BufReader<TcpStream>,
+}
+
+impl Connection {
+    pub(crate) fn open(address: &str) -> Connection {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Connection { reader: BufReader::new(stream) }
+    }
+
+    /// One request and its whole answer.
+    #[track_caller]
+    pub(crate) fn exchange(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Reply {
+        self.reader.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
+        self.write(method, path, headers, body);
+        let mut reply = self.head().expect("an answer");
+        let mut body = Vec::new();
+        self.body(&reply, |part| body.extend_from_slice(part));
+        reply.body = String::from_utf8(body).unwrap();
+        if is_events(&reply) {
+            let data = reply.body.lines().filter_map(|line| line.strip_prefix("data: "));
+            reply.body = data.filter(|data| !data.is_empty()).next_back().unwrap_or_default().to_owned();
+        }
+        reply
+    }
+
+    /// One request, whose messages come as they come.
+    pub(crate) fn stream(mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Events {
+        self.write(method, path, headers, body);
+        let (send, messages) = channel();
+        let (send_head, heads) = channel();
+        let socket = self.reader.get_ref().try_clone().unwrap();
+        std::thread::spawn(move || {
+            let Some(of) = self.head() else { return };
+            let _ = send_head.send(of.clone());
+            let mut rest = Vec::new();
+            self.body(&of, |part| {
+                rest.extend_from_slice(part);
+                if is_events(&of) {
+                    tell(&mut rest, &send);
+                }
+            });
+            if let Ok(message) = serde_json::from_slice(&rest) {
+                let _ = send.send(message);
+            }
+        });
+        Events { heads, head: OnceCell::new(), messages, socket }
+    }
+
+    fn write(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) {
+        let mut text =
+            format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", body.len());
+        for (name, value) in headers {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        text.push_str("\r\n");
+        text.push_str(body);
+        self.reader.get_mut().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// The answer's status and headers, unless the connection ends first.
+    fn head(&mut self) -> Option<Reply> {
+        let mut line = String::new();
+        self.reader.read_line(&mut line).ok()?;
+        let status = line.split(' ').nth(1)?.parse().ok()?;
+        let mut headers = Vec::new();
+        loop {
+            let mut line = String::new();
+            self.reader.read_line(&mut line).ok()?;
+            let Some((name, value)) = line.trim().split_once(':') else { break };
+            headers.push((name.to_lowercase(), value.trim().to_owned()));
+        }
+        Some(Reply { status, headers, body: String::new() })
+    }
+
+    /// Reads the body; its end, however it comes, is the end.
+    fn body(&mut self, head: &Reply, mut part: impl FnMut(&[u8])) {
+        if head.header("transfer-encoding") == Some("chunked") {
+            loop {
+                let mut line = String::new();
+                if self.reader.read_line(&mut line).unwrap_or(0) == 0 {
+                    return;
+                }
+                let length = usize::from_str_radix(line.trim(), 16).unwrap_or(0);
+                let mut chunk = vec![0; length + 2];
+                if self.reader.read_exact(&mut chunk).is_err() || length == 0 {
+                    return;
+                }
+                part(&chunk[..length]);
+            }
+        }
+        let length = head.header("content-length").map_or(0, |length| length.parse().unwrap());
+        let mut whole = vec![0; length];
+        if self.reader.read_exact(&mut whole).is_ok() {
+            part(&whole);
+        }
+    }
+}
+
+fn is_events(head: &Reply) -> bool {
+    head.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+/// Sends on the messages of all events that are complete.
+fn tell(rest: &mut Vec<u8>, send: &Sender<Value>) {
+    while let Some(end) = rest.windows(2).position(|two| two == b"\n\n") {
+        let event: Vec<u8> = rest.drain(..end + 2).collect();
+        let event = String::from_utf8(event).unwrap();
+        for data in event.lines().filter_map(|line| line.strip_prefix("data: ")) {
+            if let Ok(message) = serde_json::from_str(data) {
+                let _ = send.send(message);
+            }
+        }
+    }
+}
+
+/// Messages as they come on one answer. Dropped, it closes the connection.
+pub(crate) struct Events {
+    heads: Receiver<Reply>,
+    head: OnceCell<Reply>,
+    messages: Receiver<Value>,
+    socket: TcpStream,
+}
+
+impl Events {
+    /// The answer's status and headers.
+    #[track_caller]
+    pub(crate) fn head(&self) -> &Reply {
+        self.head.get_or_init(|| self.heads.recv_timeout(PATIENCE).expect("an answer in time"))
+    }
+
+    /// The next message.
+    #[track_caller]
+    pub(crate) fn next(&self) -> Value {
+        self.messages.recv_timeout(PATIENCE).expect("a message in time")
+    }
+
+    /// The next message of this method.
+    #[track_caller]
+    pub(crate) fn next_of(&self, method: &str) -> Value {
+        loop {
+            let message = self.next();
+            if message["method"] == method {
+                return message;
+            }
+        }
+    }
+
+    /// Waits until the stream has ended and gives what still came.
+    #[track_caller]
+    pub(crate) fn rest(&self) -> Vec<Value> {
+        let mut rest = Vec::new();
+        loop {
+            match self.messages.recv_timeout(PATIENCE) {
+                Ok(message) => rest.push(message),
+                Err(RecvTimeoutError::Disconnected) => return rest,
+                Err(RecvTimeoutError::Timeout) => panic!("the stream did not end; it said {rest:?}"),
+            }
+        }
+    }
+
+    /// What came so far, without waiting.
+    pub(crate) fn so_far(&self) -> Vec<Value> {
+        self.messages.try_iter().collect()
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+    }
+}

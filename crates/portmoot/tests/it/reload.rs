@@ -1,0 +1,124 @@
+//! A changed configuration is taken over while the gateway runs, whole or not at all.
+
+use serde_json::json;
+
+use crate::runner::Home;
+use crate::support::{Client, Gateway, fixture, is_alive, until};
+
+fn pid(gateway: &Gateway, server: &str) -> u64 {
+    gateway.wait_for(server, "ready")["pid"].as_u64().unwrap()
+}
+
+fn servers(names: &[String]) -> Vec<&str> {
+    let mut servers: Vec<&str> = names.iter().filter_map(|name| Some(name.split_once('_')?.0)).collect();
+    servers.dedup();
+    servers
+}
+
+#[test]
+fn servers_come_and_go_and_those_that_did_not_change_keep_running() {
+    let home = Home::new();
+    let [a, b, c] = ["a", "b", "c"].map(|name| fixture(name, &["--era", "legacy"]));
+    let gateway = Gateway::start(&home, &(a.clone() + &b));
+    let client = Client::plain(&gateway);
+    let changes = client.listen();
+    assert_eq!(servers(&client.names("tools")), ["a", "b"]);
+    let (kept, gone) = (pid(&gateway, "a"), pid(&gateway, "b"));
+    let open = client.begin_call("b_hang", json!({}));
+    let undisturbed = client.begin_call("a_slow", json!({ "ms": 3_000 }));
+    until("both are open", || {
+        (gateway.server("b")["calls"] == 1 && gateway.server("a")["calls"] == 1).then_some(())
+    });
+
+    // The file is looked at by itself.
+    home.write("portmoot.toml", &(a.clone() + &c));
+    let error = &open.next()["error"];
+    assert!(error["data"]["code"].as_str().is_some_and(|code| code.starts_with("upstream_")), "{error}");
+    until("the new one is told", || {
+        changes.next_of("notifications/tools/list_changed");
+        (servers(&client.names("tools")) == ["a", "c"]).then_some(())
+    });
+    assert_eq!(client.call("c_echo", json!({ "text": "new" }))["content"][0]["text"], "new");
+    let refused = client.ask("tools/call", json!({ "name": "b_echo", "arguments": {} }));
+    assert_eq!(refused["error"]["data"]["code"], "unknown_target");
+    until("its child ends", || (!is_alive(gone)).then_some(()));
+    assert_eq!(pid(&gateway, "a"), kept);
+    let last = undisturbed.rest();
+    assert!(last.last().unwrap().get("result").is_some(), "{last:?}");
+
+    // SIGHUP does the same at once. A server that changed is started anew, under its old name.
+    let before = pid(&gateway, "c");
+    home.write("portmoot.toml", &(a + &fixture("c", &["--era", "legacy", "--name", "other"])));
+    gateway.signal("HUP");
+    until("it is started anew", || {
+        let now = gateway.server("c");
+        (now["state"] == "ready" && now["pid"] != before).then_some(())
+    });
+    until("its child ends", || (!is_alive(before)).then_some(()));
+    until("its tools are there", || (servers(&client.names("tools")) == ["a", "c"]).then_some(()));
+    assert_eq!(client.record("c")["arguments"][4], "other");
+    assert_eq!(pid(&gateway, "a"), kept);
+}
+
+#[test]
+fn a_broken_file_changes_nothing_and_is_told() {
+    let home = Home::new();
+    let a = fixture("a", &["--era", "legacy"]);
+    let gateway = Gateway::start(&home, &a);
+    let client = Client::plain(&gateway);
+    client.names("tools");
+    let before = pid(&gateway, "a");
+    let broken = [
+        "[servers.a]\ncomand = \"x\"\n".to_owned(),
+        "[servers".to_owned(),
+        a.clone() + &fixture("b", &[]) + "prefix = \"a_b\"\n",
+    ];
+    for (count, text) in broken.iter().enumerate() {
+        home.write("portmoot.toml", text);
+        gateway.signal("HUP");
+        until("it is told", || (gateway.log().matches("stays as it was").count() > count).then_some(()));
+        assert_eq!(client.call("a_echo", json!({ "text": "on" }))["content"][0]["text"], "on");
+    }
+    let log = gateway.log();
+    assert!(log.contains("did you mean `command`?") && log.contains("portmoot.toml"), "{log}");
+    // The same file as before is no change at all.
+    home.write("portmoot.toml", &a);
+    gateway.signal("HUP");
+    assert_eq!(client.record("a")["pid"], before);
+    assert_eq!(gateway.server("a")["restarts"], 0);
+}
+
+#[test]
+fn topics_choose_their_servers_and_can_be_added_and_taken_away() {
+    let home = Home::new();
+    let both = fixture("a", &[]) + &fixture("b", &[]);
+    let gateway = Gateway::start(&home, &(both.clone() + "[topics.side]\nservers = [\"b\"]\n"));
+    let main = Client::plain(&gateway);
+    let side = Client::open(&gateway, None, "/mcp/side", json!({}));
+    assert_eq!(servers(&main.names("tools")), ["a", "b"]);
+    assert_eq!(servers(&side.names("tools")), ["b"]);
+    let refused = side.ask("tools/call", json!({ "name": "a_echo", "arguments": {} }));
+    assert_eq!(refused["error"]["data"]["code"], "unknown_target");
+    // A session belongs to its topic.
+    let elsewhere = Client::resume(&gateway, None, "/mcp", &side.session);
+    assert_eq!(elsewhere.status("tools/list", json!({})), 404);
+    let nowhere = Client::resume(&gateway, None, "/mcp/other", &side.session);
+    assert_eq!(nowhere.status("tools/list", json!({})), 403);
+
+    let changes = side.listen();
+    home.write(
+        "portmoot.toml",
+        &(both.clone() + "[topics.side]\nservers = [\"a\"]\n[topics.other]\nservers = [\"b\"]\n"),
+    );
+    gateway.signal("HUP");
+    changes.next_of("notifications/tools/list_changed");
+    assert_eq!(servers(&side.names("tools")), ["a"]);
+    let other = Client::open(&gateway, None, "/mcp/other", json!({}));
+    assert_eq!(servers(&other.names("tools")), ["b"]);
+
+    home.write("portmoot.toml", &both);
+    gateway.signal("HUP");
+    changes.rest();
+    assert!([403, 404].contains(&side.status("tools/list", json!({}))));
+    assert_eq!(servers(&main.names("tools")), ["a", "b"]);
+}

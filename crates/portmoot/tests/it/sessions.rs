@@ -1,0 +1,276 @@
+//! Who shares a session with a server, who is asked, and what outlives what.
+
+use serde_json::{Value, json};
+
+use crate::http::Events;
+use crate::runner::Home;
+use crate::support::{Client, Gateway, fixture, is_alive, modern, until};
+
+fn sampling() -> Value {
+    json!({ "sampling": {} })
+}
+
+/// Answers the question that comes on this call, and gives the call's result.
+#[track_caller]
+fn answered(client: &Client, call: &Events, method: &str, result: Value) -> Value {
+    let question = call.next_of(method);
+    client.answer(&question, result);
+    call.next()["result"].clone()
+}
+
+fn sampled(text: &str) -> Value {
+    json!({ "role": "assistant", "content": { "type": "text", "text": text }, "model": "m" })
+}
+
+#[test]
+fn ten_thousand_calls_of_twenty_clients_leave_one_child_and_one_initialize_a_server() {
+    let home = Home::new();
+    let config = fixture("old", &["--era", "legacy"]) + &fixture("both", &[]);
+    let gateway = Gateway::start(&home, &config);
+    std::thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| {
+                let client = Client::plain(&gateway);
+                for round in 0..250 {
+                    for server in ["old", "both"] {
+                        let sum = client.call(&format!("{server}_add"), json!({ "a": round, "b": 1 }));
+                        assert_eq!(sum["structuredContent"]["sum"], round + 1);
+                    }
+                }
+            });
+        }
+    });
+    let client = Client::plain(&gateway);
+    for (server, handshakes) in [("old", 1), ("both", 1)] {
+        let record = client.record(server);
+        assert!(record["calls"].as_u64().unwrap() > 5_000, "{server}: {}", record["calls"]);
+        assert_eq!(record["initializes"], handshakes, "{server}");
+        assert_eq!(record["clientCapabilities"], json!({}), "{server}");
+        let seen = gateway.server(server);
+        assert_eq!(seen["restarts"], 0, "{seen}");
+    }
+    // A legacy server has one child; one of both eras has one for each that is spoken with it.
+    assert_eq!(gateway.server("old")["sessions"], 1);
+    assert_eq!(gateway.server("old")["pid"], client.record("old")["pid"]);
+    assert_eq!(children(&gateway).len(), 3, "old, both in two eras");
+}
+
+/// The fixtures that run for this gateway, whose guard is their parent's sibling or not.
+fn children(gateway: &Gateway) -> Vec<u64> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok());
+    let of = |pid: &u64| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());
+        let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        parent == Some(gateway.pid()) && command.contains("--stdio")
+    };
+    pids.filter(of).collect()
+}
+
+#[test]
+fn a_client_that_declares_sampling_has_a_child_of_its_own_and_takes_it_away() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &fixture("a", &["--era", "legacy"]));
+    let shared = Client::plain(&gateway).record("a");
+    let client = Client::open(&gateway, None, "/mcp", sampling());
+    let own = client.record("a");
+    assert_ne!(own["pid"], shared["pid"]);
+    assert_eq!((&own["initializes"], &own["clientCapabilities"]), (&json!(1), &sampling()));
+    assert_eq!(client.record("a")["pid"], own["pid"], "the same child for all of its calls");
+    assert_eq!(Client::plain(&gateway).record("a")["initializes"], 1, "the shared one is left alone");
+    assert_eq!(gateway.server("a")["sessions"], 2);
+    assert_eq!(client.delete(), 204);
+    until("its child ends", || (!is_alive(own["pid"].as_u64().unwrap())).then_some(()));
+    until("one session is left", || (gateway.server("a")["sessions"] == 1).then_some(()));
+    assert_eq!(Client::plain(&gateway).record("a")["pid"], shared["pid"]);
+    assert_eq!(client.status("tools/list", json!({})), 404);
+    assert_eq!(client.delete(), 404);
+}
+
+#[test]
+fn a_question_reaches_only_the_client_whose_call_is_open() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &fixture("a", &["--era", "legacy"]));
+    let [one, other] =
+        [(); 2].map(|()| Client::open(&gateway, None, "/mcp", json!({ "sampling": {}, "elicitation": {} })));
+    let plain = Client::plain(&gateway);
+    let streams = [&one, &other, &plain].map(Client::listen);
+
+    // Both have a call open; each is asked its own question.
+    let calls = [("one", &one), ("other", &other)]
+        .map(|(name, client)| client.begin_call("a_test_sampling", json!({ "prompt": name })));
+    for (at, (name, client)) in [("one", &one), ("other", &other)].into_iter().enumerate() {
+        let question = calls[at].next_of("sampling/createMessage");
+        assert_eq!(question["params"]["messages"][0]["content"]["text"], name);
+        client.answer(&question, sampled(&format!("for {name}")));
+        let result = calls[at].next();
+        assert_eq!(result["result"]["content"][0]["text"], format!("LLM response: for {name}"), "{result}");
+    }
+    // A client that has declared nothing is not asked; its call says so.
+    let refused = plain.call("a_test_sampling", json!({ "prompt": "plain" }));
+    assert_eq!(refused["isError"], true, "{refused}");
+    for stream in streams {
+        let heard = stream.so_far();
+        assert!(heard.iter().all(|message| message.get("id").is_none()), "{heard:?}");
+    }
+}
+
+#[test]
+fn an_answer_of_another_client_is_no_answer() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &fixture("a", &["--era", "legacy"]));
+    let [one, other] = [(); 2].map(|()| Client::open(&gateway, None, "/mcp", sampling()));
+    let call = one.begin_call("a_test_sampling", json!({ "prompt": "?" }));
+    let question = call.next_of("sampling/createMessage");
+    other.answer(&question, sampled("smuggled"));
+    one.answer(&question, sampled("mine"));
+    assert_eq!(call.next()["result"]["content"][0]["text"], "LLM response: mine");
+}
+
+#[test]
+fn the_completion_of_an_elicitation_is_told_to_the_client_asked_and_nobody_else() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &fixture("a", &["--era", "legacy"]));
+    let capabilities = json!({ "elicitation": { "form": {}, "url": {} } });
+    let [one, other] = [(); 2].map(|()| Client::open(&gateway, None, "/mcp", capabilities.clone()));
+    let plain = Client::plain(&gateway);
+    let (mine, others) = (one.listen(), [other.listen(), plain.listen()]);
+    other.names("tools");
+    let call = one.begin_call("a_ask_url", json!({}));
+    let question = call.next_of("elicitation/create");
+    one.answer(&question, json!({ "action": "accept" }));
+    let mut told = Vec::new();
+    until("the notice and the answer", || {
+        told.extend(call.so_far());
+        told.extend(mine.so_far());
+        let notice = told.iter().any(|message| message["method"] == "notifications/elicitation/complete");
+        (notice && told.iter().any(|message| message.get("result").is_some())).then_some(())
+    });
+    let notice =
+        told.iter().find(|message| message["method"] == "notifications/elicitation/complete").unwrap();
+    assert_eq!(notice["params"]["elicitationId"], question["params"]["elicitationId"]);
+    other.call("a_echo", json!({ "text": "a round trip, after which nothing is on its way" }));
+    for stream in others {
+        assert_eq!(stream.so_far(), Vec::<Value>::new());
+    }
+}
+
+#[test]
+fn a_question_outside_any_call_goes_to_the_sessions_owner() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &fixture("a", &["--era", "legacy"]));
+    let [one, other] = [(); 2].map(|()| Client::open(&gateway, None, "/mcp", json!({ "elicitation": {} })));
+    let (mine, theirs) = (one.listen(), other.listen());
+    one.call("a_ask_later", json!({ "ms": 50 }));
+    let question = mine.next_of("elicitation/create");
+    one.answer(&question, json!({ "action": "decline" }));
+    assert_eq!(theirs.so_far(), Vec::<Value>::new());
+}
+
+#[test]
+fn policies_say_who_shares() {
+    let home = Home::new();
+    let config = ["shared", "caller", "call"]
+        .map(|policy| fixture(policy, &["--era", "legacy"]) + &format!("sessions = \"{policy}\"\n"));
+    let gateway = Gateway::start(&home, &config.concat());
+    let (plain, sampler) = (Client::plain(&gateway), Client::open(&gateway, None, "/mcp", sampling()));
+    let pid = |client: &Client, server: &str| client.record(server)["pid"].as_u64().unwrap();
+
+    assert_eq!(pid(&plain, "shared"), pid(&sampler, "shared"));
+    assert_eq!(plain.record("shared")["clientCapabilities"], json!({}));
+
+    let (one, two) = (pid(&plain, "caller"), pid(&sampler, "caller"));
+    assert_ne!(one, two);
+    assert_eq!((pid(&plain, "caller"), pid(&sampler, "caller")), (one, two));
+
+    let (first, second) = (pid(&plain, "call"), pid(&plain, "call"));
+    assert_ne!(first, second);
+    until("children of single calls end", || (!is_alive(first) && !is_alive(second)).then_some(()));
+    plain.delete();
+    until("a caller's child ends with it", || (!is_alive(one)).then_some(()));
+    assert!(is_alive(two));
+}
+
+#[test]
+fn modern_callers_share_a_modern_server_whatever_they_declare() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &fixture("a", &["--era", "modern"]));
+    let record = || {
+        let reply = modern(&gateway, None, "tools/call", json!({ "name": "a_record", "arguments": {} }));
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()["result"]["structuredContent"].clone()
+    };
+    let (one, two) = (record(), record());
+    assert_eq!(one["pid"], two["pid"]);
+    assert_eq!(two["initializes"], 0);
+    assert_eq!(gateway.server("a")["sessions"], 1);
+}
+
+#[test]
+fn a_session_outlives_the_gateway_but_not_its_delete() {
+    let home = Home::new();
+    let config = format!("[server]\ndata_dir = \"{}\"\n", home.path().join("data").display())
+        + &fixture("a", &["--era", "legacy"]);
+    let mut gateway = Gateway::start(&home, &config);
+    let kept = Client::open(&gateway, None, "/mcp", sampling());
+    let closed = Client::plain(&gateway);
+    let before = kept.record("a")["pid"].clone();
+    assert_eq!(closed.delete(), 204);
+    gateway.signal("KILL");
+    gateway.wait();
+
+    let gateway = Gateway::start(&home, &config);
+    let again = Client::resume(&gateway, None, "/mcp", &kept.session);
+    let record = again.record("a");
+    assert_ne!(record["pid"], before);
+    assert_eq!(record["clientCapabilities"], sampling(), "what it declared is still known");
+    let call = again.begin_call("a_test_sampling", json!({ "prompt": "?" }));
+    let result = answered(&again, &call, "sampling/createMessage", sampled("still me"));
+    assert_eq!(result["content"][0]["text"], "LLM response: still me");
+    assert_eq!(again.delete(), 204);
+    assert_eq!(again.status("tools/list", json!({})), 404);
+    for unknown in ["x".to_owned(), kept.session.clone() + "x", kept.session.replace('.', "_")] {
+        let stranger = Client::resume(&gateway, None, "/mcp", &unknown);
+        assert_eq!(stranger.status("tools/list", json!({})), 404, "{unknown}");
+    }
+}
+
+#[test]
+fn calls_end_in_time_progress_extends_and_a_maximum_stays() {
+    let home = Home::new();
+    let config = fixture("a", &["--era", "legacy"])
+        + "request_timeout = \"600ms\"\nmax_timeout = \"3s\"\ntool_timeouts = { hang = \"200ms\" }\n";
+    let gateway = Gateway::start(&home, &config);
+    let client = Client::plain(&gateway);
+    client.names("tools");
+    let timed_out = |call: &Events| {
+        let messages = call.rest();
+        let error = &messages.last().unwrap()["error"];
+        assert_eq!(error["data"]["code"], "upstream_timeout", "{messages:?}");
+        messages.len() - 1
+    };
+    // Its own time is shorter than the server's.
+    let begun = std::time::Instant::now();
+    assert_eq!(timed_out(&client.begin_call("a_hang", json!({}))), 0);
+    assert!(begun.elapsed() < std::time::Duration::from_millis(550), "{:?}", begun.elapsed());
+    // A step every 200 ms keeps it going for two seconds.
+    let call = client.begin_call("a_slow", json!({ "ms": 2000 }));
+    let messages = call.rest();
+    assert_eq!(messages.last().unwrap()["result"]["content"][0]["text"], "2000 ms later", "{messages:?}");
+    assert_eq!(messages.len(), 11);
+    // A step a second is too slow, and is cancelled there.
+    assert_eq!(timed_out(&client.begin_call("a_slow", json!({ "ms": 10_000 }))), 0);
+    until("the server hears of it", || (client.record("a")["cancelled"] == 1).then_some(()));
+    // Steps come in time, but the maximum ends it.
+    assert!(timed_out(&client.begin_call("a_slow", json!({ "ms": 5_000 }))) >= 4);
+    until("the server hears of it", || (client.record("a")["cancelled"] == 2).then_some(()));
+    // The client itself takes one back.
+    let call = client
+        .begin(&client.request("tools/call", json!({ "name": "a_slow", "arguments": { "ms": 9_000 } })));
+    until("it is open", || (gateway.server("a")["calls"] == 1).then_some(()));
+    let request = client.request("ping", json!({}))["id"].as_u64().unwrap() - 1;
+    client.tell("notifications/cancelled", json!({ "requestId": request }));
+    until("the server hears of it", || (client.record("a")["cancelled"] == 3).then_some(()));
+    assert!(call.rest().is_empty(), "what was cancelled is not answered");
+}

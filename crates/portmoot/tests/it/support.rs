@@ -1,0 +1,340 @@
+//! A running gateway and MCP clients of it, for tests from the outside.
+
+use std::cell::{Cell, RefCell};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::http::{Connection, Events, PATIENCE, Reply};
+use crate::runner::Home;
+
+/// `portmoot serve` on a free port. It is killed when this is dropped.
+pub(crate) struct Gateway {
+    child: Child,
+    address: String,
+    log: Arc<Mutex<String>>,
+}
+
+impl Gateway {
+    /// Serves this configuration, which is written to `portmoot.toml` in the home.
+    #[track_caller]
+    pub(crate) fn start(home: &Home, config: &str) -> Gateway {
+        home.write("portmoot.toml", config);
+        Gateway::serve(home.command(&["serve", "--config", "portmoot.toml", "--listen", "127.0.0.1:0"]))
+    }
+
+    /// Waits until this command says where it listens.
+    #[track_caller]
+    pub(crate) fn serve(mut command: Command) -> Gateway {
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        let log = Arc::new(Mutex::new(String::new()));
+        let mut address = None;
+        while address.is_none() {
+            let mut line = String::new();
+            let read = lines.read_line(&mut line).unwrap();
+            assert!(read > 0, "the gateway ended:\n{}", log.lock().unwrap());
+            address =
+                line.split_once("http://").and_then(|(_, rest)| Some(rest.split_once("/mcp")?.0.to_owned()));
+            log.lock().unwrap().push_str(&line);
+        }
+        let kept = Arc::clone(&log);
+        std::thread::spawn(move || {
+            for line in lines.lines().map_while(Result::ok) {
+                let mut log = kept.lock().unwrap();
+                log.push_str(&line);
+                log.push('\n');
+            }
+        });
+        Gateway { child, address: address.unwrap(), log }
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has said on stderr.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        signal(self.pid(), name);
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn wait(&mut self) {
+        until("the gateway ends", || self.child.try_wait().unwrap());
+    }
+
+    /// One plain request.
+    pub(crate) fn get(&self, path: &str, token: Option<&str>) -> Reply {
+        let bearer = token.map(|token| format!("Bearer {token}"));
+        let headers: Vec<_> = bearer.iter().map(|bearer| ("authorization", bearer.as_str())).collect();
+        Connection::open(&self.address).exchange("GET", path, &headers, "")
+    }
+
+    /// What the API says of a server.
+    #[track_caller]
+    pub(crate) fn server(&self, name: &str) -> Value {
+        self.get(&format!("/api/v1/servers/{name}"), None).json()
+    }
+
+    /// Waits until a server is in this state, and gives what the API says of it.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, name: &str, state: &str) -> Value {
+        until(&format!("{name} is {state}"), || {
+            Some(self.server(name)).filter(|server| server["state"] == state)
+        })
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            println!("--- the gateway's log\n{}", self.log());
+        }
+    }
+}
+
+/// Sends a signal to a process.
+pub(crate) fn signal(pid: u32, name: &str) {
+    let done = Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap();
+    assert!(done.success(), "{pid} is gone");
+}
+
+/// Whether this process runs; one that has ended and was not waited for does not.
+pub(crate) fn is_alive(pid: u64) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| !stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
+}
+
+/// Asks again until there is an answer.
+#[track_caller]
+pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < end, "not in time: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+/// A `[servers.NAME]` table that starts the fixture over stdio with these further arguments.
+pub(crate) fn fixture(name: &str, arguments: &[&str]) -> String {
+    let command = harness::fixture_binary();
+    let all: Vec<&str> = ["--stdio"].iter().chain(arguments).copied().collect();
+    format!("[servers.{name}]\ncommand = {:?}\nargs = {all:?}\n", command.display().to_string())
+}
+
+const BOTH: &str = "application/json, text/event-stream";
+
+/// A legacy client with a session over HTTP.
+pub(crate) struct Client {
+    address: String,
+    path: String,
+    bearer: Option<String>,
+    pub(crate) session: String,
+    next: Cell<u64>,
+    connection: RefCell<Option<Connection>>,
+}
+
+impl Client {
+    /// A client that declares nothing.
+    #[track_caller]
+    pub(crate) fn plain(gateway: &Gateway) -> Client {
+        Client::open(gateway, None, "/mcp", json!({}))
+    }
+
+    /// Opens a session.
+    #[track_caller]
+    pub(crate) fn open(gateway: &Gateway, token: Option<&str>, path: &str, capabilities: Value) -> Client {
+        let mut client = Client::resume(gateway, token, path, "");
+        let reply = client.initialize(capabilities);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        client.session = reply.header("mcp-session-id").unwrap().to_owned();
+        client.tell("notifications/initialized", json!({}));
+        client
+    }
+
+    /// A client that already has a session id.
+    pub(crate) fn resume(gateway: &Gateway, token: Option<&str>, path: &str, session: &str) -> Client {
+        Client {
+            address: gateway.address().to_owned(),
+            path: path.to_owned(),
+            bearer: token.map(|token| format!("Bearer {token}")),
+            session: session.to_owned(),
+            next: Cell::new(0),
+            connection: RefCell::default(),
+        }
+    }
+
+    fn initialize(&self, capabilities: Value) -> Reply {
+        let info = json!({ "name": "test", "version": "1" });
+        let params =
+            json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info });
+        self.post(&self.request("initialize", params))
+    }
+
+    fn headers(&self) -> Vec<(&str, &str)> {
+        let mut headers = vec![("accept", BOTH), ("content-type", "application/json")];
+        headers.extend(self.bearer.iter().map(|bearer| ("authorization", bearer.as_str())));
+        if !self.session.is_empty() {
+            headers.push(("mcp-session-id", &self.session));
+            headers.push(("mcp-protocol-version", "2025-11-25"));
+        }
+        headers
+    }
+
+    /// A request with the next id.
+    pub(crate) fn request(&self, method: &str, params: Value) -> Value {
+        self.next.set(self.next.get() + 1);
+        json!({ "jsonrpc": "2.0", "id": self.next.get(), "method": method, "params": params })
+    }
+
+    /// Posts a message on the kept connection.
+    #[track_caller]
+    pub(crate) fn post(&self, message: &Value) -> Reply {
+        let mut connection = self.connection.borrow_mut();
+        let connection = connection.get_or_insert_with(|| Connection::open(&self.address));
+        connection.exchange("POST", &self.path, &self.headers(), &message.to_string())
+    }
+
+    /// A request and its answer, the JSON-RPC message.
+    #[track_caller]
+    pub(crate) fn ask(&self, method: &str, params: Value) -> Value {
+        let reply = self.post(&self.request(method, params));
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()
+    }
+
+    /// A request and the status of its HTTP answer.
+    pub(crate) fn status(&self, method: &str, params: Value) -> u16 {
+        self.post(&self.request(method, params)).status
+    }
+
+    /// A notification.
+    #[track_caller]
+    pub(crate) fn tell(&self, method: &str, params: Value) {
+        let reply = self.post(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+        assert_eq!(reply.status, 202, "{reply:?}");
+    }
+
+    /// An answer to a question of a server.
+    #[track_caller]
+    pub(crate) fn answer(&self, question: &Value, result: Value) {
+        let reply = self.post(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }));
+        assert_eq!(reply.status, 202, "{reply:?}");
+    }
+
+    /// A tool's result.
+    #[track_caller]
+    pub(crate) fn call(&self, name: &str, arguments: Value) -> Value {
+        let answer = self.ask("tools/call", json!({ "name": name, "arguments": arguments }));
+        assert!(answer["result"].is_object(), "{name}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// What the fixture's tool `record` tells.
+    #[track_caller]
+    pub(crate) fn record(&self, server: &str) -> Value {
+        self.call(&format!("{server}_record"), json!({}))["structuredContent"].clone()
+    }
+
+    /// Begins a request on a connection of its own.
+    #[track_caller]
+    pub(crate) fn begin(&self, message: &Value) -> Events {
+        Connection::open(&self.address).stream("POST", &self.path, &self.headers(), &message.to_string())
+    }
+
+    /// Begins a tool call whose messages come as they come.
+    pub(crate) fn begin_call(&self, name: &str, arguments: Value) -> Events {
+        let meta = json!({ "progressToken": format!("p{}", self.next.get()) });
+        let params = json!({ "name": name, "arguments": arguments, "_meta": meta });
+        self.begin(&self.request("tools/call", params))
+    }
+
+    /// The stream for what belongs to no request.
+    #[track_caller]
+    pub(crate) fn listen(&self) -> Events {
+        let events = Connection::open(&self.address).stream("GET", &self.path, &self.headers(), "");
+        assert_eq!(events.head().status, 200, "{:?}", events.head());
+        events
+    }
+
+    /// Ends the session and gives the status.
+    pub(crate) fn delete(&self) -> u16 {
+        Connection::open(&self.address).exchange("DELETE", &self.path, &self.headers(), "").status
+    }
+
+    /// The names on a list, in its order.
+    #[track_caller]
+    pub(crate) fn names(&self, list: &str) -> Vec<String> {
+        let (method, key, name) = match list {
+            "tools" => ("tools/list", "tools", "name"),
+            "prompts" => ("prompts/list", "prompts", "name"),
+            "resources" => ("resources/list", "resources", "uri"),
+            "templates" => ("resources/templates/list", "resourceTemplates", "uriTemplate"),
+            other => panic!("no list `{other}`"),
+        };
+        let answer = self.ask(method, json!({}));
+        let items = answer["result"][key].as_array().unwrap_or_else(|| panic!("{answer}"));
+        items.iter().map(|item| item[name].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// One request of a modern client: its HTTP answer.
+pub(crate) fn modern(gateway: &Gateway, token: Option<&str>, method: &str, params: Value) -> Reply {
+    let (headers, body) = modern_request(token, method, params);
+    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    Connection::open(gateway.address()).exchange("POST", "/mcp", &headers, &body)
+}
+
+/// The same, whose messages come as they come.
+pub(crate) fn modern_stream(gateway: &Gateway, token: Option<&str>, method: &str, params: Value) -> Events {
+    let (headers, body) = modern_request(token, method, params);
+    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    Connection::open(gateway.address()).stream("POST", "/mcp", &headers, &body)
+}
+
+fn modern_request(
+    token: Option<&str>,
+    method: &str,
+    mut params: Value,
+) -> (Vec<(&'static str, String)>, String) {
+    let mut headers = vec![
+        ("accept", BOTH.to_owned()),
+        ("content-type", "application/json".to_owned()),
+        ("mcp-protocol-version", "2026-07-28".to_owned()),
+        ("mcp-method", method.to_owned()),
+    ];
+    if let Some(name) = params.get("name").or(params.get("uri")).and_then(Value::as_str) {
+        headers.push(("mcp-name", name.to_owned()));
+    }
+    headers.extend(token.map(|token| ("authorization", format!("Bearer {token}"))));
+    let meta = &mut params["_meta"];
+    if meta.is_null() {
+        *meta = json!({});
+    }
+    meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    meta["io.modelcontextprotocol/clientInfo"] = json!({ "name": "test", "version": "1" });
+    (headers, json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string())
+}
