@@ -60,7 +60,11 @@ pub fn router(gate: &Arc<Gate>, office: &Arc<Office>) -> Router {
         .route("/api/v1/tokens", get(list_tokens).post(issue))
         .route("/api/v1/tokens/{name}", delete(revoke))
         .fallback(|| async {
-            No(StatusCode::NOT_FOUND, Refusal::new(RefusalCode::UnknownTarget, "no such page"))
+            No(
+                StatusCode::NOT_FOUND,
+                Refusal::new(RefusalCode::UnknownTarget, "no such page")
+                    .hint("MCP is at /mcp, the API at /api/v1/"),
+            )
         })
         .with_state(pages)
 }

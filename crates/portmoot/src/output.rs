@@ -59,7 +59,10 @@ impl Output {
             return error_line(&failure.to_json().to_string());
         }
         let message = visible::lines(&failure.message);
-        error_line(&format!("{} {message} [{}]", self.paint("error:", "31;1"), failure.code));
+        let code = format!("[{}]", failure.code);
+        // A list of problems carries their codes.
+        let message = if message.contains(&code) { message } else { format!("{message} {code}") };
+        error_line(&format!("{} {message}", self.paint("error:", "31;1")));
         if let Some(hint) = &failure.hint {
             error_line(&format!("{} {}", self.paint("hint:", "36"), visible::lines(hint)));
         }

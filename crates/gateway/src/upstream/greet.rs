@@ -26,8 +26,7 @@ pub(super) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         opening.spec.dial(opening.older).map_err(|refusal| Fault::Answer(refusal.message.into_owned()))?;
     let link = match &dial {
         Dial::Stdio(spec) => Link::stdio(spec, ear(), opening.guard.clone()).map_err(|error| {
-            tracing::error!(server = session.upstream(), %error, "the process cannot be started");
-            Fault::Link(LinkFailure::Unreachable("the process cannot be started".to_owned()))
+            Fault::Link(LinkFailure::Unreachable(format!("the process cannot be started: {error}")))
         })?,
         Dial::Http(spec) => Link::http(spec, ear())?,
         Dial::Sse(spec) => Link::sse(spec, ear()).await?,

@@ -67,6 +67,8 @@ struct Book {
     backoff: Backoff,
     starting: usize,
     incomplete: Option<String>,
+    /// Why it could not be started, for the log only.
+    cause: String,
     /// The server only knows HTTP+SSE.
     older: bool,
     closed: bool,
@@ -105,6 +107,7 @@ impl Upstream {
             backoff: Backoff::default(),
             starting: 0,
             incomplete: None,
+            cause: String::new(),
             older: false,
             closed: false,
         };
@@ -312,6 +315,7 @@ impl Overseer for Upstream {
         *lock(&slot.session) = None;
         self.restarts.fetch_add(1, Ordering::Relaxed);
         let reason = format!("the server `{}` ended unexpectedly", self.spec.name());
+        book.cause.clear();
         // A caller that makes its own session crash costs itself only.
         let mut own = lock(&slot.backoff);
         let backoff = if *session.key() == SessionKey::Shared { &mut book.backoff } else { &mut *own };

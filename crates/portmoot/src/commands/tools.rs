@@ -72,7 +72,12 @@ async fn call(
     let params = format!(r#"{{"name":{name},"arguments":{arguments},"_meta":{{"progressToken":1}}}}"#);
     let result = session.request("tools/call", &params, &mut interview).await;
     session.close().await;
-    let result = result?;
+    let result = result.map_err(|failure| match failure.exit {
+        // A server that never came up has told no names yet.
+        Exit::NotFound => failure
+            .hint("list what there is: portmoot tools ls; whether all servers are up: portmoot servers ls"),
+        _ => failure,
+    })?;
     let parsed: Value = serde_json::from_str(&result).unwrap_or_default();
     if output.json {
         output.result(&result);

@@ -131,5 +131,10 @@ fn the_log_tells_when_a_server_goes_and_comes_back() {
     );
     let failed = home.run(&["tools", "call", "a_die", "--url", &gateway.url]).expect(1).stderr;
     assert!(failed.contains("the server `a`") && !failed.contains("python3"), "{failed}");
+    home.write("own.toml", "[servers.b]\ncommand = \"no-such-program\"\n");
+    let down = gateway.hear("down");
+    assert!(down.contains("server=\"b\"") && down.contains("No such file"), "{down}");
+    let listed = home.run(&["servers", "ls", "--url", &gateway.url]).expect(0).stdout;
+    assert!(listed.contains("the server `b` cannot be reached") && !listed.contains("no-such"), "{listed}");
     gateway.stop().expect(0);
 }

@@ -73,7 +73,7 @@ fn every_end_has_its_code() {
     let unknown = home.run(&["tools", "call", "nope"]).expect(5).stderr;
     assert_eq!(
         unknown,
-        "error: there is no tool of this name [unknown_target]\nhint: list what there is and use a name from the list\n"
+        "error: there is no tool of this name [unknown_target]\nhint: list what there is: portmoot tools ls; whether all servers are up: portmoot servers ls\n"
     );
     home.run(&["tools", "show", "nope"]).expect(5);
     home.run(&["servers", "show", "nope"]).expect(5);

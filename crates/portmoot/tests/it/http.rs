@@ -62,8 +62,8 @@ impl Connection {
         self.body(&reply, |part| body.extend_from_slice(part));
         reply.body = String::from_utf8(body).unwrap();
         if is_events(&reply) {
-            let data = reply.body.lines().filter_map(|line| line.strip_prefix("data: "));
-            reply.body = data.filter(|data| !data.is_empty()).next_back().unwrap_or_default().to_owned();
+            let mut data = reply.body.lines().filter_map(|line| line.strip_prefix("data: "));
+            reply.body = data.rfind(|data| !data.is_empty()).unwrap_or_default().to_owned();
         }
         reply
     }

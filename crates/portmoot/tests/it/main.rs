@@ -1,5 +1,6 @@
 //! The real binary, from the outside: one test program for all of it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(clippy::print_stdout, clippy::type_complexity)]
 
 mod cli;
 mod cli_gateway;

@@ -40,8 +40,9 @@ impl Inbox for Ear {
 
     fn closed(&self, why: LinkFailure) {
         if let Some(session) = self.0.upgrade() {
-            if why == LinkFailure::Closed {
-                tracing::debug!(server = session.upstream(), "session closed");
+            // What ends before it has begun is a start that failed: told as that.
+            if why == LinkFailure::Closed || session.greeted().is_none() {
+                tracing::debug!(server = session.upstream(), %why, "session closed");
             } else {
                 tracing::warn!(server = session.upstream(), %why, "session lost");
             }
@@ -141,7 +142,9 @@ impl Session {
             }
             return;
         }
-        tracing::warn!(server = self.upstream(), %failure, "a request failed");
+        if self.greeted().is_some() {
+            tracing::warn!(server = self.upstream(), %failure, "a request failed");
+        }
         if matches!(failure, LinkFailure::Http { status: 400 | 404 | 405, .. }) && self.era() == Era::Modern {
             self.doubt();
         }

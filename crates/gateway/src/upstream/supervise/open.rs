@@ -200,10 +200,12 @@ impl Upstream {
                 }
             }
             Err(fault) => {
-                tracing::error!(server = self.spec.name(), %fault, "the server could not be started");
                 if *key != SessionKey::Shared {
+                    tracing::warn!(server = self.spec.name(), %fault, "a caller's session could not be opened");
                     return;
                 }
+                tracing::debug!(server = self.spec.name(), %fault, "the server could not be started");
+                book.cause = fault.to_string();
                 let reason = fault.refusal(self.spec.name()).message.into_owned();
                 book.backoff.failed(Instant::now(), reason);
                 // The verdict on its era may have been wrong, or the server was replaced.

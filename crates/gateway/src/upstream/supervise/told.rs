@@ -35,7 +35,10 @@ impl Upstream {
                 "ready"
             ),
             State::Degraded => tracing::warn!(target: TARGET, server, reason, "degraded"),
-            State::Down => tracing::warn!(target: TARGET, server, reason, "down"),
+            State::Down => {
+                let cause = self.book().cause.clone();
+                tracing::warn!(target: TARGET, server, reason, cause, "down");
+            }
         }
         *told = Some(now);
     }
