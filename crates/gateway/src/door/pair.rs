@@ -142,6 +142,7 @@ async fn begin(gate: &Arc<Gate>, pair: &Pair, who: &Arc<auth::Participant>, mess
         Ok(welcome) => welcome,
         Err(error) => return pair.out.answer(error),
     };
+    pair.pump.wait_for_servers().await;
     match gate.legacy(&pair.pump, who, welcome.hello, Some(Arc::clone(&pair.out))) {
         Ok(caller) => {
             if let Err(second) = pair.caller.set(caller) {
@@ -153,7 +154,6 @@ async fn begin(gate: &Arc<Gate>, pair: &Pair, who: &Arc<auth::Participant>, mess
                     None,
                 ));
             }
-            pair.pump.wait_for_servers().await;
             pair.out.answer(rpc::result(id, &greeting::initialize(&pair.pump, welcome.version)));
         }
         Err(refusal) => pair

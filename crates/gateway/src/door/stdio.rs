@@ -195,10 +195,10 @@ impl Client<'_> {
             Ok(welcome) => welcome,
             Err(error) => return self.out.answer(error),
         };
+        self.pump.wait_for_servers().await;
         match self.gate.legacy(self.pump, self.participant, welcome.hello, Some(Arc::clone(&self.out))) {
             Ok(caller) => {
                 self.legacy = Some(caller);
-                self.pump.wait_for_servers().await;
                 self.out.answer(rpc::result(id, &greeting::initialize(self.pump, welcome.version)));
             }
             Err(refusal) => self.out.answer(refusal::spell(&refusal, Era::Legacy, "", None).answer(Some(id))),

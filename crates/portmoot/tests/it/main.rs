@@ -21,3 +21,4 @@ mod runner;
 mod serving;
 mod sessions;
 mod support;
+mod streams;
