@@ -144,9 +144,10 @@ impl Visit<'_> {
         let Some(id) = message.id() else { return Ok(answer::empty(StatusCode::ACCEPTED)) };
         let welcome =
             legacy::welcome(message).map_err(|body| Box::new(answer::json(StatusCode::OK, body)))?;
+        // What is listed by then is no change to the one who comes.
+        self.pump.wait_for_servers().await;
         let session = self.gate.open_session(self.pump, self.who, welcome.hello);
         let session = session.map_err(|refusal| Box::new(refused(&refusal)))?;
-        self.pump.wait_for_servers().await;
         let result = greeting::initialize(self.pump, welcome.version);
         let mut response = answer::json(StatusCode::OK, rpc::result(id, &result));
         if let Ok(value) = HeaderValue::from_str(session.id()) {

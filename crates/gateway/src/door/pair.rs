@@ -142,7 +142,6 @@ async fn begin(gate: &Arc<Gate>, pair: &Pair, who: &Arc<auth::Participant>, mess
         Ok(welcome) => welcome,
         Err(error) => return pair.out.answer(error),
     };
-    // Whoever has joined hears of changes, and nothing may be said before the answer.
     pair.pump.wait_for_servers().await;
     match gate.legacy(&pair.pump, who, welcome.hello, Some(Arc::clone(&pair.out))) {
         Ok(caller) => {

@@ -195,7 +195,6 @@ impl Client<'_> {
             Ok(welcome) => welcome,
             Err(error) => return self.out.answer(error),
         };
-        // Whoever has joined hears of changes, and nothing may be said before the answer.
         self.pump.wait_for_servers().await;
         match self.gate.legacy(self.pump, self.participant, welcome.hello, Some(Arc::clone(&self.out))) {
             Ok(caller) => {

@@ -26,5 +26,6 @@ mod secrets;
 mod serving;
 mod sessions;
 mod socket;
+mod streams;
 mod support;
 mod upstreams;
