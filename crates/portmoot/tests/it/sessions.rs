@@ -1,5 +1,8 @@
 //! Who shares a session with a server, who is asked, and what outlives what.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::http::Events;
@@ -41,10 +44,10 @@ fn ten_thousand_calls_of_twenty_clients_leave_one_child_and_one_initialize_a_ser
         }
     });
     let client = Client::plain(&gateway);
-    for (server, handshakes) in [("old", 1), ("both", 1)] {
+    for server in ["old", "both"] {
         let record = client.record(server);
         assert!(record["calls"].as_u64().unwrap() > 5_000, "{server}: {}", record["calls"]);
-        assert_eq!(record["initializes"], handshakes, "{server}");
+        assert_eq!(record["initializes"], 1, "{server}");
         assert_eq!(record["clientCapabilities"], json!({}), "{server}");
         let seen = gateway.server(server);
         assert_eq!(seen["restarts"], 0, "{seen}");
@@ -55,7 +58,7 @@ fn ten_thousand_calls_of_twenty_clients_leave_one_child_and_one_initialize_a_ser
     assert_eq!(children(&gateway).len(), 3, "old, both in two eras");
 }
 
-/// The fixtures that run for this gateway, whose guard is their parent's sibling or not.
+/// The fixtures that run for this gateway.
 fn children(gateway: &Gateway) -> Vec<u64> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok());
@@ -273,4 +276,31 @@ fn calls_end_in_time_progress_extends_and_a_maximum_stays() {
     client.tell("notifications/cancelled", json!({ "requestId": request }));
     until("the server hears of it", || (client.record("a")["cancelled"] == 3).then_some(()));
     assert!(call.rest().is_empty(), "what was cancelled is not answered");
+}
+
+#[test]
+fn a_client_on_a_pipe_takes_its_child_away_when_it_leaves() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &fixture("a", &["--era", "legacy"]));
+    let shared = Client::plain(&gateway).record("a");
+    let mut command = home.command(&["stdio", "--url", &gateway.url()]);
+    let mut door = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut input, mut output) =
+        (door.stdin.take().unwrap(), BufReader::new(door.stdout.take().unwrap()).lines());
+    let info = json!({ "name": "test", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": sampling(), "clientInfo": info });
+    let mut say = |message: Value| writeln!(input, "{message}").unwrap();
+    let mut hear = || -> Value { serde_json::from_str(&output.next().unwrap().unwrap()).unwrap() };
+    say(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }));
+    assert_eq!(hear()["id"], 1);
+    say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let call = json!({ "name": "a_record", "arguments": {} });
+    say(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call }));
+    let own = hear()["result"]["structuredContent"]["pid"].as_u64().unwrap();
+    assert_ne!(own, shared["pid"].as_u64().unwrap());
+    drop(input);
+    until("the door ends", || door.try_wait().unwrap());
+    until("its child ends", || (!is_alive(own)).then_some(()));
+    until("one session is left", || (gateway.server("a")["sessions"] == 1).then_some(()));
+    assert_eq!(Client::plain(&gateway).record("a")["pid"], shared["pid"]);
 }
