@@ -64,7 +64,8 @@ fn what_is_refused_is_absent_from_lists_and_answers_as_what_is_not_there() {
     let prompt = |name: &str| json!({ "ref": { "type": "ref/prompt", "name": name }, "argument": { "name": "arg1", "value": "p" } });
     let template = |uri: &str| json!({ "ref": { "type": "ref/resource", "uri": uri }, "argument": { "name": "id", "value": "1" } });
     let uri = |uri: &str| json!({ "uri": uri });
-    let pairs: [(&str, &dyn Fn(&str) -> Value, &str, &str); 8] = [
+    type Pair<'p> = (&'p str, &'p dyn Fn(&str) -> Value, &'p str, &'p str);
+    let pairs: [Pair<'_>; 8] = [
         ("tools/call", &named, "a_record", "a_nowhere"),
         ("tools/call", &named, "a_hidden", "a_nowhere"),
         ("prompts/get", &named, "a_test_prompt_with_arguments", "a_nowhere"),
