@@ -1,0 +1,21 @@
+//! Runs everything and prints medians: `run calls`, `run memory`, `run isolation`.
+//!
+//! Servers sit on core 0, load and upstreams on core 1. Variants take turns within each round, so that only figures of one
+//! table may be compared. See the README for flags.
+
+use portmoot_bench::flags::Flags;
+use portmoot_bench::stage::Stage;
+use portmoot_bench::{calls, isolation, memory};
+
+fn main() {
+    let flags = Flags::read();
+    let stage = Stage::new(&flags);
+    match flags.word() {
+        "calls" => calls::run(&stage, &flags),
+        "memory" => memory::run(&stage, &flags),
+        "isolation" => isolation::run(&stage, &flags),
+        _ => eprintln!(
+            "run calls|memory|isolation [--portmoot FILE] [--mcp-proxy FILE] [--rounds N] [--secs S]"
+        ),
+    }
+}

@@ -1,0 +1,45 @@
+//! Command-line flags of the form `--name value`. Must not know what they mean.
+
+use std::fmt::Debug;
+use std::str::FromStr;
+
+/// The flags of this process.
+pub struct Flags(Vec<String>);
+
+impl Flags {
+    /// Reads the command line.
+    pub fn read() -> Self {
+        Self(std::env::args().skip(1).collect())
+    }
+
+    /// The first word, which is not a flag.
+    pub fn word(&self) -> &str {
+        self.0.first().map_or("", String::as_str)
+    }
+
+    /// Whether `--name` is there.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|word| word == name)
+    }
+
+    /// Every value of a flag, in order.
+    pub fn all(&self, name: &str) -> Vec<&str> {
+        let pairs = self.0.windows(2);
+        pairs.filter(|pair| pair[0] == name).map(|pair| pair[1].as_str()).collect()
+    }
+
+    /// The value of a flag as it stands.
+    pub fn text<'f>(&'f self, name: &str, default: &'f str) -> &'f str {
+        self.all(name).first().copied().unwrap_or(default)
+    }
+
+    /// The value of a flag.
+    ///
+    /// # Panics
+    /// When it cannot be read: a bench ends there.
+    pub fn get<T: FromStr<Err: Debug>>(&self, name: &str, default: T) -> T {
+        self.all(name)
+            .first()
+            .map_or(default, |text| text.parse().unwrap_or_else(|e| panic!("{name} {text}: {e:?}")))
+    }
+}

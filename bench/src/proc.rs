@@ -1,0 +1,39 @@
+//! Figures that the kernel keeps of a process.
+
+use std::fs;
+
+/// CPU time of all threads, in nanoseconds, as the scheduler counts it.
+pub fn cpu_ns(pids: &[u32]) -> u64 {
+    pids.iter().map(|pid| threads(*pid)).sum()
+}
+
+fn threads(pid: u32) -> u64 {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+    let stat = |task: fs::DirEntry| fs::read_to_string(task.path().join("schedstat")).ok();
+    let first = |text: String| text.split(' ').next().and_then(|word| word.parse::<u64>().ok());
+    tasks.flatten().filter_map(stat).filter_map(first).sum()
+}
+
+/// Resident memory in KiB.
+pub fn rss_kib(pids: &[u32]) -> u64 {
+    pids.iter().map(|pid| field(*pid, "VmRSS:")).sum()
+}
+
+fn field(pid: u32, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    line.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// Processes whose parent is this one.
+pub fn children(pid: u32) -> Vec<u32> {
+    let Ok(list) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = list.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|child| field(*child, "PPid:") == u64::from(pid)).collect()
+}
+
+/// The command line of a process, its words joined by spaces.
+pub fn command(pid: u32) -> String {
+    let raw = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&raw).replace('\0', " ")
+}
