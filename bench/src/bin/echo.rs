@@ -48,13 +48,14 @@ struct Arguments<'m> {
 const TOOLS: &str =
     r#""tools":[{"name":"echo","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}]"#;
 
-/// Appends the answer, if the message needs one.
-fn answer(frame: &[u8], modern: bool, out: &mut Vec<u8>) -> bool {
-    let Ok(message) = serde_json::from_slice::<Message<'_>>(frame) else { return false };
-    let Some(id) = message.id else { return false };
+/// Appends the answer, if the message needs one; says whether the method is known.
+fn answer(frame: &[u8], modern: bool, out: &mut Vec<u8>) -> Option<bool> {
+    let message: Message<'_> = serde_json::from_slice(frame).ok()?;
+    let id = message.id?;
     let kind = if modern { r#","resultType":"complete""# } else { "" };
     let lasting = if modern { r#","ttlMs":3600000,"cacheScope":"public""# } else { "" };
     let id = id.get();
+    let mut known = true;
     let _ = match &*message.method {
         "tools/call" => {
             let params = message.params.and_then(|raw| serde_json::from_str::<Params<'_>>(raw.get()).ok());
@@ -74,12 +75,15 @@ fn answer(frame: &[u8], modern: bool, out: &mut Vec<u8>) -> bool {
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"supportedVersions":["2026-07-28"],"capabilities":{{"tools":{{}}}}{kind}{lasting},"_meta":{{"io.modelcontextprotocol/serverInfo":{{"name":"echo","version":"1"}}}}}}}}"#
         ),
         "ping" => write!(out, r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#),
-        _ => write!(
-            out,
-            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"method not found"}}}}"#
-        ),
+        _ => {
+            known = false;
+            write!(
+                out,
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"method not found"}}}}"#
+            )
+        }
     };
-    true
+    Some(known)
 }
 
 fn stdio(modern: bool, floods: bool) -> io::Result<()> {
@@ -97,7 +101,7 @@ fn stdio(modern: bool, floods: bool) -> io::Result<()> {
             if floods && memmem::find(line, b"flood").is_some() {
                 return flood(&mut output);
             }
-            if answer(line, modern, &mut out) {
+            if answer(line, modern, &mut out).is_some() {
                 out.push(b'\n');
             }
             at += end + 1;
@@ -131,9 +135,9 @@ async fn http(port: u16, modern: bool) -> io::Result<()> {
             }
             let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
             let mut out = Vec::with_capacity(body.len() + 64);
-            if answer(&body, modern, &mut out) {
+            if let Some(known) = answer(&body, modern, &mut out) {
                 // A modern server gives the status that a legacy one has no use for.
-                if modern && memmem::find(&out, b"-32601").is_some() {
+                if modern && !known {
                     *response.status_mut() = StatusCode::NOT_FOUND;
                 }
                 response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

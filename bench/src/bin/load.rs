@@ -248,7 +248,7 @@ async fn hold(shared: &Shared, sessions: usize, streams: bool, pids: &[u32]) -> 
 /// A server on a pipe: a window of calls, refilled as answers come.
 fn child(local: &LocalSet, shared: &Rc<Shared>, command: &str, depth: usize) -> io::Result<u32> {
     let mut words = command.split_whitespace();
-    let mut child = Command::new(words.next().unwrap_or_default())
+    let child = Command::new(words.next().unwrap_or_default())
         .args(words)
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
@@ -257,6 +257,8 @@ fn child(local: &LocalSet, shared: &Rc<Shared>, command: &str, depth: usize) -> 
     let pid = child.id().unwrap_or(0);
     let shared = Rc::clone(shared);
     local.spawn_local(async move {
+        // Taken whole: dropping the child ends it.
+        let mut child = child;
         let (Some(mut input), Some(mut output)) = (child.stdin.take(), child.stdout.take()) else { return };
         let mut call = Call::new(call::body(shared.era, &shared.tool, shared.size));
         let (mut buffer, mut out, mut open) =
