@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
-use wire::mcp::Params;
+use wire::mcp::{Params, Target};
 use wire::rpc::{self, Message, Shape};
 
 use crate::ground::unix_ms;
@@ -16,6 +16,12 @@ pub type Failure = (i64, String);
 /// Revisions that the demo server speaks; the last is what it offers to a client that asks for an unknown one.
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 const MODERN: &str = "2026-07-28";
+/// What each modern result of a call has besides its content; as [`complete`] writes it.
+const MODERN_RESULT: &str = concat!(
+    r#","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"portmoot-demo","version":""#,
+    env!("CARGO_PKG_VERSION"),
+    r#""}}"#
+);
 const NOTE: &str = "This server is built into Portmoot, so that the first call works before anything is configured. \
 Add your own servers to portmoot.toml, or pass an existing client file with --mcp-config.";
 
@@ -23,12 +29,27 @@ Add your own servers to portmoot.toml, or pass an existing client file with --mc
 pub fn serve(frame: Bytes) -> Option<Bytes> {
     let message = Message::read(frame).ok()?;
     let id = (message.shape() == Shape::Request).then(|| message.id())??;
+    let read = Params::read(&message).ok();
+    if let Some(result) = read.as_ref().and_then(|params| echo(params)) {
+        return Some(rpc::result(id, &result));
+    }
     let params = message.params().and_then(|raw| serde_json::from_slice(raw).ok()).unwrap_or_default();
-    let modern = Params::read(&message).is_ok_and(|params| params.is_modern());
+    let modern = read.is_some_and(|params| params.is_modern());
     Some(match answer(message.method(), &params, modern, unix_ms() / 1000) {
         Ok(result) => rpc::result(id, result.to_string().as_bytes()),
         Err((code, why)) => rpc::error(Some(id), code, &why, None),
     })
+}
+
+/// The result of a good `echo`, which takes the text as it was written: what a call costs is measured with it, and the
+/// measure should not be of trees that are built and thrown away.
+fn echo(params: &Params<'_>) -> Option<Vec<u8>> {
+    let is_it = params.message().method() == "tools/call" && params.target() == Some(Target::Name("echo"));
+    let arguments = params.get("arguments").filter(|_| is_it)?;
+    let arguments = wire::json::members(params.message().frame(), arguments.span).ok()?;
+    let text = arguments.get("text").filter(|text| text.raw.starts_with(b"\""))?;
+    let after: &[u8] = if params.is_modern() { MODERN_RESULT.as_bytes() } else { b"" };
+    Some([b"{\"content\":[{\"type\":\"text\",\"text\":", text.raw, b"}]", after, b"}"].concat())
 }
 
 /// Answers one request; `unix_secs` is the time to tell, `modern` the era it was asked in.
@@ -159,6 +180,20 @@ mod tests {
             let greeting = ask("prompts/get", json!({ "name": "greet", "arguments": { "name": "Ada" } }));
             assert_eq!(greeting["messages"][0]["content"]["text"], "Greet Ada warmly.");
             assert_eq!(greeting.get("resultType").is_some(), modern);
+        }
+    }
+
+    #[test]
+    fn the_short_way_of_the_echo_says_the_same() {
+        for (meta, modern) in
+            [("", false), (r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#, true)]
+        {
+            let frame = format!(
+                r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"a\"\u00e9"}}{meta}}}}}"#
+            );
+            let said: Value = serde_json::from_slice(&serve(frame.into()).unwrap()).unwrap();
+            let params = json!({ "name": "echo", "arguments": { "text": "a\"\u{e9}" } });
+            assert_eq!(said["result"], answer("tools/call", &params, modern, 0).unwrap());
         }
     }
 
