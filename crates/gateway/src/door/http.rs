@@ -43,11 +43,6 @@ impl Entrance {
         Arc::new(Self { gate, pairs: Arc::default(), pages })
     }
 
-    fn hosts(&self) -> Hosts {
-        let config = self.gate.config();
-        Hosts::new(config.hosts.iter().cloned().chain([config.listen.ip().to_string()]))
-    }
-
     async fn page(&self, request: Request<Incoming>) -> Response<Body> {
         match self.pages.clone().oneshot(request.map(axum::body::Body::new)).await {
             Ok(response) => response.map(Body::Page),
@@ -128,11 +123,13 @@ pub async fn connection(
 
 async fn route(entrance: &Entrance, request: Request<Incoming>) -> Response<Body> {
     let gate = &entrance.gate;
+    let config = gate.config();
     // The reader's own bound is only as exact as its buffer.
-    if head_bytes(&request) > gate.limits().header_bytes_max {
-        return answer::plain(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too long\n");
+    if head_bytes(&request) > config.limits.header_bytes_max {
+        return answer::plain(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too long
+");
     }
-    if let Err(foreign) = entrance.hosts().check(request.headers()) {
+    if let Err(foreign) = Hosts::new(&config.hosts, config.listen.ip()).check(request.headers()) {
         return answer::plain(
             StatusCode::FORBIDDEN,
             match foreign {
@@ -153,7 +150,7 @@ async fn route(entrance: &Entrance, request: Request<Incoming>) -> Response<Body
         let topic = topic.to_owned();
         return mcp::serve(gate, &topic, request).await;
     }
-    if gate.config().legacy_sse && (path == "/sse" || path == "/messages") {
+    if config.legacy_sse && (path == "/sse" || path == "/messages") {
         return pair::serve(gate, &entrance.pairs, request).await;
     }
     entrance.page(request).await

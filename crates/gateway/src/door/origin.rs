@@ -1,13 +1,16 @@
 //! Who may speak to this listener: `Host` and `Origin` of every HTTP request (MCP 2025-11-25 and 2026-07-28,
 //! Streamable HTTP, "Security Warning"; DNS rebinding). Must not know what is asked for.
 
+use std::net::IpAddr;
+
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
 
 /// The names under which this listener is addressed.
-#[derive(Debug, Clone, Default)]
-pub struct Hosts {
-    names: Vec<String>,
+#[derive(Debug, Clone, Copy)]
+pub struct Hosts<'c> {
+    names: &'c [String],
+    address: IpAddr,
 }
 
 /// Why a request is turned away.
@@ -21,12 +24,11 @@ pub enum Foreign {
 
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-impl Hosts {
-    /// Loopback names, and `more`: host names, or `host:port`, of the operator's configuration (`[server] hosts`).
-    pub fn new(more: impl IntoIterator<Item = String>) -> Self {
-        let mut names: Vec<String> = LOOPBACK.iter().map(ToString::to_string).collect();
-        names.extend(more.into_iter().map(|name| name.to_ascii_lowercase()));
-        Self { names }
+impl<'c> Hosts<'c> {
+    /// Loopback names, the address that is listened on, and `names`: host names, or `host:port`, of the operator's
+    /// configuration (`[server] hosts`). Made for each request, so it borrows all.
+    pub fn new(names: &'c [String], address: IpAddr) -> Self {
+        Self { names, address }
     }
 
     /// Checks both headers.
@@ -54,7 +56,9 @@ impl Hosts {
             Some((host, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => host,
             _ => authority,
         };
-        self.names.iter().any(|name| name.eq_ignore_ascii_case(bare) || name.eq_ignore_ascii_case(authority))
+        let is_it = |name: &str| name.eq_ignore_ascii_case(bare) || name.eq_ignore_ascii_case(authority);
+        LOOPBACK.into_iter().chain(self.names.iter().map(String::as_str)).any(is_it)
+            || bare.trim_matches(['[', ']']).parse() == Ok(self.address)
     }
 }
 
@@ -63,7 +67,8 @@ mod tests {
     use super::*;
 
     fn check(host: &[&str], origin: Option<&str>) -> Result<(), Foreign> {
-        let hosts = Hosts::new(["Gate.example.org".to_string(), "other.example.org:8443".to_string()]);
+        let names = ["Gate.example.org".to_string(), "other.example.org:8443".to_string()];
+        let hosts = Hosts::new(&names, [192, 0, 2, 7].into());
         let mut headers = HeaderMap::new();
         for value in host {
             headers.append(HOST, value.parse().unwrap());
@@ -77,13 +82,15 @@ mod tests {
     #[test]
     fn only_our_own_names_are_heard() {
         type Case = (&'static [&'static str], Option<&'static str>, Result<(), Foreign>);
-        let cases: [Case; 14] = [
+        let cases: [Case; 16] = [
             (&["127.0.0.1:7070"], None, Ok(())),
             (&["localhost"], Some("http://localhost:3000"), Ok(())),
             (&["[::1]:7070"], Some("http://[::1]:7070"), Ok(())),
             (&["GATE.example.org"], Some("https://gate.example.org"), Ok(())),
             (&["other.example.org:8443"], None, Ok(())),
             (&["other.example.org:1"], None, Err(Foreign::Host)),
+            (&["192.0.2.7:7070"], Some("http://192.0.2.7:7070"), Ok(())),
+            (&["192.0.2.8:7070"], None, Err(Foreign::Host)),
             (&["evil.example.org"], None, Err(Foreign::Host)),
             (&["localhost.evil.example.org"], None, Err(Foreign::Host)),
             (&[], None, Err(Foreign::Host)),
