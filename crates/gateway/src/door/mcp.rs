@@ -285,7 +285,11 @@ struct Sending {
 /// JSON if the answer is the first thing there is to send, else an event stream.
 async fn respond(mut reader: Reader, open: Option<Arc<dyn Open>>, sending: Sending) -> Response<Body> {
     let mut guard = Leaving(open);
-    let first = tokio::time::timeout(Duration::from_secs(QUIET_SECS), reader.next()).await;
+    // What was answered on the spot needs no clock.
+    let first = match reader.try_next() {
+        Some(item) => Ok(Some(item)),
+        None => tokio::time::timeout(Duration::from_secs(QUIET_SECS), reader.next()).await,
+    };
     let open = guard.0.take();
     match first {
         Ok(Some(Item { frame, last: true, error, .. })) => {
