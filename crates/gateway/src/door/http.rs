@@ -126,8 +126,11 @@ async fn route(entrance: &Entrance, request: Request<Incoming>) -> Response<Body
     let config = gate.config();
     // The reader's own bound is only as exact as its buffer.
     if head_bytes(&request) > config.limits.header_bytes_max {
-        return answer::plain(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too long
-");
+        return answer::plain(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            "the headers are too long
+",
+        );
     }
     if let Err(foreign) = Hosts::new(&config.hosts, config.listen.ip()).check(request.headers()) {
         return answer::plain(
