@@ -233,7 +233,6 @@ fn hostile_answers() {
 
 /// Paging without end, and lists that are none, end somewhere.
 #[test]
-#[ignore = "fails: not known yet whether the test or the gateway is wrong"]
 fn endless_and_broken_lists() {
     let page = AtomicUsize::new(0);
     let endless = Peer::stdio(move |message| {
@@ -254,15 +253,16 @@ fn endless_and_broken_lists() {
         };
         lines(&[said.unwrap_or_else(|| answer(message, "{}"))])
     });
+    // The endless one is last: what it lists before it is stopped would fill the first page of the merged list.
     let gateway = Gateway::serve(
-        &[endless.child("endless", "e"), broken.child("broken", "b"), fixture_server("fixture", "", &[])]
+        &[fixture_server("fixture", "", &[]), broken.child("broken", "b"), endless.child("endless", "e")]
             .concat(),
     );
     let session = gateway.session();
     let pages = || endless.heard().iter().filter(|line| line.contains("tools/list")).count();
-    until("the others are listed, and the endless one is being read", || {
+    until("all are listed, the endless one as far as it was read", || {
         let listed = session.post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).text();
-        listed.contains("\"echo\"") && pages() > 10
+        listed.contains("\"echo\"") && listed.contains("\"e_t0\"") && pages() > 10
     });
     assert_eq!(
         session.call("echo", &json!({"text": "x"})).pointer("/result/content/0/text"),
