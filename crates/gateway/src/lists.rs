@@ -109,12 +109,13 @@ async fn manifests(
     let mut opening = tokio::task::JoinSet::new();
     let mut found = HashMap::new();
     for seat in pump.seats().iter() {
-        if caller.era() == Era::Legacy && !seat.upstream.shares(&key, hello, Era::Legacy) {
+        let own = caller.era() == Era::Legacy && !seat.upstream.shares(&key, hello, Era::Legacy);
+        if own || seat.upstream.could_open(caller.era()) {
             let (pump, caller, hello, seat) =
                 (Arc::clone(pump), Arc::clone(caller), hello.clone(), seat.clone());
             opening.spawn(async move { own_manifest(&pump, &caller, &hello, &seat).await });
         } else {
-            found.insert(seat.id.clone(), seat.upstream.manifest());
+            found.insert(seat.id.clone(), seat.upstream.manifest_in(caller.era()));
         }
     }
     while let Some(joined) = opening.join_next().await {
@@ -135,7 +136,7 @@ async fn own_manifest(
     let manifest = match session {
         Ok(Ok(session)) => session.manifest(),
         // Down or slow: what it offered last stays listed, and a call says plainly what is wrong.
-        Ok(Err(_)) | Err(_) => seat.upstream.manifest(),
+        Ok(Err(_)) | Err(_) => seat.upstream.manifest_in(caller.era()),
     };
     (seat.id.clone(), manifest)
 }

@@ -109,7 +109,7 @@ pub fn mirrored(pump: &Pump, caller: &Caller, params: &Params<'_>) -> Vec<Header
     let Some((upstream, own)) = found else { return Vec::new() };
     let seats = pump.seats();
     let Some(seat) = seats.iter().find(|seat| seat.id == upstream) else { return Vec::new() };
-    seat.upstream.manifest().annotations.get(&own).cloned().unwrap_or_default()
+    seat.upstream.manifest_in(Era::Modern).annotations.get(&own).cloned().unwrap_or_default()
 }
 
 /// A listen request: acknowledged at once, then live until either side ends it (2026-07-28, "Subscriptions").

@@ -2,7 +2,9 @@
 //!
 //! Owns the small translations between the topic's words and the wire's. Must not know sockets or the topic's state.
 
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{Era, LinkId, Refusal};
@@ -19,9 +21,10 @@ pub fn session_key(caller: &Caller, hello: &Hello) -> SessionKey {
     if caller.era() == Era::Legacy {
         return caller.key().clone();
     }
-    let mut hasher = DefaultHasher::new();
-    hello.capabilities.hash(&mut hasher);
-    SessionKey::Principal { participant: caller.participant().id.clone(), capabilities: hasher.finish() }
+    SessionKey::Principal {
+        participant: caller.participant().id.clone(),
+        capabilities: hash(&hello.capabilities),
+    }
 }
 
 /// Whether a session belongs to one caller.
@@ -40,16 +43,17 @@ pub fn owner(key: &SessionKey) -> Option<LinkId> {
     }
 }
 
-/// What an upstream lists, as names and digests.
-pub fn manifest(manifest: &Manifest) -> topic::Manifest {
+/// What an upstream lists, as names and digests. Of one that lists in two eras, all that is in either.
+pub fn manifest(manifests: &[Arc<Manifest>]) -> topic::Manifest {
     let items = |kind| {
-        let digest = |raw: &Bytes| {
-            let mut hasher = DefaultHasher::new();
-            raw.hash(&mut hasher);
-            hasher.finish()
-        };
-        let items = manifest.list(kind).items.iter();
-        items.map(|item| topic::Item { own: item.key.as_str().into(), digest: digest(&item.raw) }).collect()
+        let mut items: Vec<topic::Item> = Vec::new();
+        let mut known = HashSet::new();
+        for item in manifests.iter().flat_map(|manifest| &manifest.list(kind).items) {
+            if known.insert(item.key.as_str()) {
+                items.push(topic::Item { own: item.key.as_str().into(), digest: hash(&item.raw) });
+            }
+        }
+        items
     };
     topic::Manifest {
         tools: items(mcp::ListKind::Tools),
@@ -57,6 +61,12 @@ pub fn manifest(manifest: &Manifest) -> topic::Manifest {
         resources: items(mcp::ListKind::Resources),
         templates: items(mcp::ListKind::Templates),
     }
+}
+
+fn hash(bytes: &Bytes) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The list by whose name a change is told: templates change as resources do.

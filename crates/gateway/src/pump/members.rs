@@ -29,7 +29,7 @@ impl Pump {
             if !old.iter().any(|other| other.link == seat.link) {
                 self.seat(&seat.id, seat.link);
             }
-            self.listed(&seat.id, View::Shared, &seat.upstream.manifest(), &[]);
+            self.listed(&seat.id, View::Shared, &seat.upstream.manifests(), &[]);
         }
     }
 

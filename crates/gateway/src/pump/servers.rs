@@ -16,8 +16,8 @@ use crate::upstream::{Manifest, QuestionId, Session};
 
 impl Pump {
     /// Tells the topic what an upstream has now. `told` are the lists that it said have changed.
-    pub fn listed(&self, upstream: &ParticipantId, view: View, manifest: &Manifest, told: &[ListKind]) {
-        let manifest = spell::manifest(manifest);
+    pub fn listed(&self, upstream: &ParticipantId, view: View, lists: &[Arc<Manifest>], told: &[ListKind]) {
+        let manifest = spell::manifest(lists);
         let told: Vec<_> = told.iter().map(|list| spell::topic_list(*list)).collect();
         self.step(Event::Listed { upstream, view, manifest, told: &told });
     }
@@ -27,9 +27,9 @@ impl Pump {
         let seats = self.seats();
         let Some(seat) = seats.iter().find(|seat| seat.id.as_str() == session.upstream()) else { return };
         match self.owner(session) {
-            Some(caller) => self.listed(&seat.id, View::Link(caller.link()), &session.manifest(), told),
+            Some(caller) => self.listed(&seat.id, View::Link(caller.link()), &[session.manifest()], told),
             None if spell::is_own(session.key()) => {}
-            None => self.listed(&seat.id, View::Shared, &session.manifest(), told),
+            None => self.listed(&seat.id, View::Shared, &seat.upstream.manifests(), told),
         }
     }
 

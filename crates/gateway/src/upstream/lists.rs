@@ -166,7 +166,7 @@ fn check(
     match annotations(&schema) {
         Ok(mirrored) if mirrored.is_empty() => {}
         Ok(mirrored) => drop(manifest.annotations.insert(tool.key.clone(), mirrored)),
-        Err(reason) if session.era() == Era::Modern && session.over_http() => return Err(reason.into()),
+        Err(reason) if session.era() == Era::Modern && session.over_http() => return Err(reason),
         Err(_) => {}
     }
     Ok(())

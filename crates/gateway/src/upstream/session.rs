@@ -4,6 +4,7 @@
 //! `inbox`; how the session began is in `greet`. It must not know how sessions are chosen or started again.
 
 mod calls;
+mod care;
 mod expiry;
 mod health;
 pub(super) mod inbox;

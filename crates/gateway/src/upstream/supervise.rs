@@ -52,7 +52,8 @@ pub struct Upstream {
     settled: watch::Sender<bool>,
     wake: Notify,
     restarts: AtomicU64,
-    told: told::Told,
+    /// The state and reason of the log's last line about it.
+    told: Mutex<Option<(State, Option<String>)>>,
     begun: Instant,
 }
 
@@ -63,7 +64,8 @@ struct Book {
     slots: HashMap<(Era, SessionKey), Arc<Slot>>,
     /// Sessions that end with their call.
     once: Vec<Arc<Session>>,
-    manifest: Arc<Manifest>,
+    /// What it offered last in each era that it was asked in, in the order in which it was.
+    manifests: Vec<(Era, Arc<Manifest>)>,
     backoff: Backoff,
     starting: usize,
     incomplete: Option<String>,
@@ -82,6 +84,23 @@ struct Slot {
     wants: Arc<Wants>,
     /// Of a caller's session; the shared one's is the upstream's.
     backoff: Mutex<Backoff>,
+}
+
+impl Book {
+    fn manifest(&self) -> Arc<Manifest> {
+        self.manifests.first().map(|(_, manifest)| Arc::clone(manifest)).unwrap_or_default()
+    }
+
+    /// Notes what a shared session lists. What was listed in an era that is not spoken any more is forgotten.
+    fn lists(&mut self, session: &Session) {
+        let (era, manifest) = (session.era(), session.manifest());
+        match self.manifests.iter_mut().find(|(other, _)| *other == era) {
+            Some((_, place)) => *place = manifest,
+            None => self.manifests.push((era, manifest)),
+        }
+        let eras = self.eras.clone();
+        self.manifests.retain(|(other, _)| *other == era || eras.contains(other));
+    }
 }
 
 impl std::fmt::Debug for Upstream {
@@ -103,7 +122,7 @@ impl Upstream {
             eras,
             slots: HashMap::new(),
             once: Vec::new(),
-            manifest: Arc::default(),
+            manifests: Vec::new(),
             backoff: Backoff::default(),
             starting: 0,
             incomplete: None,
@@ -119,7 +138,7 @@ impl Upstream {
             settled: watch::Sender::new(false),
             wake: Notify::new(),
             restarts: AtomicU64::new(0),
-            told: told::Told::default(),
+            told: Mutex::default(),
             begun: Instant::now(),
         });
         tokio::spawn(keep(Arc::downgrade(&upstream)));
@@ -136,7 +155,29 @@ impl Upstream {
     /// What it offered last, running or not; empty before its first start.
     #[must_use]
     pub fn manifest(&self) -> Arc<Manifest> {
-        Arc::clone(&self.book().manifest)
+        self.book().manifest()
+    }
+
+    /// The same as it said it to callers of this era, if it was asked in it.
+    #[must_use]
+    pub fn manifest_in(&self, era: Era) -> Arc<Manifest> {
+        let book = self.book();
+        let found =
+            book.manifests.iter().find(|(other, _)| *other == era).map(|(_, manifest)| Arc::clone(manifest));
+        found.unwrap_or_else(|| book.manifest())
+    }
+
+    /// What it offered last, in each era that it was asked in.
+    #[must_use]
+    pub fn manifests(&self) -> Vec<Arc<Manifest>> {
+        self.book().manifests.iter().map(|(_, manifest)| Arc::clone(manifest)).collect()
+    }
+
+    /// Whether callers of this era wait for nothing but a session in it.
+    #[must_use]
+    pub fn could_open(&self, era: Era) -> bool {
+        let speaks = self.book().eras.contains(&era);
+        speaks && self.open_shared(era).is_none()
     }
 
     /// How long it has been supervised.
@@ -181,7 +222,7 @@ impl Upstream {
             (None, _) if book.backoff.reason().is_some() => (State::Down, book.backoff.reason()),
             (None, _) => (State::Starting, None),
         };
-        let manifest = &book.manifest;
+        let manifest = book.manifest();
         Status {
             name: Arc::from(self.spec.name()),
             state,
@@ -331,7 +372,7 @@ impl Overseer for Upstream {
 
     fn listed(&self, session: &Arc<Session>) {
         if *session.key() == SessionKey::Shared {
-            self.book().manifest = session.manifest();
+            self.book().lists(session);
         }
     }
 

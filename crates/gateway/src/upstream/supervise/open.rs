@@ -75,7 +75,7 @@ impl Upstream {
         *lock(&slot.session) = Some(Arc::clone(&session));
         *lock(&home.session) = Some(Arc::clone(&session));
         if *key == SessionKey::Shared {
-            book.manifest = session.manifest();
+            book.lists(&session);
         }
         drop(book);
         self.ground.sink.changed(&session, &[]);

@@ -1,16 +1,11 @@
 //! What the operator reads in the log when a server's state changes. Must not know why it changes.
 
-use std::sync::Mutex;
-
 use super::super::session::lock;
 use super::super::status::State;
 use super::Upstream;
 
 /// The log target of these lines, so that they can be wanted alone.
 const TARGET: &str = "portmoot::servers";
-
-/// The state and reason of the last line.
-pub(super) type Told = Mutex<Option<(State, Option<String>)>>;
 
 impl Upstream {
     /// Writes one line if the state is another than that of the last line. Starting is no news: what comes of it is.
