@@ -292,11 +292,16 @@ impl Caller {
         position.is_some()
     }
 
+    /// The severity from which on it wants log messages, if it has said so: a place in [`LOG_LEVELS`].
+    pub fn log_level(&self) -> Option<usize> {
+        let from = self.log_level.load(Ordering::Relaxed);
+        (from != NO_LEVEL).then_some(usize::from(from))
+    }
+
     /// Whether a log message of this level is wanted; without a wish all are (MCP 2025-11-25, "Logging").
     pub fn wants_log(&self, level: &str) -> bool {
-        let from = self.log_level.load(Ordering::Relaxed);
         let at = LOG_LEVELS.iter().position(|known| *known == level);
-        from == NO_LEVEL || at.is_none_or(|at| at >= usize::from(from))
+        self.log_level().is_none_or(|from| at.is_none_or(|at| at >= from))
     }
 
     /// Opens a modern listen request on `out`; false when there are too many.

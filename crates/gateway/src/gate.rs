@@ -440,7 +440,10 @@ impl SessionSink for Gate {
     }
 
     fn changed(&self, session: &Arc<upstream::Session>, told: &[wire::mcp::ListKind]) {
-        self.topics().iter().for_each(|pump| pump.changed(session, told));
+        for pump in self.topics() {
+            pump.changed(session, told);
+            pump.opened(session);
+        }
     }
 
     fn ended(&self, session: &Arc<upstream::Session>) {

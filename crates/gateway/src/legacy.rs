@@ -100,7 +100,7 @@ fn set_level(pump: &Arc<Pump>, caller: &Arc<Caller>, message: &Message, out: &Ar
     }
     let (pump, caller) = (Arc::clone(pump), Arc::clone(caller));
     tokio::spawn(async move {
-        pump.set_level(&caller, &level).await;
+        pump.set_level(&caller).await;
         pump.answer_here(&operation, Ok(rpc::result(&operation.request, b"{}")));
     });
 }

@@ -7,7 +7,7 @@
 //! | module | what it owns |
 //! |---|---|
 //! | [`json`] | members of an object with their places in the frame, and edits of a frame |
-//! | [`line`] | newline framing, as stdio has it |
+//! | [`mod@line`] | newline framing, as stdio has it |
 //! | [`sse`] | server-sent events, as Streamable HTTP has them |
 //! | [`rpc`] | JSON-RPC 2.0 messages, ids, batches |
 //! | [`mcp`] | MCP: revisions, methods, params, headers, lists, URIs, translation between the eras, refusals |

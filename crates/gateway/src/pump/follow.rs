@@ -7,20 +7,30 @@ use topic::Target;
 use wire::rpc::{Message, Shape};
 
 use super::{Pump, Seat};
-use crate::caller::Caller;
+use crate::caller::{Caller, LOG_LEVELS};
 use crate::spell;
 use crate::upstream::{Hello, Session};
 
 impl Pump {
     /// Passes a legacy caller's log level on to the servers that it uses; none of them can make this fail.
-    pub async fn set_level(&self, caller: &Arc<Caller>, level: &str) {
+    pub async fn set_level(&self, caller: &Arc<Caller>) {
         for seat in self.seats().iter() {
-            let Some(session) = seat.upstream.open_session(caller.key(), caller.hello(), caller.era()) else {
-                continue;
-            };
-            if let Err(refusal) = session.set_level(level).await {
-                tracing::debug!(upstream = session.upstream(), %refusal, "log level not taken");
+            if let Some(session) = seat.upstream.open_session(caller.key(), caller.hello(), caller.era()) {
+                self.pass_level(&session).await;
             }
+        }
+    }
+
+    /// Tells a session from which severity on log messages are wanted: its owner's level, or on a shared session the
+    /// mildest of all who use it. Each caller gets only what it asked for.
+    pub async fn pass_level(&self, session: &Session) {
+        let wanted = match self.owner(session) {
+            Some(caller) => caller.log_level(),
+            None => self.everyone().iter().filter_map(|caller| caller.log_level()).min(),
+        };
+        let Some(level) = wanted.and_then(|at| LOG_LEVELS.get(at)) else { return };
+        if let Err(refusal) = session.set_level(level).await {
+            tracing::debug!(upstream = session.upstream(), %refusal, "log level not taken");
         }
     }
 

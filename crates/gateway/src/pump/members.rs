@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, Weak};
 
-use model::{Capabilities, LinkId, ParticipantId, Refusal};
+use model::{Capabilities, Era, LinkId, ParticipantId, Refusal};
 use topic::{Effect, Event, Role, UpstreamNames, View};
 
 use super::{Pump, Seat};
@@ -71,7 +71,10 @@ impl Pump {
         self.step(Event::Leave { link: caller.link() });
         self.callers().remove(&caller.link());
         for seat in self.seats().iter() {
-            seat.upstream.leave(caller.key());
+            match caller.era() {
+                Era::Legacy => seat.upstream.leave(caller.key()),
+                Era::Modern => seat.upstream.leave_participant(&caller.participant().id),
+            }
             // What it followed on the shared session is followed for the others only.
             if let Some(session) = seat.upstream.open_shared(caller.era()) {
                 session.forget(caller.link());

@@ -33,6 +33,16 @@ impl Pump {
         }
     }
 
+    /// A session was opened, or its server has changed: it learns which log messages are wanted.
+    pub fn opened(&self, session: &Arc<Session>) {
+        let (pump, session) = (self.this.clone(), Arc::clone(session));
+        tokio::spawn(async move {
+            if let Some(pump) = pump.upgrade() {
+                pump.pass_level(&session).await;
+            }
+        });
+    }
+
     /// A session has ended: its owner sees the shared lists again.
     pub fn ended(&self, session: &Session) {
         let seats = self.seats();

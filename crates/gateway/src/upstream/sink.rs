@@ -72,11 +72,11 @@ impl Answer {
     }
 }
 
-/// The handle on an open call, for [`Session::cancel`].
+/// The handle on an open call, for `Session::cancel`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket(pub(super) u64);
 
-/// A server's question, for [`Session::answer`]; means something only to its session.
+/// A server's question, for `Session::answer`; means something only to its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct QuestionId(pub(super) u64);
 

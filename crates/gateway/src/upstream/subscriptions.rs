@@ -68,12 +68,13 @@ impl Session {
     }
 
     /// Sets the level of log messages of a legacy session (`logging/setLevel`); again after a restart. The answer is
-    /// the server's own, or an empty result in the modern era, which has the level in each request.
+    /// the server's own, or an empty result where the level is set already and in the modern era, which has it in each
+    /// request.
     ///
     /// # Errors
     /// A refusal when the server cannot be asked.
     pub async fn set_level(&self, level: &str) -> Result<Message, Refusal> {
-        if self.era() == Era::Modern {
+        if self.era() == Era::Modern || self.opening.wants.level().as_deref() == Some(level) {
             return made_up();
         }
         let answer = self.put("logging/setLevel", "level", level).await?;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use client::Guard;
-use model::{Era, Refusal};
+use model::{Era, ParticipantId, Refusal};
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
@@ -294,14 +294,24 @@ impl Upstream {
         if book.eras.contains(&era) { Some(era) } else { book.eras.first().copied() }
     }
 
-    /// Closes what belongs to a caller that has left.
+    /// Closes what belongs to a legacy caller that has left.
     pub fn leave(&self, key: &SessionKey) {
-        if *key == SessionKey::Shared {
-            return;
+        if *key != SessionKey::Shared {
+            self.close_those(|other| other == key);
         }
+    }
+
+    /// Closes what belongs to a modern caller that has left, whatever it declared.
+    pub fn leave_participant(&self, who: &ParticipantId) {
+        self.close_those(
+            |key| matches!(key, SessionKey::Principal { participant, .. } if participant == who),
+        );
+    }
+
+    fn close_those(&self, theirs: impl Fn(&SessionKey) -> bool) {
         let left: Vec<Arc<Session>> = {
             let mut book = self.book();
-            let keys: Vec<_> = book.slots.keys().filter(|(_, other)| other == key).cloned().collect();
+            let keys: Vec<_> = book.slots.keys().filter(|(_, key)| theirs(key)).cloned().collect();
             keys.iter().filter_map(|key| lock(&book.slots.remove(key)?.session).take()).collect()
         };
         close_all(left);

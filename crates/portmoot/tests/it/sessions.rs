@@ -120,6 +120,20 @@ fn a_question_reaches_only_the_client_whose_call_is_open() {
 }
 
 #[test]
+fn a_shared_session_logs_for_its_mildest_listener_and_each_hears_what_it_asked_for() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &fixture("a", &["--era", "legacy"]));
+    let [all, alarms] = [(); 2].map(|()| Client::plain(&gateway));
+    all.ask("logging/setLevel", json!({ "level": "debug" }));
+    alarms.ask("logging/setLevel", json!({ "level": "emergency" }));
+    for (client, lines) in [(&all, 3), (&alarms, 0)] {
+        let heard = client.begin_call("a_test_tool_with_logging", json!({})).rest();
+        let logged = heard.iter().filter(|message| message["method"] == "notifications/message").count();
+        assert_eq!(logged, lines, "{heard:?}");
+    }
+}
+
+#[test]
 fn an_answer_of_another_client_is_no_answer() {
     let home = Home::new();
     let gateway = Gateway::start(&home, &fixture("a", &["--era", "legacy"]));
