@@ -2,28 +2,27 @@
 //!
 //! Owns who is let in and what a reload does. Must not know HTTP, pipes or files.
 
+mod sink;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use auth::{Identities, Participant};
-use bytes::Bytes;
 use client::Guard;
 use model::{ParticipantId, Refusal, RefusalCode, TopicName};
 use tokio::sync::Notify;
-use wire::rpc::Message;
 
 use crate::bounds::{Bounds, Held};
 use crate::caller::Caller;
 use crate::config::{Config, Limits, ServerConfig};
 use crate::greeting;
-use crate::ground::{Ground, random, unix_ms};
-use crate::operation::decline;
+use crate::ground::{Ground, unix_ms};
 use crate::pump::Pump;
 use crate::resume;
 use crate::sessions::{Session, Sessions};
 use crate::stream::Stream;
-use crate::upstream::{self, Hello, QuestionId, SessionSink, Upstream, UpstreamSpec};
+use crate::upstream::{self, Hello, SessionSink, Upstream, UpstreamSpec};
 
 /// A modern caller without requests leaves its topic after this many seconds.
 pub const MODERN_IDLE_SECS: u64 = 300;
@@ -422,36 +421,4 @@ async fn sweep(gate: Weak<Gate>, renewed: Arc<Notify>) {
         }
         gate.tidy();
     }
-}
-
-impl SessionSink for Gate {
-    fn notice(&self, session: &Arc<upstream::Session>, method: &str, frame: Bytes) {
-        self.topics().iter().for_each(|pump| pump.tell(session, method, &frame));
-    }
-
-    fn question(&self, session: &Arc<upstream::Session>, question: QuestionId, message: Message) {
-        if !self.topics().iter().any(|pump| pump.ask_owner(session, question, &message)) {
-            decline(session, question);
-        }
-    }
-
-    fn withdrawn(&self, session: &Arc<upstream::Session>, question: QuestionId) {
-        self.topics().iter().for_each(|pump| pump.unask_owner(session, question));
-    }
-
-    fn changed(&self, session: &Arc<upstream::Session>, told: &[wire::mcp::ListKind]) {
-        for pump in self.topics() {
-            pump.changed(session, told);
-            pump.opened(session);
-        }
-    }
-
-    fn ended(&self, session: &Arc<upstream::Session>) {
-        self.topics().iter().for_each(|pump| pump.ended(session));
-    }
-}
-
-/// A new random key, for gateways that keep nothing on disk.
-pub fn fresh_key() -> [u8; 32] {
-    random()
 }
