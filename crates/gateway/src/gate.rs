@@ -22,7 +22,7 @@ use crate::pump::Pump;
 use crate::resume;
 use crate::sessions::{Session, Sessions};
 use crate::stream::Stream;
-use crate::upstream::{self, Hello, SessionSink, Upstream, UpstreamSpec};
+use crate::upstream::{self, Hello, Upstream, UpstreamSpec};
 
 /// A modern caller without requests leaves its topic after this many seconds.
 pub const MODERN_IDLE_SECS: u64 = 300;
