@@ -6,6 +6,7 @@ mod deep;
 mod edit;
 mod error;
 mod members;
+mod quick;
 mod splice;
 mod text;
 

@@ -1,7 +1,7 @@
 //! Reading the members of one object, or the elements of one array, without decoding their values.
 //!
-//! The whole syntax is checked by `serde_json`; values stay raw, with their place in the frame. It must not know
-//! what any member means.
+//! The whole syntax is checked, by `serde_json` wherever the quick way is not sure; values stay raw, with their place in
+//! the frame. It must not know what any member means.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,6 +11,7 @@ use serde::de::{Deserializer as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::error::JsonError;
+use super::quick;
 use super::splice::Span;
 use super::text::{Text, is_space};
 
@@ -107,8 +108,19 @@ pub fn members(frame: &[u8], within: Span) -> Result<Members<'_>, JsonError> {
 
 /// As [`members`], but leaves it to the caller to look for duplicates.
 pub(crate) fn scan(frame: &[u8], within: Span) -> Result<Members<'_>, JsonError> {
+    let object = trim(within.of(frame), within);
+    let mut list = Vec::with_capacity(8);
+    let quick = quick::scan(frame, object, |key, span, whole| {
+        list.push(Member { key: Cow::Borrowed(key), raw: span.of(frame), span, whole });
+    });
+    match quick {
+        Some(()) => Ok(Members { list, object }),
+        None => scan_thoroughly(frame, within, object),
+    }
+}
+
+fn scan_thoroughly(frame: &[u8], within: Span, object: Span) -> Result<Members<'_>, JsonError> {
     let text = within.of(frame);
-    let object = trim(text, within);
     if text.iter().find(|byte| !is_space(**byte)).is_some_and(|byte| *byte != b'{') {
         return Err(match serde_json::from_slice::<&RawValue>(text) {
             Ok(_) => JsonError::NotAnObject,
@@ -138,6 +150,18 @@ pub fn elements(frame: &[u8], within: Span) -> Result<Vec<Span>, JsonError> {
     let spans = source.deserialize_seq(Array { frame }).map_err(|error| syntax(&error))?;
     source.end().map_err(|error| syntax(&error))?;
     Ok(spans)
+}
+
+/// Whether both ways through an object say the same of it, where the quick one says anything.
+#[cfg(test)]
+pub(super) fn both_ways_agree(frame: &[u8]) -> bool {
+    let all = Span::all(frame);
+    let object = trim(frame, all);
+    let mut list = Vec::new();
+    let quick = quick::scan(frame, object, |key, span, whole| {
+        list.push(Member { key: Cow::Borrowed(key), raw: span.of(frame), span, whole });
+    });
+    quick.is_none() || scan_thoroughly(frame, all, object) == Ok(Members { list, object })
 }
 
 /// The span without the white space around it.

@@ -175,6 +175,30 @@ proptest! {
     }
 
     #[test]
+    fn the_quick_way_never_takes_more(
+        text in object_of(value()), at in any::<prop::sample::Index>(), gone in 0..3usize,
+        put in prop::sample::select(vec!["", "\"", "\\", "{", "}", "[", "]", ",", ":", " ", "0", "-", ".", "e", "\n", "\u{1}", "\u{7f}", "\\u12", "t"]),
+    ) {
+        let text = text.replace("\\u0078", "x").into_bytes();
+        prop_assert!(super::members::both_ways_agree(&text));
+        let at = at.index(text.len());
+        let end = (at + gone).min(text.len());
+        let changed = [&text[..at], put.as_bytes(), &text[end..]].concat();
+        prop_assert!(super::members::both_ways_agree(&changed), "{}", String::from_utf8_lossy(&changed));
+    }
+
+    #[test]
+    fn the_quick_way_never_takes_more_near_json(text in "\\{\"a\":[\\[\\]{}\":,\\\\ue0-2.+-Enultr ]{0,12}\\}") {
+        prop_assert!(super::members::both_ways_agree(text.as_bytes()));
+    }
+
+    #[test]
+    fn text_reads_as_the_thorough_way_does(raw in "\"[a\\\\\"\u{1}\u{7f}u0\u{e9}]{0,6}\"?") {
+        let thorough = serde_json::from_str::<String>(&raw).ok();
+        prop_assert_eq!(super::text(raw.as_bytes()).map(std::borrow::Cow::into_owned), thorough);
+    }
+
+    #[test]
     fn quote_and_text_are_inverse(text in any::<String>()) {
         let quoted = quote(&text);
         prop_assert_eq!(super::text(quoted.as_bytes()).unwrap(), text);

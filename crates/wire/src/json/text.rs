@@ -7,6 +7,9 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
+use super::quick;
+pub(super) use super::quick::is_space;
+
 /// A string that borrows from the frame unless it had escapes.
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
@@ -35,7 +38,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 /// The string that `raw` spells, unescaped; `None` if `raw` is no string, or holds half a surrogate pair.
 #[must_use]
 pub fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
-    serde_json::from_slice::<Text<'_>>(raw).ok().map(|text| text.0)
+    match quick::plain(raw) {
+        Some(plain) => Some(Cow::Borrowed(plain)),
+        None => serde_json::from_slice::<Text<'_>>(raw).ok().map(|text| text.0),
+    }
 }
 
 /// The integer that `raw` spells; `None` for fractions, exponents and what does not fit 64 bits.
@@ -48,11 +54,6 @@ pub fn integer(raw: &[u8]) -> Option<i64> {
 #[must_use]
 pub fn is_object(raw: &[u8]) -> bool {
     raw.iter().find(|byte| !is_space(**byte)) == Some(&b'{')
-}
-
-/// White space by JSON's grammar.
-pub(super) fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 /// `text` as a JSON string, quotes included.
