@@ -6,6 +6,7 @@
 mod follow;
 mod members;
 mod patience;
+mod send;
 mod servers;
 
 use std::collections::HashMap;
@@ -25,7 +26,8 @@ use crate::ground::Ground;
 use crate::operation::{Operation, Road};
 use crate::spell;
 use crate::stream::Stream;
-use crate::upstream::{Answer, CallSink, Hello, Outgoing, Session, Upstream};
+use crate::upstream::{Answer, CallSink, Hello, Upstream};
+use send::{read, translate, untranslated};
 
 /// One upstream in this topic.
 #[derive(Clone)]
@@ -114,9 +116,10 @@ impl Pump {
     /// Takes a request: admits it and hands it to its upstream, or answers with a refusal.
     pub fn request(&self, caller: &Arc<Caller>, incoming: Incoming) -> Option<Arc<Operation>> {
         let Incoming { message, hello, out } = incoming;
-        match self.admit(caller, &message, &out)? {
+        let params = read(&message, &out)?;
+        match self.admit_read(caller, &params, &out)? {
             (operation, Routed::Upstream(seat, own)) => {
-                self.hand_over(&operation, &seat, own, &message, hello);
+                self.hand_over(&operation, &seat, own, &params, hello);
                 Some(operation)
             }
             (operation, Routed::Gateway) => {
@@ -133,18 +136,20 @@ impl Pump {
         message: &Message,
         out: &Arc<Stream>,
     ) -> Option<(Arc<Operation>, Routed)> {
-        let params = match Params::read(message) {
-            Ok(params) => params,
-            Err(malformed) => {
-                out.answer(malformed.answer());
-                return None;
-            }
-        };
-        let seats = self.seats();
+        self.admit_read(caller, &read(message, out)?, out)
+    }
+
+    fn admit_read(
+        &self,
+        caller: &Arc<Caller>,
+        params: &Params<'_>,
+        out: &Arc<Stream>,
+    ) -> Option<(Arc<Operation>, Routed)> {
+        let (message, seats) = (params.message(), self.seats());
         let known = method::lookup(message.method());
         let target = match known {
             Some(known) if known.list.is_some() || known.target == TargetKind::None => None,
-            Some(known) => target_of(known.target, message.method(), &params),
+            Some(known) => target_of(known.target, message.method(), params),
             // A method that we do not know belongs to the one upstream that is shown as it is, if there is one.
             None => {
                 let plain = seats.iter().find(|seat| seat.upstream.spec().config.prefix.is_empty());
@@ -201,19 +206,22 @@ impl Pump {
         operation: &Arc<Operation>,
         seat: &Seat,
         own: Option<Arc<str>>,
-        message: &Message,
+        params: &Params<'_>,
         hello: Hello,
     ) {
         let (key, era) = (spell::session_key(&operation.caller, &hello), operation.caller.era());
         if let Some(session) = seat.upstream.open_session(&key, &hello, era) {
-            return send(operation, &session, own.as_deref(), message, &hello);
+            return translate(operation, &session, own.as_deref(), params, &hello);
         }
         let (operation, upstream, message) =
-            (Arc::clone(operation), Arc::clone(&seat.upstream), message.clone());
+            (Arc::clone(operation), Arc::clone(&seat.upstream), params.message().clone());
         tokio::spawn(async move {
             match upstream.session(&key, &hello, era).await {
                 Ok(session) if operation.is_over() => drop(session),
-                Ok(session) => send(&operation, &session, own.as_deref(), &message, &hello),
+                Ok(session) => match Params::read(&message) {
+                    Ok(params) => translate(&operation, &session, own.as_deref(), &params, &hello),
+                    Err(_) => operation.refuse(&untranslated()),
+                },
                 Err(refusal) => operation.done(Err(refusal)),
             }
         });
@@ -362,31 +370,6 @@ impl Road for Pump {
 
     fn spell_refusal(&self, operation: &Operation, refusal: &Refusal) -> (Bytes, i64) {
         spell::refusal(operation, refusal)
-    }
-}
-
-fn send(
-    operation: &Arc<Operation>,
-    session: &Arc<Session>,
-    own: Option<&str>,
-    message: &Message,
-    hello: &Hello,
-) {
-    let translated = spell::for_session(message, operation.caller.era(), session.era(), hello);
-    let message = translated.as_ref().unwrap_or(message);
-    let Ok(params) = Params::read(message) else {
-        return operation.refuse(&Refusal::new(RefusalCode::Internal, "the request could not be translated"));
-    };
-    let mut edit = params.edit();
-    if let Some(own) = own {
-        edit.set_target(own);
-    }
-    let target = own.or_else(|| params.target().map(mcp::Target::text));
-    operation.goes_to(session);
-    let sink: Arc<dyn CallSink> = Arc::<Operation>::clone(operation);
-    match session.call(Outgoing { params: &params, edit, target }, sink) {
-        Ok(ticket) => operation.is_sent(ticket),
-        Err(refusal) => operation.done(Err(refusal)),
     }
 }
 

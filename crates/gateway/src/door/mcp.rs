@@ -17,7 +17,7 @@ use wire::rpc::{self, Message, Shape, code};
 
 use super::answer::{self, Answer};
 use super::body::{Body, Events, parse_event_id};
-use super::request::{accepts, bearer, is_json, not_allowed, read_body};
+use super::request::{accepts, accepts_answers, bearer, is_json, not_allowed, read_body};
 use crate::caller::Open;
 use crate::gate::Gate;
 use crate::pump::Pump;
@@ -27,7 +27,6 @@ use crate::{greeting, legacy, modern};
 
 /// An answer that takes longer than this goes out as an event stream, so that nothing between us and the client gives up.
 pub const QUIET_SECS: u64 = 15;
-const JSON: &str = "application/json";
 const SSE: &str = "text/event-stream";
 const SESSION_ID: &str = "mcp-session-id";
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -75,7 +74,7 @@ impl Visit<'_> {
             let why = "the body must be application/json";
             return Err(error(StatusCode::UNSUPPORTED_MEDIA_TYPE, code::INVALID_REQUEST, why));
         }
-        if !accepts(self.headers, JSON) || !accepts(self.headers, SSE) {
+        if !accepts_answers(self.headers) {
             let why = "Accept must list application/json and text/event-stream";
             return Err(error(StatusCode::NOT_ACCEPTABLE, code::INVALID_REQUEST, why));
         }

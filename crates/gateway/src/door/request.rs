@@ -78,6 +78,13 @@ pub fn accepts(headers: &HeaderMap, media: &str) -> bool {
     })
 }
 
+/// Whether a header lists both of what a POST may be answered with: JSON and an event stream.
+pub fn accepts_answers(headers: &HeaderMap) -> bool {
+    // As nearly all clients write it.
+    headers.get(http::header::ACCEPT).is_some_and(|value| value == "application/json, text/event-stream")
+        || (accepts(headers, "application/json") && accepts(headers, "text/event-stream"))
+}
+
 /// Whether the body is said to be JSON.
 pub fn is_json(headers: &HeaderMap) -> bool {
     let value =

@@ -9,6 +9,8 @@ use super::splice::Span;
 
 /// Values nested deeper are left to the thorough way, which needs no stack for them.
 const DEPTH_MAX: u32 = 32;
+/// Strings up to this many bytes are looked through byte by byte.
+const SHORT: usize = 24;
 
 /// Gives each member of the object that fills `object` in `frame`: its key, the place of its value, the place of both.
 /// `None` where it is not sure of the object, as with escapes in a key; what was given by then does not count.
@@ -47,8 +49,22 @@ pub(super) fn scan<'a>(
 /// The string that `raw` spells, if it is one without escapes.
 pub(super) fn plain(raw: &[u8]) -> Option<&str> {
     let text = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    let is_plain = memchr2(b'"', b'\\', text).is_none() && least(text) >= b' ';
+    // The last byte is the quote that ends it.
+    let is_plain = end_of_plain(raw.get(1..)?)? == text.len();
     if is_plain { std::str::from_utf8(text).ok() } else { None }
+}
+
+/// How many bytes of a string lie before its next quote or backslash; `None` if it has no end or holds what it may not.
+fn end_of_plain(rest: &[u8]) -> Option<usize> {
+    let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..b' ');
+    // Most strings are so short that a search which begins with setting up costs more than it saves.
+    let head = rest.get(..SHORT).unwrap_or(rest);
+    if let Some(at) = head.iter().position(ends) {
+        return (*head.get(at)? >= b' ').then_some(at);
+    }
+    let tail = rest.get(SHORT..)?;
+    let at = memchr2(b'"', b'\\', tail)?;
+    (least(tail.get(..at)?) >= b' ').then_some(SHORT + at)
 }
 
 /// White space by JSON's grammar.
@@ -135,10 +151,7 @@ impl Cursor<'_> {
         let mut escaped = false;
         loop {
             let rest = self.bytes.get(self.at..)?;
-            let plain = memchr2(b'"', b'\\', rest)?;
-            if least(rest.get(..plain)?) < b' ' {
-                return None;
-            }
+            let plain = end_of_plain(rest)?;
             self.at += plain + 1;
             if rest.get(plain) == Some(&b'"') {
                 return Some(escaped);
