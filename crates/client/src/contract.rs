@@ -14,7 +14,7 @@ pub enum Flow {
     Open,
     /// The request has its answer, or nobody waits for it any more.
     Settled,
-    /// It was no message at all. A link may read from a peer that makes much noise more slowly.
+    /// It was no message at all, or one that is for nobody. A link may read from a peer that makes much noise more slowly.
     Noise,
 }
 

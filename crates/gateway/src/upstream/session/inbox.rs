@@ -11,6 +11,7 @@ use wire::mcp::{ListKind, Params, code, meta};
 use wire::rpc::{Message, Shape, read_batch};
 
 use super::super::fault::Fault;
+use super::super::sink::SessionKey;
 use super::Session;
 use super::calls::Waiter;
 
@@ -75,7 +76,7 @@ impl Session {
             match read_batch(&frame, BATCH_LEN_MAX) {
                 Ok(batch) => {
                     for message in batch.into_iter().flatten() {
-                        self.message(message, about);
+                        let _ = self.message(message, about);
                     }
                 }
                 Err(error) => {
@@ -85,7 +86,11 @@ impl Session {
             }
         } else {
             match Message::read(frame.clone()) {
-                Ok(message) => self.message(message, about),
+                Ok(message) => {
+                    if self.message(message, about) == Flow::Noise {
+                        return Flow::Noise;
+                    }
+                }
                 Err(error) => {
                     self.unreadable(&frame, &error.message);
                     return Flow::Noise;
@@ -98,12 +103,13 @@ impl Session {
         }
     }
 
-    fn message(self: &Arc<Self>, message: Message, about: Option<u64>) {
+    fn message(self: &Arc<Self>, message: Message, about: Option<u64>) -> Flow {
         match message.shape() {
             Shape::Result | Shape::Error => self.answered(message, about),
-            Shape::Notification => self.noticed(&message, about),
+            Shape::Notification => return self.noticed(&message, about),
             Shape::Request => self.asked(message, about),
         }
+        Flow::Open
     }
 
     /// An answer. One without an id (an error) belongs to the request on whose stream it came, or to nobody.
@@ -155,7 +161,7 @@ impl Session {
         }
     }
 
-    fn noticed(self: &Arc<Self>, message: &Message, about: Option<u64>) {
+    fn noticed(self: &Arc<Self>, message: &Message, about: Option<u64>) -> Flow {
         match message.method() {
             "notifications/progress" => self.progress(message),
             "notifications/cancelled" => self.withdrawn(message),
@@ -171,12 +177,16 @@ impl Session {
             }
             method => {
                 let frame = message.frame().clone();
-                match self.belongs(about, method == "notifications/message") {
+                let log = method == "notifications/message";
+                match self.belongs(about, log) {
                     Some(sink) => sink.notice(method, frame),
+                    // Nobody can be told: on a shared session it may be about anybody's call.
+                    None if log && *self.key() == SessionKey::Shared => return Flow::Noise,
                     None => self.opening.sink.notice(self, method, frame),
                 }
             }
         }
+        Flow::Open
     }
 
     /// The call to which a message belongs that does not say so itself.
