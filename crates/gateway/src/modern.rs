@@ -4,14 +4,17 @@
 //! not know HTTP or pipes; the doors have checked headers.
 
 use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use model::{Era, Refusal, RefusalCode};
+use tokio::time::timeout;
 use topic::Target;
 use wire::json;
 use wire::mcp::header::{HeaderError, HeaderParam};
-use wire::mcp::{ListKind, Params, Version, method};
+use wire::mcp::{ListKind, Params, Version, method, result};
 use wire::rpc::{self, Message, Shape, code};
 
 use crate::caller::{Caller, Open, tagged};
@@ -23,6 +26,8 @@ use crate::{greeting, lists};
 
 /// Resources that one listen request may name.
 pub const LISTEN_URIS_MAX: usize = 256;
+/// How long the acknowledgement of a listen request waits for servers that are to tell of its resources.
+const FOLLOW_WAIT: Duration = Duration::from_secs(5);
 
 /// What a modern request says of its caller. Absent capabilities are none.
 pub fn hello(params: &Params<'_>) -> Hello {
@@ -120,6 +125,42 @@ struct Listening {
 }
 
 impl Listening {
+    /// Has the resources followed, then says so: from then on nothing is missed. A server that keeps us waiting delays that
+    /// only for a while.
+    async fn begin(self: Arc<Self>, lists: Vec<ListKind>, hello: Hello) {
+        let mut following = pin!(self.follow(&hello));
+        let followed = timeout(FOLLOW_WAIT, &mut following).await.is_ok();
+        self.acknowledge(lists);
+        if !followed {
+            following.await;
+        }
+        // It may have ended while its resources were being followed.
+        if self.operation.is_over() {
+            self.end();
+        }
+    }
+
+    async fn follow(&self, hello: &Hello) {
+        for uri in &self.uris {
+            if let Err(refusal) = self.pump.follow(&self.operation.caller, hello, uri).await {
+                tracing::debug!(%refusal, "a resource cannot be followed");
+            }
+        }
+    }
+
+    fn acknowledge(&self, lists: Vec<ListKind>) {
+        let Operation { caller, request, out, .. } = &*self.operation;
+        let params = acknowledgement(&lists, &self.uris);
+        let said = rpc::notification("notifications/subscriptions/acknowledged", Some(params.as_bytes()));
+        // The stream is new: its first message has room.
+        let _ = out.say(tagged(&said, request), None);
+        let uris: HashSet<String> = self.uris.iter().cloned().collect();
+        if !caller.listen(request.clone(), lists, uris, Arc::clone(out)) {
+            let refusal = Refusal::new(RefusalCode::Overloaded, "too many listen requests are open");
+            self.pump.answer_here(&self.operation, Err(refusal));
+        }
+    }
+
     fn end(&self) {
         self.operation.caller.unlisten(&self.operation.request, &self.operation.out);
         for uri in &self.uris {
@@ -133,12 +174,7 @@ impl Listening {
 impl Open for Listening {
     fn cancel(&self) {
         self.end();
-        let result = [
-            b"{\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":".as_slice(),
-            self.operation.request.raw(),
-            b"}}",
-        ]
-        .concat();
+        let result = result::listened(&self.operation.request);
         self.pump.answer_here(&self.operation, Ok(rpc::result(&self.operation.request, &result)));
     }
 
@@ -168,27 +204,9 @@ fn listen(
     };
     // What this caller may not read it hears nothing of, and is not told that it exists.
     let uris: Vec<String> = wanted.uris.into_iter().filter(|uri| pump.may_follow(caller, uri)).collect();
-    let followed: HashSet<String> = uris.iter().cloned().collect();
-    let listening =
-        Arc::new(Listening { pump: Arc::clone(pump), operation: Arc::clone(&operation), uris: uris.clone() });
+    let listening = Arc::new(Listening { pump: Arc::clone(pump), operation: Arc::clone(&operation), uris });
     caller.begin(operation.id, operation.request.clone(), listening.clone());
-    let params = acknowledgement(&wanted.lists, &uris);
-    let acknowledged = rpc::notification("notifications/subscriptions/acknowledged", Some(params.as_bytes()));
-    // The stream is new: its first message has room.
-    let _ = out.say(tagged(&acknowledged, &operation.request), None);
-    if !caller.listen(operation.request.clone(), wanted.lists, followed, Arc::clone(out)) {
-        let refusal = Refusal::new(RefusalCode::Overloaded, "too many listen requests are open");
-        pump.answer_here(&operation, Err(refusal));
-        return None;
-    }
-    let (pump, caller) = (Arc::clone(pump), Arc::clone(caller));
-    tokio::spawn(async move {
-        for uri in uris {
-            if let Err(refusal) = pump.follow(&caller, &hello, &uri).await {
-                tracing::debug!(%refusal, "a resource cannot be followed");
-            }
-        }
-    });
+    tokio::spawn(Arc::clone(&listening).begin(wanted.lists, hello));
     Some(listening)
 }
 

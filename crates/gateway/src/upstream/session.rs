@@ -104,6 +104,8 @@ pub struct Session {
     /// Lists of which the server has said that they changed.
     pub(super) told: AtomicU64,
     pub(super) acknowledged: watch::Sender<u64>,
+    /// The revision of the wants that the listen stream covers.
+    pub(super) heard: watch::Sender<u64>,
     ended: watch::Sender<bool>,
     health: Health,
     garbage: AtomicU64,
@@ -135,6 +137,7 @@ impl Session {
             stale: AtomicU64::new(0),
             told: AtomicU64::new(0),
             acknowledged: watch::Sender::new(0),
+            heard: watch::Sender::new(0),
             ended: watch::Sender::new(false),
             health: Health::default(),
             garbage: AtomicU64::new(0),

@@ -20,6 +20,8 @@ use super::session::{Greeting, Session};
 
 /// How long the acknowledgement of a new stream is waited for before the old one is ended.
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);
+/// How long the old stream is heard beside its successor: what was on its way on it still arrives, some of it twice.
+const OVERLAP: Duration = Duration::from_secs(1);
 /// The wait before a lost stream is opened again; doubled with every loss in a row.
 const REOPEN: Duration = Duration::from_millis(250);
 const REOPEN_MAX: Duration = Duration::from_secs(30);
@@ -44,6 +46,9 @@ impl Session {
         if self.era() == Era::Modern {
             wants.add(link, uri);
             self.listening.notify_one();
+            // Whoever is told that it is subscribed misses nothing that happens from then on.
+            let (revision, mut heard) = (wants.revision(), self.heard.subscribe());
+            let _ = timeout(ACKNOWLEDGED, heard.wait_for(|heard| *heard >= revision)).await;
             return made_up();
         }
         let answer = self.put("resources/subscribe", "uri", uri).await?;
@@ -143,8 +148,9 @@ pub(super) async fn listen(session: Weak<Session>, wake: Arc<Notify>) {
         if told != Some(revision) {
             told = Some(revision);
             let next = open(&strong).await;
+            strong.heard.send_replace(revision);
             if let Some(old) = std::mem::replace(&mut current, next) {
-                strong.take_back(old.number);
+                tokio::spawn(retire(Weak::clone(&session), old));
             }
         }
         drop(strong);
@@ -177,18 +183,29 @@ pub(super) async fn listen(session: Weak<Session>, wake: Arc<Notify>) {
     }
 }
 
-/// Opens a stream and waits, not for long, until the server has acknowledged it.
+/// Hears an old stream for a little while longer.
+async fn retire(session: Weak<Session>, old: Pending) {
+    sleep(OVERLAP).await;
+    if let Some(session) = session.upgrade() {
+        session.take_back(old.number);
+    }
+}
+
+/// Opens a stream and waits, not for long, until the server has acknowledged or refused it.
 async fn open(session: &Session) -> Option<Pending> {
     let filter = filter(&session.greeted()?, &session.opening.wants.uris())?;
     let mut acknowledged = session.acknowledged.subscribe();
     let asked =
         session.ask(Era::Modern, "subscriptions/listen", &[("notifications", filter.as_bytes())], None);
-    let stream = match asked {
+    let mut stream = match asked {
         Ok(stream) => stream,
         Err(Fault::Link(_) | Fault::Unsent(_) | Fault::Timeout | Fault::Answer(_)) => return None,
     };
-    let _ = timeout(ACKNOWLEDGED, acknowledged.wait_for(|number| *number == stream.number)).await;
-    Some(stream)
+    let number = stream.number;
+    tokio::select! {
+        _ = timeout(ACKNOWLEDGED, acknowledged.wait_for(|acknowledged| *acknowledged == number)) => Some(stream),
+        refused = stream.refused() => (!refused).then_some(stream),
+    }
 }
 
 /// The filter of a listen request; nothing when there is nothing to hear.

@@ -4,15 +4,16 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use client::{Bounds, Flow, HttpLimits, HttpSpec, Inbox, Link, LinkFailure, SendMeta};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use wire::line::{Line, Lines};
 use wire::mcp::header::{self, HeaderParam};
-use wire::mcp::{ListKind, Params, Version, list};
+use wire::mcp::{ListKind, Params, Version, list, result};
 use wire::rpc::{self, Id, Message, Shape, code};
 
 use crate::exit::Exit;
@@ -22,6 +23,8 @@ use crate::output::Output;
 
 /// Bytes of one line from the client.
 const LINE_BYTES_MAX: usize = 16 << 20;
+/// How long answers are waited for once the client has closed its end.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
 /// Messages that may wait for the client to read them.
 const QUEUE_LEN_MAX: usize = 4096;
 
@@ -29,7 +32,10 @@ const QUEUE_LEN_MAX: usize = 4096;
 struct Open {
     id: Id,
     method: String,
+    modern: bool,
 }
+
+const LISTEN: &str = "subscriptions/listen";
 
 /// What both directions know.
 #[derive(Default)]
@@ -43,9 +49,32 @@ struct Known {
 struct Back {
     out: mpsc::Sender<Bytes>,
     known: Mutex<Known>,
+    /// Something that was open is no longer.
+    settled: Notify,
 }
 
 impl Back {
+    fn settle(&self, number: u64) -> Option<Open> {
+        let open = self.known().open.remove(&number)?;
+        self.settled.notify_one();
+        Some(open)
+    }
+
+    /// A modern request that the client takes back. Over HTTP that is told by closing its stream (2026-07-28,
+    /// "Cancellation"); a number of ours is needed for it.
+    fn taken_back(&self, message: &Message) -> Option<u64> {
+        let params = Params::read(message).ok()?;
+        let id = params.request_id()?;
+        let known = self.known();
+        let taken = known.open.iter().find(|(_, open)| open.modern && open.id == id);
+        taken.map(|(number, _)| *number)
+    }
+
+    /// Whether the client waits for an answer. A listen request has one only when it ends.
+    fn is_waited_for(&self) -> bool {
+        self.known().open.values().any(|open| open.method != LISTEN)
+    }
+
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,7 +103,7 @@ impl Inbox for Back {
             Message::read(frame.clone()).ok().filter(|m| matches!(m.shape(), Shape::Result | Shape::Error));
         self.say(frame);
         let (Some(message), Some(about)) = (answered, about) else { return Flow::Open };
-        let open = self.known().open.remove(&about);
+        let open = self.settle(about);
         if open.is_some_and(|open| open.method == "tools/list") {
             self.learn(&message);
         }
@@ -82,7 +111,7 @@ impl Inbox for Back {
     }
 
     fn failed(&self, request: u64, failure: LinkFailure) {
-        let Some(open) = self.known().open.remove(&request) else { return };
+        let Some(open) = self.settle(request) else { return };
         // An error that HTTP wrapped is the gateway's own answer.
         if let LinkFailure::Http { body, .. } = &failure
             && let Ok(message) = Message::read(body.clone())
@@ -112,7 +141,7 @@ pub(crate) async fn stdio_door(
     drop(source.connect().await?);
     let (out, lines) = mpsc::channel(QUEUE_LEN_MAX);
     let writer = tokio::spawn(write(lines));
-    let back = Arc::new(Back { out, known: Mutex::default() });
+    let back = Arc::new(Back { out, known: Mutex::default(), settled: Notify::new() });
     let inbox: Arc<dyn Inbox> = Arc::<Back>::clone(&back);
     let url = format!("http://{}/mcp/{topic}", source.authority());
     let unreachable = |why: String| Failure::new(Exit::Failed, "gateway_unreachable", why);
@@ -159,11 +188,11 @@ async fn read(link: &Link, back: &Arc<Back>) -> std::io::Result<()> {
     }
     // What was asked is still answered, within a bound.
     let answered = async {
-        while !back.known().open.is_empty() {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        while back.is_waited_for() {
+            back.settled.notified().await;
         }
     };
-    let _ = tokio::time::timeout(std::time::Duration::from_secs(5), answered).await;
+    let _ = tokio::time::timeout(LAST_ANSWERS, answered).await;
     Ok(())
 }
 
@@ -176,10 +205,17 @@ fn take(link: &Link, back: &Arc<Back>, line: Line, number: u64) {
         Ok(message) => message,
         Err(error) => return back.say(error),
     };
+    if message.method() == "notifications/cancelled"
+        && let Some(number) = back.taken_back(&message)
+    {
+        return cancel(link, back, number);
+    }
     let request = message.id().filter(|_| message.shape() == Shape::Request);
-    let meta = SendMeta { request: request.map(|_| number), headers: headers(back, &message) };
+    let headers = headers(back, &message);
+    let (modern, method) = (!headers.is_empty(), message.method().to_owned());
+    let meta = SendMeta { request: request.map(|_| number), headers };
     if let Some(id) = request {
-        back.known().open.insert(number, Open { id: id.clone(), method: message.method().to_owned() });
+        back.known().open.insert(number, Open { id: id.clone(), method, modern });
     }
     if message.method() == "notifications/initialized" {
         link.listen();
@@ -187,6 +223,13 @@ fn take(link: &Link, back: &Arc<Back>, line: Line, number: u64) {
     if let Err(unsent) = link.send(message.frame().clone(), meta) {
         back.failed(number, LinkFailure::Broken(unsent.to_string()));
     }
+}
+
+/// Ends a modern request at the client's wish. A listen request is answered with its end.
+fn cancel(link: &Link, back: &Arc<Back>, number: u64) {
+    link.cancel(number);
+    let Some(open) = back.settle(number).filter(|open| open.method == LISTEN) else { return };
+    back.say(rpc::result(&open.id, &result::listened(&open.id)));
 }
 
 /// The headers that repeat a modern request's body.

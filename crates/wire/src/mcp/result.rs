@@ -8,7 +8,7 @@ use super::body::BodyEdit;
 use super::meta;
 use super::method::Method;
 use crate::json::{self, JsonError, Member, Members, Splice};
-use crate::rpc::Message;
+use crate::rpc::{Id, Message};
 
 /// What kind of result it is (2026-07-28, `resultType`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,13 @@ pub enum ResultType<'m> {
     Task,
     /// Of an extension that is not known here.
     Other(Cow<'m, str>),
+}
+
+/// The result that ends a listen request (2026-07-28, "Subscriptions").
+#[must_use]
+pub fn listened(request: &Id) -> Vec<u8> {
+    let head: &[u8] = b"{\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":";
+    [head, request.raw(), b"}}"].concat()
 }
 
 /// The result of one message.

@@ -20,12 +20,25 @@ use super::calls::{Open, Times, Waiter};
 pub(in super::super) struct Pending {
     pub(in super::super) number: u64,
     answer: oneshot::Receiver<Result<Message, Fault>>,
+    /// The answer, if it came while something else was waited for.
+    early: Option<Result<Message, Fault>>,
 }
 
 impl Pending {
     /// The answer; may be waited for again after a timeout.
     pub(in super::super) async fn answer(&mut self) -> Result<Message, Fault> {
-        (&mut self.answer).await.unwrap_or(Err(Fault::Answer("nobody answers".to_owned())))
+        match self.early.take() {
+            Some(answer) => answer,
+            None => (&mut self.answer).await.unwrap_or(Err(Fault::Answer("nobody answers".to_owned()))),
+        }
+    }
+
+    /// Waits for the answer and leaves it for [`Pending::answer`]; whether the server has said no.
+    pub(in super::super) async fn refused(&mut self) -> bool {
+        let answer = self.answer().await;
+        let refused = matches!(&answer, Ok(message) if message.shape() == Shape::Error);
+        self.early = Some(answer);
+        refused
     }
 }
 
@@ -55,7 +68,7 @@ impl Session {
             return Err(Fault::Unsent(unsent));
         }
         self.timer.notify_one();
-        Ok(Pending { number, answer })
+        Ok(Pending { number, answer, early: None })
     }
 
     /// The same, and the result; an error answer is a fault.

@@ -143,7 +143,7 @@ impl Server {
                     "capabilities": {"tools": {"listChanged": true}}, "serverInfo": {}})
                 }
                 "server/discover" => {
-                    json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+                    json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": true}},
                 "ttlMs": 0, "cacheScope": "private", "resultType": "complete"})
                 }
                 "tools/list" => json!({"tools": [
@@ -206,6 +206,7 @@ impl Server {
             );
         }
         match (method, body["params"]["name"].as_str()) {
+            ("subscriptions/listen", _) => self.listen(body),
             ("tools/call", Some("none")) => plain(
                 404,
                 "application/json",
@@ -217,6 +218,17 @@ impl Server {
             ("tools/call", Some(_)) => self.tool(body),
             _ => plain(200, "application/json", &self.answer(body).unwrap().to_string()),
         }
+    }
+
+    /// Acknowledges at once; what is said later is said by the test.
+    fn listen(&self, body: &Value) -> Response<Fed> {
+        let wanted = &body["params"]["notifications"];
+        let (sender, response) =
+            self.feed(if wanted["resourceSubscriptions"].is_null() { "lists" } else { "both" });
+        let said = json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {
+            "_meta": {"io.modelcontextprotocol/subscriptionId": body["id"]}, "notifications": wanted}});
+        sender.send(event(None, &said)).unwrap();
+        response
     }
 
     fn tool(&self, body: &Value) -> Response<Fed> {
@@ -369,6 +381,23 @@ async fn a_modern_http_server_gets_mirrored_headers_and_closed_streams() {
     session.cancel(ticket, "enough");
     until("the stream is closed", || server.stream("hang").is_closed()).await;
     assert!(server.seen("notifications/cancelled").is_empty());
+    house.upstream.close().await;
+}
+
+#[tokio::test]
+async fn what_was_on_its_way_on_an_old_listen_stream_is_heard() {
+    let server = Server::start(Kind::Modern).await;
+    let house = house(&server);
+    let session = shared(&house, Era::Modern).await;
+    until("the first stream is open", || server.streams.lock().unwrap().contains_key("lists")).await;
+    session.subscribe(model::LinkId(7), "test://followed").await.unwrap();
+    // Who has subscribed is subscribed at the server, too.
+    assert!(server.streams.lock().unwrap().contains_key("both"));
+    let before = server.seen("tools/list").len();
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    server.stream("lists").send(event(None, &changed)).unwrap();
+    until("the list is read again", || server.seen("tools/list").len() > before).await;
+    until("the old stream is closed", || server.stream("lists").is_closed()).await;
     house.upstream.close().await;
 }
 
