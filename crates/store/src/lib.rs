@@ -13,5 +13,7 @@ mod state;
 pub use directory::{Directory, Owner};
 pub use error::StoreError;
 pub use journal::Journal;
-pub use record::{IssuedToken, Record, SealingKey};
-pub use state::State;
+pub use record::{
+    DecidedProposal, Decision, EndedProposal, GrantChange, IssuedToken, OpenedProposal, Record, SealingKey,
+};
+pub use state::{ENDED_BYTES_MAX, ENDED_KEPT, Grant, Proposal, State};

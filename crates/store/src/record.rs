@@ -1,6 +1,12 @@
 //! The records of the journal, one JSON object a line. Must not know how lines are written or kept.
 
+mod grant;
+mod proposal;
+
 use serde::{Deserialize, Serialize};
+
+pub use grant::GrantChange;
+pub use proposal::{DecidedProposal, Decision, EndedProposal, OpenedProposal};
 
 /// One thing that happened and must be known after a restart. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +23,26 @@ pub enum Record {
     },
     /// A new sealing key; the newest is used, the one before it is still accepted.
     SealingKey(SealingKey),
+    /// The key of the audit log's chain. There is one for the life of a data directory; the first one counts.
+    AuditKey(SealingKey),
+    /// Something was proposed and waits for a decision.
+    ProposalOpened(OpenedProposal),
+    /// A proposal was approved, rejected or withdrawn.
+    ProposalDecided(DecidedProposal),
+    /// A proposal expired, or what it proposed was run to its end.
+    ProposalEnded(EndedProposal),
+    /// Capabilities were given to a participant or taken from it.
+    GrantChanged(GrantChange),
+    /// Every change of a participant's capabilities is forgotten: what is configured holds again.
+    GrantsCleared {
+        /// The participant.
+        participant: String,
+        /// Only the changes made for this topic; `None` is all of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        topic: Option<String>,
+        /// When, in Unix milliseconds.
+        at_ms: u64,
+    },
 }
 
 /// A token that was issued by `portmoot token new` or the API.
@@ -39,7 +65,7 @@ pub struct IssuedToken {
     pub expires_ms: Option<u64>,
 }
 
-/// A key for sealed states.
+/// A key for sealed states, or for the audit log's chain.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealingKey {
     /// 32 bytes, as 64 hexadecimal digits.

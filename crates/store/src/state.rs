@@ -1,12 +1,23 @@
 //! What the journal's records add up to. Pure: must not know files.
 
+mod grants;
+mod proposals;
+
 use crate::record::{IssuedToken, Record, SealingKey};
+use grants::Grants;
+use proposals::Proposals;
+
+pub use grants::Grant;
+pub use proposals::{ENDED_BYTES_MAX, ENDED_KEPT, Proposal};
 
 /// Everything that is true after replaying the journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
     tokens: Vec<IssuedToken>,
     keys: Vec<SealingKey>,
+    audit_key: Option<SealingKey>,
+    proposals: Proposals,
+    grants: Grants,
 }
 
 /// Sealing keys that are kept: the current one and the one before it.
@@ -24,6 +35,44 @@ impl State {
         self.keys.iter().rev()
     }
 
+    /// The key of the audit log's chain; `None` until there was an audit log.
+    #[must_use]
+    pub fn audit_key(&self) -> Option<&SealingKey> {
+        self.audit_key.as_ref()
+    }
+
+    /// Proposals that wait for a decision, or are approved and have no outcome; by id.
+    pub fn open_proposals(&self) -> impl Iterator<Item = &Proposal> {
+        self.proposals.open()
+    }
+
+    /// The last proposals that are over, at most [`ENDED_KEPT`], in the order in which they ended.
+    pub fn ended_proposals(&self) -> impl Iterator<Item = &Proposal> {
+        self.proposals.ended()
+    }
+
+    /// The proposal with this id, open or remembered.
+    #[must_use]
+    pub fn proposal(&self, id: &str) -> Option<&Proposal> {
+        self.proposals.get(id)
+    }
+
+    /// Every change of capabilities that is on record, ended ones included; by participant, topic and capability.
+    pub fn grants(&self) -> impl Iterator<Item = &Grant> {
+        self.grants.all()
+    }
+
+    /// The changes that hold now for a participant in a topic, one a capability for all topics and one for this topic.
+    /// Those for all topics come first: apply them in this order to what is configured.
+    pub fn grants_of<'a>(
+        &'a self,
+        participant: &str,
+        topic: &'a str,
+        now_ms: u64,
+    ) -> impl Iterator<Item = &'a Grant> {
+        self.grants.of(participant, topic, now_ms)
+    }
+
     /// Takes one record into account.
     pub fn apply(&mut self, record: &Record) {
         match record {
@@ -35,19 +84,34 @@ impl State {
                     self.keys.remove(0);
                 }
             }
+            Record::AuditKey(key) => _ = self.audit_key.get_or_insert_with(|| key.clone()),
+            Record::ProposalOpened(opened) => self.proposals.opened(opened),
+            Record::ProposalDecided(decided) => self.proposals.decided(decided),
+            Record::ProposalEnded(ended) => self.proposals.ended_as(ended),
+            Record::GrantChanged(change) => self.grants.changed(change),
+            Record::GrantsCleared { participant, topic, .. } => {
+                self.grants.cleared(participant, topic.as_deref());
+            }
         }
     }
 
     /// The shortest list of records that adds up to this state again; what compaction writes.
     pub fn records(&self) -> impl Iterator<Item = Record> + '_ {
         let keys = self.keys.iter().cloned().map(Record::SealingKey);
-        keys.chain(self.tokens.iter().cloned().map(Record::TokenIssued))
+        keys.chain(self.audit_key.iter().cloned().map(Record::AuditKey))
+            .chain(self.tokens.iter().cloned().map(Record::TokenIssued))
+            .chain(self.grants.records())
+            .chain(self.proposals.records())
     }
 
     /// How many records [`State::records`] gives.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.keys.len() + self.tokens.len()
+        self.keys.len()
+            + usize::from(self.audit_key.is_some())
+            + self.tokens.len()
+            + self.grants.len()
+            + self.proposals.len()
     }
 
     /// Whether nothing is known.
@@ -58,55 +122,4 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn token(name: &str) -> Record {
-        Record::TokenIssued(IssuedToken {
-            name: name.into(),
-            sha256: "00".repeat(32),
-            capabilities: None,
-            topics: None,
-            created_ms: 1,
-            expires_ms: None,
-        })
-    }
-
-    fn key(byte: &str) -> Record {
-        Record::SealingKey(SealingKey { key: byte.repeat(32), created_ms: 2 })
-    }
-
-    #[test]
-    fn revoking_takes_every_token_of_that_name() {
-        let mut state = State::default();
-        for record in
-            [token("a"), token("b"), token("a"), Record::TokenRevoked { name: "a".into(), at_ms: 3 }]
-        {
-            state.apply(&record);
-        }
-        let names: Vec<_> = state.tokens().iter().map(|token| token.name.as_str()).collect();
-        assert_eq!(names, ["b"]);
-    }
-
-    #[test]
-    fn two_sealing_keys_are_kept_newest_first() {
-        let mut state = State::default();
-        for record in [key("aa"), key("bb"), key("cc")] {
-            state.apply(&record);
-        }
-        let keys: Vec<_> = state.sealing_keys().map(|key| key.key[..2].to_owned()).collect();
-        assert_eq!(keys, ["cc", "bb"]);
-    }
-
-    #[test]
-    fn records_of_a_state_rebuild_it() {
-        let mut state = State::default();
-        for record in [key("aa"), token("a"), key("bb"), token("b")] {
-            state.apply(&record);
-        }
-        let mut again = State::default();
-        state.records().for_each(|record| again.apply(&record));
-        assert_eq!(again, state);
-        assert_eq!(state.records().count(), state.len());
-    }
-}
+mod tests;

@@ -1,0 +1,124 @@
+//! What the records of proposals add up to: those that wait or run, and the last that ended. Pure: must not know files.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::record::{DecidedProposal, Decision, EndedProposal, OpenedProposal, Record};
+
+/// How many ended proposals are remembered.
+pub const ENDED_KEPT: usize = 256;
+
+/// How many bytes of text the remembered ended proposals may hold together.
+pub const ENDED_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// A proposal as far as the journal knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposal {
+    /// What was proposed.
+    pub opened: OpenedProposal,
+    /// What was decided. Approved and not ended after a restart means that its outcome is unknown.
+    pub decided: Option<DecidedProposal>,
+    /// How it ended, if by more than the decision.
+    pub ended: Option<EndedProposal>,
+}
+
+impl Proposal {
+    /// Whether nothing more will happen to it.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let refused = |decided: &DecidedProposal| match decided.decision {
+            Decision::Approved => false,
+            Decision::Rejected | Decision::Withdrawn => true,
+        };
+        self.ended.is_some() || self.decided.as_ref().is_some_and(refused)
+    }
+
+    fn records(&self) -> impl Iterator<Item = Record> + '_ {
+        let opened = std::iter::once(Record::ProposalOpened(self.opened.clone()));
+        opened
+            .chain(self.decided.iter().cloned().map(Record::ProposalDecided))
+            .chain(self.ended.iter().cloned().map(Record::ProposalEnded))
+    }
+
+    fn records_count(&self) -> usize {
+        1 + usize::from(self.decided.is_some()) + usize::from(self.ended.is_some())
+    }
+
+    fn text_bytes(&self) -> usize {
+        let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let decided = self.decided.as_ref().map_or(0, |decided| of(&decided.params) + of(&decided.reason));
+        let ended = self.ended.as_ref().map_or(0, |ended| of(&ended.answer) + of(&ended.reason));
+        of(&self.opened.params) + of(&self.opened.tool) + of(&self.opened.door) + decided + ended
+    }
+}
+
+/// All proposals that are known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Proposals {
+    open: BTreeMap<String, Proposal>,
+    ended: VecDeque<Proposal>,
+    ended_bytes: usize,
+    ended_records: usize,
+    open_records: usize,
+}
+
+impl Proposals {
+    pub(super) fn open(&self) -> impl Iterator<Item = &Proposal> {
+        self.open.values()
+    }
+
+    pub(super) fn ended(&self) -> impl Iterator<Item = &Proposal> {
+        self.ended.iter()
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<&Proposal> {
+        self.open.get(id).or_else(|| self.ended.iter().rev().find(|known| known.opened.id == id))
+    }
+
+    pub(super) fn opened(&mut self, opened: &OpenedProposal) {
+        if self.get(&opened.id).is_none() {
+            let proposal = Proposal { opened: opened.clone(), decided: None, ended: None };
+            self.open.insert(opened.id.clone(), proposal);
+            self.open_records += 1;
+        }
+    }
+
+    pub(super) fn decided(&mut self, decided: &DecidedProposal) {
+        if let Some(open) = self.open.get_mut(&decided.id).filter(|open| open.decided.is_none()) {
+            open.decided = Some(decided.clone());
+            self.open_records += 1;
+            self.settle(&decided.id);
+        }
+    }
+
+    /// An end after a rejection or withdrawal adds nothing: that was the end.
+    pub(super) fn ended_as(&mut self, ended: &EndedProposal) {
+        if let Some(open) = self.open.get_mut(&ended.id) {
+            open.ended = Some(ended.clone());
+            self.open_records += 1;
+            self.settle(&ended.id);
+        }
+    }
+
+    /// Oldest end first, then those still open: replayed in this order they add up to the same again.
+    pub(super) fn records(&self) -> impl Iterator<Item = Record> + '_ {
+        self.ended.iter().chain(self.open.values()).flat_map(Proposal::records)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ended_records + self.open_records
+    }
+
+    fn settle(&mut self, id: &str) {
+        let Some(over) = self.open.get(id).filter(|open| open.is_over()) else { return };
+        let records = over.records_count();
+        self.ended_bytes += over.text_bytes();
+        self.ended_records += records;
+        self.open_records -= records;
+        self.ended.extend(self.open.remove(id));
+        while self.ended.len() > ENDED_KEPT || (self.ended_bytes > ENDED_BYTES_MAX && self.ended.len() > 1) {
+            let Some(oldest) = self.ended.pop_front() else { return };
+            self.ended_bytes -= oldest.text_bytes();
+            self.ended_records -= oldest.records_count();
+        }
+    }
+}

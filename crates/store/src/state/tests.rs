@@ -1,0 +1,234 @@
+//! What records add up to, and that what compaction writes adds up to the same.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::record::{DecidedProposal, Decision, EndedProposal, GrantChange, OpenedProposal};
+
+fn token(name: &str) -> Record {
+    Record::TokenIssued(IssuedToken {
+        name: name.into(),
+        sha256: "00".repeat(32),
+        capabilities: None,
+        topics: None,
+        created_ms: 1,
+        expires_ms: None,
+    })
+}
+
+fn key(byte: &str) -> Record {
+    Record::SealingKey(SealingKey { key: byte.repeat(32), created_ms: 2 })
+}
+
+#[test]
+fn revoking_takes_every_token_of_that_name() {
+    let mut state = State::default();
+    for record in [token("a"), token("b"), token("a"), Record::TokenRevoked { name: "a".into(), at_ms: 3 }] {
+        state.apply(&record);
+    }
+    let names: Vec<_> = state.tokens().iter().map(|token| token.name.as_str()).collect();
+    assert_eq!(names, ["b"]);
+}
+
+#[test]
+fn two_sealing_keys_are_kept_newest_first() {
+    let mut state = State::default();
+    for record in [key("aa"), key("bb"), key("cc")] {
+        state.apply(&record);
+    }
+    let keys: Vec<_> = state.sealing_keys().map(|key| key.key[..2].to_owned()).collect();
+    assert_eq!(keys, ["cc", "bb"]);
+}
+
+#[test]
+fn records_of_a_state_rebuild_it() {
+    let mut state = State::default();
+    for record in [key("aa"), token("a"), key("bb"), token("b")] {
+        state.apply(&record);
+    }
+    let mut again = State::default();
+    state.records().for_each(|record| again.apply(&record));
+    assert_eq!(again, state);
+    assert_eq!(state.records().count(), state.len());
+}
+
+fn opened(id: &str) -> Record {
+    Record::ProposalOpened(OpenedProposal {
+        id: id.into(),
+        topic: "main".into(),
+        by: "scout".into(),
+        to: vec!["files".into()],
+        method: "tools/call".into(),
+        context: Some("write_file".into()),
+        envelope: format!("envelope-{id}"),
+        era: None,
+        params: Some("{\"name\":\"write_file\",\"n\":1.50}".into()),
+        tool: None,
+        digest: "ab".repeat(32),
+        held: true,
+        door: None,
+        at_ms: 1,
+        expires_ms: 300_001,
+    })
+}
+
+fn decided(id: &str, decision: Decision, by: &str) -> Record {
+    Record::ProposalDecided(DecidedProposal {
+        id: id.into(),
+        by: by.into(),
+        decision,
+        reason: None,
+        digest: None,
+        params: None,
+        envelope: None,
+        at_ms: 2,
+    })
+}
+
+fn ended(id: &str, state: &str) -> Record {
+    Record::ProposalEnded(EndedProposal {
+        id: id.into(),
+        state: state.into(),
+        reason: None,
+        answer: None,
+        at_ms: 3,
+    })
+}
+
+fn granted(
+    topic: Option<&str>,
+    capability: &str,
+    given: bool,
+    at_ms: u64,
+    expires_ms: Option<u64>,
+) -> Record {
+    let list = vec![capability.to_owned()];
+    let (added, removed) = if given { (list, vec![]) } else { (vec![], list) };
+    Record::GrantChanged(GrantChange {
+        participant: "scout".into(),
+        topic: topic.map(str::to_owned),
+        added,
+        removed,
+        by: "ana".into(),
+        reason: None,
+        at_ms,
+        expires_ms,
+    })
+}
+
+fn state(records: &[Record]) -> State {
+    let mut state = State::default();
+    records.iter().for_each(|record| state.apply(record));
+    state
+}
+
+#[test]
+fn a_proposal_ends_once_and_its_first_decision_counts() {
+    use Decision::{Approved, Rejected, Withdrawn};
+    let check = |records: &[Record], open: bool, by: Option<&str>, end: Option<&str>| {
+        let state = state(&[&[opened("p")], records].concat());
+        assert_eq!(state.open_proposals().count(), usize::from(open), "{records:?}");
+        let known = state.proposal("p").unwrap();
+        assert_eq!(known.decided.as_ref().map(|decided| decided.by.as_str()), by, "{records:?}");
+        assert_eq!(known.ended.as_ref().map(|ended| ended.state.as_str()), end, "{records:?}");
+    };
+    check(&[], true, None, None);
+    check(&[opened("p")], true, None, None);
+    check(&[decided("p", Approved, "ana")], true, Some("ana"), None);
+    check(&[decided("p", Approved, "ana"), decided("p", Rejected, "bob")], true, Some("ana"), None);
+    check(&[decided("p", Approved, "ana"), ended("p", "completed")], false, Some("ana"), Some("completed"));
+    check(&[decided("p", Rejected, "ana"), decided("p", Approved, "bob")], false, Some("ana"), None);
+    check(&[decided("p", Withdrawn, "scout"), ended("p", "withdrawn")], false, Some("scout"), None);
+    check(&[ended("p", "expired"), decided("p", Approved, "ana")], false, None, Some("expired"));
+    check(&[ended("p", "expired"), ended("p", "failed"), opened("p")], false, None, Some("expired"));
+}
+
+#[test]
+fn the_last_ended_proposals_are_remembered() {
+    let mut state = State::default();
+    for at in 0..ENDED_KEPT + 10 {
+        state.apply(&opened(&at.to_string()));
+        state.apply(&ended(&at.to_string(), "expired"));
+    }
+    assert_eq!(state.ended_proposals().count(), ENDED_KEPT);
+    assert!(state.proposal("9").is_none());
+    assert!(state.proposal("10").is_some());
+    assert_eq!(state.len(), 2 * ENDED_KEPT);
+}
+
+#[test]
+fn ended_proposals_hold_no_more_text_than_the_limit() {
+    let mut state = State::default();
+    for at in 0..5 {
+        let Record::ProposalOpened(big) = opened(&at.to_string()) else { unreachable!() };
+        let params = Some("x".repeat(ENDED_BYTES_MAX / 4));
+        state.apply(&Record::ProposalOpened(OpenedProposal { params, ..big }));
+        state.apply(&ended(&at.to_string(), "expired"));
+    }
+    assert_eq!(state.ended_proposals().count(), 4);
+}
+
+#[test]
+fn grants_for_a_time_end_and_what_was_before_holds_again() {
+    let check = |records: &[Record], now_ms: u64, expected: &[(&str, bool)]| {
+        let state = state(records);
+        let found = state.grants_of("scout", "main", now_ms);
+        let found: Vec<_> = found.map(|grant| (grant.capability.as_str(), grant.given)).collect();
+        assert_eq!(found, expected, "{records:?} at {now_ms}");
+    };
+    let (taken, for_an_hour) =
+        (granted(None, "chat", false, 1, None), granted(None, "chat", true, 2, Some(100)));
+    check(&[taken.clone()], 5, &[("chat", false)]);
+    check(&[taken.clone(), for_an_hour.clone()], 99, &[("chat", true)]);
+    check(&[taken.clone(), for_an_hour.clone()], 100, &[("chat", false)]);
+    check(&[for_an_hour.clone(), taken.clone()], 5, &[("chat", false)]);
+    check(&[for_an_hour.clone(), granted(None, "x", true, 200, None)], 0, &[("x", true)]);
+    check(&[granted(Some("other"), "chat", true, 1, None)], 5, &[]);
+    let both = [granted(Some("main"), "chat", false, 1, None), granted(None, "chat", true, 2, None)];
+    check(&both, 5, &[("chat", true), ("chat", false)]);
+    let cleared = |topic: Option<&str>| Record::GrantsCleared {
+        participant: "scout".into(),
+        topic: topic.map(str::to_owned),
+        at_ms: 9,
+    };
+    check(&[&both[..], &[cleared(Some("main"))]].concat(), 10, &[("chat", true)]);
+    check(&[&both[..], &[cleared(None)]].concat(), 10, &[]);
+}
+
+fn any_record() -> impl Strategy<Value = Record> {
+    let id = prop::sample::select(vec!["a", "b", "c"]);
+    let decision = prop::sample::select(vec![Decision::Approved, Decision::Rejected, Decision::Withdrawn]);
+    let topic = prop::sample::select(vec![None, Some("main"), Some("other")]);
+    prop_oneof![
+        id.clone().prop_map(opened),
+        (id.clone(), decision).prop_map(|(id, decision)| decided(id, decision, "ana")),
+        id.clone().prop_map(|id| ended(id, "completed")),
+        (topic.clone(), id.clone(), any::<bool>(), prop::option::of(1..40_u64))
+            .prop_map(|(topic, capability, given, end)| granted(topic, capability, given, 0, end)),
+        topic.prop_map(|topic| Record::GrantsCleared {
+            participant: "scout".into(),
+            topic: topic.map(str::to_owned),
+            at_ms: 0,
+        }),
+        id.clone().prop_map(token),
+        id.clone().prop_map(|byte| Record::AuditKey(SealingKey { key: byte.into(), created_ms: 0 })),
+        id.prop_map(|name| Record::TokenRevoked { name: name.into(), at_ms: 0 }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_compaction_writes_adds_up_to_the_same(records in prop::collection::vec(any_record(), 0..60)) {
+        let mut before = State::default();
+        for (at, record) in records.into_iter().enumerate() {
+            let at_ms = at as u64;
+            before.apply(&match record {
+                Record::GrantChanged(change) => Record::GrantChanged(GrantChange { at_ms, ..change }),
+                other => other,
+            });
+        }
+        let written: Vec<Record> = before.records().collect();
+        prop_assert_eq!(written.len(), before.len());
+        prop_assert_eq!(state(&written), before);
+    }
+}
