@@ -8,6 +8,7 @@ mod error;
 mod members;
 mod quick;
 mod splice;
+mod spot;
 mod text;
 
 pub use deep::refuse_duplicates;
@@ -17,6 +18,7 @@ pub use error::JsonError;
 pub(crate) use members::scan;
 pub use members::{Member, Members, elements, members};
 pub use splice::{Span, Splice};
+pub(crate) use spot::Spot;
 pub use text::{integer, is_object, quote, text};
 
 #[cfg(test)]

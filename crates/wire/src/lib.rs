@@ -10,10 +10,14 @@
 //! | [`mod@line`] | newline framing, as stdio has it |
 //! | [`sse`] | server-sent events, as Streamable HTTP has them |
 //! | [`rpc`] | JSON-RPC 2.0 messages, ids, batches |
+//! | [`mcpx`] | MCPx v0.1: envelopes, system messages, chat, refusals |
+//! | [`time`] | moments as RFC 3339 |
 //! | [`mcp`] | MCP: revisions, methods, params, headers, lists, URIs, translation between the eras, refusals |
 
 pub mod json;
 pub mod line;
 pub mod mcp;
+pub mod mcpx;
 pub mod rpc;
 pub mod sse;
+pub mod time;

@@ -140,6 +140,14 @@ fn scan_thoroughly(frame: &[u8], within: Span, object: Span) -> Result<Members<'
 /// [`JsonError`] when the bytes are not one valid JSON array.
 pub fn elements(frame: &[u8], within: Span) -> Result<Vec<Span>, JsonError> {
     let text = within.of(frame);
+    let mut spans = Vec::new();
+    match quick::list(frame, trim(text, within), |span| spans.push(span)) {
+        Some(()) => Ok(spans),
+        None => elements_thoroughly(frame, text),
+    }
+}
+
+fn elements_thoroughly(frame: &[u8], text: &[u8]) -> Result<Vec<Span>, JsonError> {
     if text.iter().find(|byte| !is_space(**byte)).is_some_and(|byte| *byte != b'[') {
         return Err(match serde_json::from_slice::<&RawValue>(text) {
             Ok(_) => JsonError::NotAnArray,
@@ -152,11 +160,17 @@ pub fn elements(frame: &[u8], within: Span) -> Result<Vec<Span>, JsonError> {
     Ok(spans)
 }
 
-/// Whether both ways through an object say the same of it, where the quick one says anything.
+/// Whether both ways through an object or an array say the same of it, where the quick one says anything.
 #[cfg(test)]
 pub(super) fn both_ways_agree(frame: &[u8]) -> bool {
     let all = Span::all(frame);
     let object = trim(frame, all);
+    let mut spans = Vec::new();
+    if quick::list(frame, object, |span| spans.push(span)).is_some()
+        && elements_thoroughly(frame, frame) != Ok(spans)
+    {
+        return false;
+    }
     let mut list = Vec::new();
     let quick = quick::scan(frame, object, |key, span, whole| {
         list.push(Member { key: Cow::Borrowed(key), raw: span.of(frame), span, whole });

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::author;
 use super::code;
 use super::id::Id;
-use crate::json::{self, JsonError, Member, Members, Span, Splice};
+use crate::json::{self, JsonError, Member, Members, Span, Splice, Spot};
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,15 +29,8 @@ pub struct Message {
     shape: Shape,
     id: Option<Id>,
     id_span: Option<Span>,
-    method: Option<Method>,
+    method: Option<Spot>,
     body: Option<Span>,
-}
-
-/// A method's name, in the frame or (if it was written with escapes) beside it.
-#[derive(Debug, Clone)]
-struct Method {
-    span: Span,
-    unescaped: Option<Box<str>>,
 }
 
 /// Why bytes are no message.
@@ -112,7 +105,7 @@ impl Message {
         if around != Span::all(&frame) {
             return Self::read(frame.slice(around.start..around.end));
         }
-        let parts = Parts::of(&members);
+        let parts = Parts::of(&frame, &members);
         let id = parts.id.and_then(|member| Id::read(member.raw));
         if let Some(key) = members.duplicate() {
             let id = if key == "id" { None } else { id };
@@ -151,17 +144,13 @@ impl Message {
     /// The method of a request or notification, unescaped; empty for answers.
     #[must_use]
     pub fn method(&self) -> &str {
-        match &self.method {
-            Some(Method { unescaped: Some(text), .. }) => text,
-            Some(Method { span, unescaped: None }) => std::str::from_utf8(span.of(&self.frame)).unwrap_or(""),
-            None => "",
-        }
+        self.method.as_ref().map_or("", |method| method.text(&self.frame))
     }
 
     /// Where the method lies, without quotes (as it was spelled).
     #[must_use]
     pub fn method_span(&self) -> Option<Span> {
-        self.method.as_ref().map(|method| method.span)
+        self.method.as_ref().map(Spot::span)
     }
 
     /// Where `params`, `result` or `error` lies, whichever this message has.
@@ -228,6 +217,7 @@ impl Message {
 /// The members that JSON-RPC knows.
 #[derive(Default)]
 struct Parts<'s, 'a> {
+    frame: &'a [u8],
     version: Option<&'s Member<'a>>,
     id: Option<&'s Member<'a>>,
     method: Option<&'s Member<'a>>,
@@ -237,8 +227,8 @@ struct Parts<'s, 'a> {
 }
 
 impl<'s, 'a> Parts<'s, 'a> {
-    fn of(members: &'s Members<'a>) -> Self {
-        let mut parts = Self::default();
+    fn of(frame: &'a [u8], members: &'s Members<'a>) -> Self {
+        let mut parts = Self { frame, ..Self::default() };
         for member in members {
             match &*member.key {
                 "jsonrpc" => parts.version = Some(member),
@@ -253,7 +243,7 @@ impl<'s, 'a> Parts<'s, 'a> {
         parts
     }
 
-    fn check(&self, id: Option<&Id>) -> Result<(Shape, Option<Method>, Option<Span>), &'static str> {
+    fn check(&self, id: Option<&Id>) -> Result<(Shape, Option<Spot>, Option<Span>), &'static str> {
         if self.version.is_none_or(|version| json::text(version.raw).as_deref() != Some("2.0")) {
             return Err("`jsonrpc` must be \"2.0\"");
         }
@@ -275,23 +265,21 @@ impl<'s, 'a> Parts<'s, 'a> {
         &self,
         method: &Member<'a>,
         id: Option<&Id>,
-    ) -> Result<(Shape, Option<Method>, Option<Span>), &'static str> {
+    ) -> Result<(Shape, Option<Spot>, Option<Span>), &'static str> {
         if self.result.is_some() || self.error.is_some() {
             return Err("a message with `method` has neither `result` nor `error`");
         }
         if self.id.is_some() && id.is_none() {
             return Err(BAD_ID);
         }
-        let text = json::text(method.raw).ok_or("`method` must be a string")?;
-        let span = Span { start: method.span.start + 1, end: method.span.end.saturating_sub(1) };
-        let unescaped = (text.len() != span.len()).then(|| text.into());
+        let name = Spot::read(self.frame, method.span).ok_or("`method` must be a string")?;
         let params = match self.params {
             Some(params) if matches!(params.raw.first(), Some(b'{' | b'[')) => Some(params.span),
             Some(_) => return Err("`params` must be an object"),
             None => None,
         };
         let shape = if id.is_some() { Shape::Request } else { Shape::Notification };
-        Ok((shape, Some(Method { span, unescaped }), params))
+        Ok((shape, Some(name), params))
     }
 }
 

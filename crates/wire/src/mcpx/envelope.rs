@@ -1,0 +1,285 @@
+//! Reading an envelope: the places of its members, in one pass over the frame.
+//!
+//! The syntax of the whole frame is checked, the payload is not looked into. It must not know what a kind means beyond
+//! its head, nor who may send it.
+
+use bytes::Bytes;
+use model::PARTICIPANT_BYTES_MAX;
+
+use super::PROTOCOL;
+use crate::json::{self, JsonError, Member, Members, Span, Spot};
+
+/// The longest `id` or `correlation_id`, in bytes.
+pub const ID_BYTES_MAX: usize = 256;
+/// The longest `kind`, in bytes.
+pub const KIND_BYTES_MAX: usize = 4096;
+/// The most addressees of one envelope.
+pub const TO_MAX: usize = 64;
+
+/// An envelope that was read: the frame as it came, and the places of its members. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Envelope {
+    frame: Bytes,
+    id: Spot,
+    ts: Option<Spot>,
+    from: Spot,
+    to: Vec<Spot>,
+    kind: Spot,
+    correlation_id: Option<Spot>,
+    payload: Span,
+}
+
+/// What is wrong with an envelope, as `system/error` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BreachCode {
+    /// No JSON object, a member that is missing, of the wrong type, too long or there twice, or a `correlation_id` where
+    /// there must be none, or none where there must be one.
+    Malformed,
+    /// Another protocol, or another version of this one (section 6.1: versions must be equal).
+    UnsupportedProtocol,
+}
+
+impl BreachCode {
+    /// The code as receivers see it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed_envelope",
+            Self::UnsupportedProtocol => "unsupported_protocol",
+        }
+    }
+}
+
+/// Why bytes are no envelope.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Breach {
+    /// What kind of breach.
+    pub code: BreachCode,
+    /// What is wrong; may be told outside.
+    pub message: String,
+    /// The envelope's id, if there is one to refer to.
+    pub id: Option<String>,
+}
+
+impl Envelope {
+    /// Reads an envelope as a gateway takes it (section 3; reference 2.3).
+    ///
+    /// `ts` may be missing. Members that the protocol does not know are not looked at.
+    ///
+    /// # Errors
+    /// [`Breach`]: the frame is no JSON object, a top-level member occurs twice (after unescaping), the protocol is not
+    /// ours, a member is missing, mistyped or longer than its limit, a proposal has a `correlation_id` or a response none.
+    pub fn read(frame: Bytes) -> Result<Self, Breach> {
+        Self::read_as(frame, false)
+    }
+
+    /// Reads an envelope as a participant takes it: as [`Envelope::read`], but `correlation_id` may be an array of one
+    /// string, as later versions of the protocol write it.
+    ///
+    /// # Errors
+    /// As [`Envelope::read`].
+    pub fn receive(frame: Bytes) -> Result<Self, Breach> {
+        Self::read_as(frame, true)
+    }
+
+    /// The bytes as they came.
+    #[must_use]
+    pub fn frame(&self) -> &Bytes {
+        &self.frame
+    }
+
+    /// The message's id: 1 to [`ID_BYTES_MAX`] bytes.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.id.text(&self.frame)
+    }
+
+    /// When it was sent, as the sender wrote it; not checked.
+    #[must_use]
+    pub fn ts(&self) -> Option<&str> {
+        Some(self.ts.as_ref()?.text(&self.frame))
+    }
+
+    /// Who says that they sent it: 1 to [`PARTICIPANT_BYTES_MAX`] bytes. Only the door knows whether it is true.
+    #[must_use]
+    pub fn from(&self) -> &str {
+        self.from.text(&self.frame)
+    }
+
+    /// The addressees, at most [`TO_MAX`]; none means everybody.
+    pub fn to(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
+        self.to.iter().map(|spot| spot.text(&self.frame))
+    }
+
+    /// Whether it is for everybody.
+    #[must_use]
+    pub fn is_broadcast(&self) -> bool {
+        self.to.is_empty()
+    }
+
+    /// The kind as it was written: 1 to [`KIND_BYTES_MAX`] bytes, not checked against the grammar.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.kind.text(&self.frame)
+    }
+
+    /// The id of the envelope that this one answers, fulfils or continues.
+    #[must_use]
+    pub fn correlation_id(&self) -> Option<&str> {
+        Some(self.correlation_id.as_ref()?.text(&self.frame))
+    }
+
+    /// The payload: an object, as it was written.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        self.payload.of(&self.frame)
+    }
+
+    /// The payload, sharing the frame.
+    #[must_use]
+    pub fn payload_bytes(&self) -> Bytes {
+        self.frame.slice(self.payload.start..self.payload.end)
+    }
+
+    fn read_as(frame: Bytes, tolerant: bool) -> Result<Self, Breach> {
+        let members = json::scan(&frame, Span::all(&frame)).map_err(|error| breach(&error, None))?;
+        let mut parts = Parts { frame: &frame, tolerant, ..Parts::default() };
+        parts.sort(&members);
+        if let Some(key) = members.duplicate() {
+            let id = if key == "id" { None } else { parts.id_to_tell() };
+            return Err(breach(&JsonError::Duplicate(key.to_owned()), id));
+        }
+        let read = parts.protocol().and_then(|()| parts.envelope());
+        let read = read.map_err(|(code, message)| Breach { code, message, id: parts.id_to_tell() });
+        // The members lie in the frame, which can only now be given away.
+        read.map(|read| Self { frame: frame.clone(), ..read })
+    }
+}
+
+fn breach(error: &JsonError, id: Option<String>) -> Breach {
+    Breach { code: BreachCode::Malformed, message: error.to_string(), id }
+}
+
+type Why = (BreachCode, String);
+
+fn malformed(message: impl Into<String>) -> Why {
+    (BreachCode::Malformed, message.into())
+}
+
+/// The members that the protocol knows.
+#[derive(Default)]
+struct Parts<'a> {
+    frame: &'a [u8],
+    tolerant: bool,
+    protocol: Option<Span>,
+    id: Option<Span>,
+    ts: Option<Span>,
+    from: Option<Span>,
+    to: Option<Span>,
+    kind: Option<Span>,
+    correlation_id: Option<Span>,
+    payload: Option<Span>,
+}
+
+impl Parts<'_> {
+    fn sort(&mut self, members: &Members<'_>) {
+        for Member { key, span, .. } in members {
+            let place = match &**key {
+                "protocol" => &mut self.protocol,
+                "id" => &mut self.id,
+                "ts" => &mut self.ts,
+                "from" => &mut self.from,
+                "to" => &mut self.to,
+                "kind" => &mut self.kind,
+                "correlation_id" => &mut self.correlation_id,
+                "payload" => &mut self.payload,
+                _ => continue,
+            };
+            *place = Some(*span);
+        }
+    }
+
+    /// The id, if a refusal can refer to it.
+    fn id_to_tell(&self) -> Option<String> {
+        let id = self.short("id", self.id, ID_BYTES_MAX).ok()?;
+        Some(id.text(self.frame).to_owned())
+    }
+
+    fn protocol(&self) -> Result<(), Why> {
+        let protocol = self.string("protocol", self.protocol)?;
+        match protocol.text(self.frame) {
+            PROTOCOL => Ok(()),
+            _ => Err((
+                BreachCode::UnsupportedProtocol,
+                format!("this gateway speaks \"{PROTOCOL}\" and no other"),
+            )),
+        }
+    }
+
+    fn envelope(&self) -> Result<Envelope, Why> {
+        let envelope = Envelope {
+            frame: Bytes::new(),
+            id: self.short("id", self.id, ID_BYTES_MAX)?,
+            ts: self.ts.map(|ts| self.string("ts", Some(ts))).transpose()?,
+            from: self.short("from", self.from, PARTICIPANT_BYTES_MAX)?,
+            to: self.addressees()?,
+            kind: self.short("kind", self.kind, KIND_BYTES_MAX)?,
+            correlation_id: self.correlation()?,
+            payload: self.payload()?,
+        };
+        let head = envelope.kind.text(self.frame).split(':').next().unwrap_or_default();
+        match (head, &envelope.correlation_id) {
+            ("mcp/response", None) => {
+                Err(malformed("a response needs `correlation_id`: the id of the request that it answers"))
+            }
+            ("mcp/proposal", Some(_)) => Err(malformed("a proposal must not have `correlation_id`")),
+            (_, None | Some(_)) => Ok(envelope),
+        }
+    }
+
+    fn addressees(&self) -> Result<Vec<Spot>, Why> {
+        let Some(to) = self.to else { return Ok(Vec::new()) };
+        let wrong = || malformed("`to` must be an array of participant ids");
+        let list = json::elements(self.frame, to).map_err(|_| wrong())?;
+        if list.len() > TO_MAX {
+            return Err(malformed(format!("`to` names more than {TO_MAX} participants")));
+        }
+        let one = |span| self.short("to", Some(span), PARTICIPANT_BYTES_MAX).map_err(|_| wrong());
+        list.into_iter().map(one).collect()
+    }
+
+    fn correlation(&self) -> Result<Option<Spot>, Why> {
+        let Some(mut span) = self.correlation_id else { return Ok(None) };
+        if self.tolerant
+            && let Ok(list) = json::elements(self.frame, span)
+            && let [only] = list.as_slice()
+        {
+            span = *only;
+        }
+        self.short("correlation_id", Some(span), ID_BYTES_MAX).map(Some)
+    }
+
+    fn payload(&self) -> Result<Span, Why> {
+        match self.payload {
+            Some(span) if json::is_object(span.of(self.frame)) => Ok(span),
+            Some(_) => Err(malformed("`payload` must be an object")),
+            None => Err(malformed("`payload` is missing")),
+        }
+    }
+
+    fn string(&self, key: &str, place: Option<Span>) -> Result<Spot, Why> {
+        let span = place.ok_or_else(|| malformed(format!("`{key}` is missing")))?;
+        Spot::read(self.frame, span).ok_or_else(|| malformed(format!("`{key}` must be a string")))
+    }
+
+    /// A string that is neither empty nor too long.
+    fn short(&self, key: &str, place: Option<Span>, bytes_max: usize) -> Result<Spot, Why> {
+        let spot = self.string(key, place)?;
+        match spot.text(self.frame).len() {
+            0 => Err(malformed(format!("`{key}` must not be empty"))),
+            len if len > bytes_max => Err(malformed(format!("`{key}` is longer than {bytes_max} bytes"))),
+            _ => Ok(spot),
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! How a refusal is spelled in MCPx: the `error` of a `system/error`. One table (MCPx v0.1, 3.5.2; reference 2.3).
+//!
+//! It must not know why something is refused.
+
+use model::RefusalCode;
+
+/// The code as receivers see it. What the protocol has no word for keeps its own.
+#[must_use]
+pub fn code(code: RefusalCode) -> &'static str {
+    match code {
+        RefusalCode::Malformed => "malformed_envelope",
+        RefusalCode::TooLarge => "message_too_large",
+        RefusalCode::UnknownTarget
+        | RefusalCode::CapabilityViolation
+        | RefusalCode::RateLimited
+        | RefusalCode::UpstreamBusy
+        | RefusalCode::UpstreamDown
+        | RefusalCode::UpstreamTimeout
+        | RefusalCode::UpstreamFailed
+        | RefusalCode::Unsupported
+        | RefusalCode::Unauthenticated
+        | RefusalCode::Forbidden
+        | RefusalCode::UnknownSession
+        | RefusalCode::Cancelled
+        | RefusalCode::Overloaded
+        | RefusalCode::Internal => code.as_str(),
+    }
+}

@@ -1,0 +1,194 @@
+//! Every example envelope of both documents is read, and produced, as printed.
+
+use bytes::Bytes;
+use model::Capabilities;
+
+use crate::mcpx::system::{Change, Notice, Person, Presence, Seen, Stamp, System, error, presence, welcome};
+use crate::mcpx::{Chat, Draft, Envelope, Format, envelope};
+
+macro_rules! example {
+    ($name:literal) => {
+        include_str!(concat!("../../../tests-data/mcpx/", $name, ".json"))
+    };
+}
+
+/// File, id, from, to, kind, correlation id, and how the payload begins.
+type Row = (&'static str, [&'static str; 2], &'static [&'static str], &'static str, Option<&'static str>);
+
+const CALL: &str = "mcp/request:tools/call:dangerous_operation";
+const ANSWER: &str = "mcp/response:tools/call:dangerous_operation";
+const ROWS: [Row; 11] = [
+    (
+        example!("3-envelope"),
+        ["2f6b6e70-7b36-4b8b-9ad8-7c4f7d0e2d0b", "robot-alpha"],
+        &["coordinator"],
+        "mcp/request:tools/call",
+        Some("env-1"),
+    ),
+    (example!("3.1.1-request"), ["env-call-1", "trusted-agent"], &["target-agent"], CALL, None),
+    (
+        example!("3.1.2-response"),
+        ["env-resp-1", "target-agent"],
+        &["trusted-agent"],
+        ANSWER,
+        Some("env-call-1"),
+    ),
+    (
+        example!("3.2-proposal"),
+        ["env-req-1", "untrusted-agent"],
+        &["target-agent"],
+        "mcp/proposal:tools/call:dangerous_operation",
+        None,
+    ),
+    (
+        example!("3.2.1-fulfilment"),
+        ["env-fulfill-1", "human-user"],
+        &["target-agent"],
+        CALL,
+        Some("env-req-1"),
+    ),
+    (
+        example!("3.2.1-outcome"),
+        ["env-fulfill-resp-1", "target-agent"],
+        &["human-user", "untrusted-agent"],
+        ANSWER,
+        Some("env-fulfill-1"),
+    ),
+    (example!("3.3-chat"), ["env-chat-1", "user-alice"], &[], "chat", None),
+    (example!("3.4-presence"), ["env-presence-1", "system:gateway"], &[], "system/presence", None),
+    (
+        example!("3.5.1-welcome"),
+        ["env-welcome-1", "system:gateway"],
+        &["new-participant"],
+        "system/welcome",
+        None,
+    ),
+    (
+        example!("3.5.2-violation"),
+        ["env-violation-1", "system:gateway"],
+        &["violator"],
+        "system/error",
+        Some("env-bad-call"),
+    ),
+    (
+        example!("decision-002"),
+        ["env-resp-1", "target-agent"],
+        &["requester"],
+        "mcp/response:tools/call:read_file",
+        Some("env-call-1"),
+    ),
+];
+
+fn read(text: &str) -> Envelope {
+    Envelope::read(Bytes::copy_from_slice(text.as_bytes())).unwrap()
+}
+
+/// The same text without the white space between tokens.
+fn dense(text: &str) -> String {
+    let (mut inside, mut out) = (false, String::new());
+    for letter in text.chars() {
+        inside ^= letter == '"';
+        if inside || !letter.is_ascii_whitespace() {
+            out.push(letter);
+        }
+    }
+    assert!(!text.contains('\\'));
+    out
+}
+
+#[test]
+fn every_example_is_read_as_printed() {
+    for (text, [id, from], to, kind, correlation_id) in ROWS {
+        let envelope = read(text);
+        assert_eq!(envelope.frame(), text.as_bytes());
+        assert_eq!([envelope.id(), envelope.from(), envelope.kind()], [id, from, kind]);
+        assert_eq!(envelope.to().collect::<Vec<_>>(), to);
+        assert_eq!(envelope.correlation_id(), correlation_id);
+        assert!(envelope.payload().starts_with(b"{") && envelope.payload().ends_with(b"}"));
+        assert_eq!(envelope.ts(), (from == "robot-alpha").then_some("2025-08-26T14:00:00Z"));
+    }
+}
+
+#[test]
+fn every_example_is_written_as_printed() {
+    for (text, [id, from], to, kind, correlation_id) in ROWS {
+        let there = read(text);
+        let draft = Draft { id, ts: there.ts(), from, to, kind, correlation_id, payload: there.payload() };
+        let written = envelope(&draft);
+        assert_eq!(dense(std::str::from_utf8(&written).unwrap()), dense(text));
+    }
+}
+
+fn able(texts: &[&str]) -> Capabilities {
+    Capabilities::parse(texts.iter().copied()).unwrap()
+}
+
+fn seen(id: &str, capabilities: &[&str]) -> Seen {
+    Seen { id: id.to_owned(), capabilities: capabilities.iter().map(|text| (*text).to_owned()).collect() }
+}
+
+const PROPOSER: [&str; 2] = ["mcp/proposal:*", "chat"];
+
+#[test]
+fn what_the_gateway_says_is_as_printed() {
+    let proposer = able(&PROPOSER);
+    let full = able(&["mcp/*", "chat"]);
+    let answering = able(&["mcp/response:*", "chat"]);
+    let person = |id, capabilities| Person { id, capabilities };
+    let stamp = |id| Stamp { id, ts: None };
+    let others = [person("agent-1", &full), person("agent-2", &answering)];
+    let join = Presence::Join(person("new-agent", &proposer));
+    let notice = Notice {
+        error: "capability_violation",
+        message: "You lack capability for 'mcp/request:tools/call'",
+        correlation_id: Some("env-bad-call"),
+        attempted_kind: Some("mcp/request:tools/call"),
+        your_capabilities: Some(&proposer),
+        retry_after_ms: None,
+    };
+    for (written, printed) in [
+        (
+            welcome(stamp("env-welcome-1"), person("new-participant", &proposer), others),
+            example!("3.5.1-welcome"),
+        ),
+        (presence(stamp("env-presence-1"), join), example!("3.4-presence")),
+        (error(stamp("env-violation-1"), "violator", &notice), example!("3.5.2-violation")),
+    ] {
+        assert_eq!(std::str::from_utf8(&written).unwrap(), dense(printed));
+    }
+}
+
+#[test]
+fn what_the_gateway_says_is_understood() {
+    let system = |text: &str| System::read(&read(text)).unwrap().unwrap();
+    let System::Welcome(welcome) = system(example!("3.5.1-welcome")) else { panic!("a welcome") };
+    assert_eq!(welcome.you, seen("new-participant", &PROPOSER));
+    let others = [seen("agent-1", &["mcp/*", "chat"]), seen("agent-2", &["mcp/response:*", "chat"])];
+    assert_eq!(welcome.participants, others);
+    let join = System::Presence(Change::Join(seen("new-agent", &PROPOSER)));
+    assert_eq!(system(example!("3.4-presence")), join);
+    let left = presence(Stamp { id: "p", ts: None }, Presence::Leave("x"));
+    assert_eq!(
+        System::read(&Envelope::read(left).unwrap()),
+        Some(Ok(System::Presence(Change::Leave(seen("x", &[])))))
+    );
+    let System::Error(told) = system(example!("3.5.2-violation")) else { panic!("an error") };
+    assert_eq!((told.error.as_str(), told.retry_after_ms), ("capability_violation", None));
+    assert_eq!(told.attempted_kind.as_deref(), Some("mcp/request:tools/call"));
+    assert_eq!(System::read(&read(example!("3.3-chat"))), None);
+}
+
+#[test]
+fn chat_is_read_and_written_as_printed() {
+    let there = read(example!("3.3-chat"));
+    let chat = Chat::read(there.payload()).unwrap();
+    assert_eq!(chat, Chat { text: "Hello everyone!".into(), format: Format::Plain });
+    let payload = String::from_utf8(chat.payload()).unwrap();
+    assert_eq!(payload, dense(std::str::from_utf8(there.payload()).unwrap()));
+    let format = |payload: &'static str| Chat::read(payload.as_bytes()).map(|chat| chat.format);
+    assert_eq!(format(r#"{"text":"a"}"#), Ok(Format::Plain));
+    assert_eq!(format(r#"{"text":"a","format":"markdown"}"#), Ok(Format::Markdown));
+    for bad in ["{}", r#"{"text":1}"#, r#"{"text":"a","text":"b"}"#, "[]"] {
+        assert!(Chat::read(bad.as_bytes()).is_err(), "{bad}");
+    }
+}
