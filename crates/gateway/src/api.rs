@@ -76,16 +76,22 @@ impl From<Refusal> for No {
     fn from(refusal: Refusal) -> Self {
         let status = match refusal.code {
             RefusalCode::Unauthenticated => StatusCode::UNAUTHORIZED,
-            RefusalCode::Forbidden | RefusalCode::CapabilityViolation => StatusCode::FORBIDDEN,
+            RefusalCode::Forbidden | RefusalCode::CapabilityViolation | RefusalCode::AuthViolation => {
+                StatusCode::FORBIDDEN
+            }
             RefusalCode::UnknownTarget | RefusalCode::UnknownSession => StatusCode::NOT_FOUND,
-            RefusalCode::Malformed | RefusalCode::Unsupported => StatusCode::BAD_REQUEST,
+            RefusalCode::Malformed | RefusalCode::Unsupported | RefusalCode::UnsupportedProtocol => {
+                StatusCode::BAD_REQUEST
+            }
+            RefusalCode::Conflict => StatusCode::CONFLICT,
             RefusalCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             RefusalCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-            RefusalCode::UpstreamBusy | RefusalCode::UpstreamDown | RefusalCode::Overloaded => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            RefusalCode::UpstreamBusy
+            | RefusalCode::UpstreamDown
+            | RefusalCode::Overloaded
+            | RefusalCode::LogUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             RefusalCode::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
-            RefusalCode::UpstreamFailed => StatusCode::BAD_GATEWAY,
+            RefusalCode::UpstreamFailed | RefusalCode::OutcomeUnknown => StatusCode::BAD_GATEWAY,
             RefusalCode::Cancelled | RefusalCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self(status, refusal)

@@ -284,7 +284,7 @@ impl Pump {
                     .filter_map(|link| self.caller(link))
                     .for_each(|caller| caller.tell_changed(kind));
             }
-            Effect::Ended { link } => {
+            Effect::Ended { link, .. } => {
                 // The table is let go first: what the caller cancels comes back here.
                 let gone = self.callers().remove(&link);
                 if let Some(caller) = gone.and_then(|caller| caller.upgrade()) {
@@ -296,6 +296,8 @@ impl Pump {
             }
             Effect::Joined { .. } | Effect::Left { .. } | Effect::NotJoined { .. } => {}
             Effect::Deliver { .. } | Effect::DeliverAsk { .. } => {}
+            // Nobody says anything to the room yet.
+            Effect::Publish { .. } | Effect::Withhold { .. } | Effect::Regranted { .. } => {}
             Effect::Settle { .. } | Effect::SettleAsk { .. } | Effect::RefuseAsk { .. } => {}
         }
     }

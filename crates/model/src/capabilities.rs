@@ -56,9 +56,9 @@ impl Capabilities {
         self.all.iter().find(|capability| capability.admits_to(kind, addressees))
     }
 
-    /// Whether some request with a context of this shape is admitted; see [`Capability::admits_some`].
-    pub fn admits_some(&self, method: &str, shape: &[Option<char>], addressees: &[&str]) -> bool {
-        self.all.iter().any(|capability| capability.admits_some(method, shape, addressees))
+    /// Whether some act with a context of this shape is admitted; see [`Capability::admits_some`].
+    pub fn admits_some(&self, head: &str, method: &str, shape: &[Option<char>], addressees: &[&str]) -> bool {
+        self.all.iter().any(|capability| capability.admits_some(head, method, shape, addressees))
     }
 
     /// The capabilities, in the order in which they were configured.

@@ -157,10 +157,10 @@ impl Capability {
             && self.reaches(addressees)
     }
 
-    /// Whether some request `METHOD:CONTEXT` is admitted whose context fits `shape`, in which `None` stands
+    /// Whether some act `HEAD:METHOD:CONTEXT` is admitted whose context fits `shape`, in which `None` stands
     /// for any run of characters. This is how a list judges a URI template.
-    pub fn admits_some(&self, method: &str, shape: &[Option<char>], addressees: &[&str]) -> bool {
-        self.covers_head(crate::kind::REQUEST)
+    pub fn admits_some(&self, head: &str, method: &str, shape: &[Option<char>], addressees: &[&str]) -> bool {
+        self.covers_head(head)
             && covers(self.method.as_ref(), Some(method))
             && self.context.as_ref().is_none_or(|context| context.overlaps(shape))
             && self.reaches(addressees)

@@ -5,6 +5,8 @@ use std::fmt;
 
 /// The head of a request on MCP wires.
 pub const REQUEST: &str = "mcp/request";
+/// The head of a proposal: a request that somebody else may make.
+pub const PROPOSAL: &str = "mcp/proposal";
 
 /// Why a text is no kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -28,7 +30,8 @@ pub enum KindError {
 
 /// A kind in borrowed parts, so that admission allocates nothing.
 ///
-/// Always well formed: it can only be made by [`KindRef::parse`] and [`KindRef::request`].
+/// Always well formed: it can only be made by [`KindRef::parse`], [`KindRef::request`] and
+/// [`KindRef::proposal`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KindRef<'a> {
     head: &'a str,
@@ -60,6 +63,14 @@ impl<'a> KindRef<'a> {
     /// The method is empty or holds `:` or `*`, or the context is empty.
     pub fn request(method: &'a str, context: Option<&'a str>) -> Result<Self, KindError> {
         Self::promised(REQUEST, method, context)
+    }
+
+    /// The kind of a proposal: `mcp/proposal:METHOD[:CONTEXT]`.
+    ///
+    /// # Errors
+    /// As [`KindRef::request`].
+    pub fn proposal(method: &'a str, context: Option<&'a str>) -> Result<Self, KindError> {
+        Self::promised(PROPOSAL, method, context)
     }
 
     fn plain(text: &'a str) -> Result<Self, KindError> {

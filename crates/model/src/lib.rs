@@ -8,6 +8,7 @@
 //! - [`ParticipantId`], [`LinkId`], [`OperationId`], [`TopicName`]: who and what is meant.
 //! - [`Envelope`], [`Payload`], [`Era`]: one thing that happens, as bytes of one era.
 //! - [`Operation`], [`Outcome`]: the life of one request.
+//! - [`ProposalState`], [`Digest`]: the life of a proposal, and what a decision is bound to.
 //! - [`Refusal`], [`RefusalCode`]: a no, as it may be told outside.
 
 mod capabilities;
@@ -17,6 +18,7 @@ mod ids;
 mod kind;
 mod operation;
 mod pattern;
+mod proposal;
 mod refusal;
 
 pub use capabilities::{CAPABILITIES_MAX, Capabilities};
@@ -26,7 +28,8 @@ pub use ids::{
     GATEWAY, IdError, LinkId, OperationId, PARTICIPANT_BYTES_MAX, ParticipantId, SYSTEM, TOPIC_BYTES_MAX,
     TopicName,
 };
-pub use kind::{Kind, KindError, KindRef, REQUEST};
+pub use kind::{Kind, KindError, KindRef, PROPOSAL, REQUEST};
 pub use operation::{Operation, OperationState, Outcome};
 pub use pattern::overlap;
+pub use proposal::{Digest, NoDigest, NoSuchState, ProposalState};
 pub use refusal::{Refusal, RefusalCode};

@@ -38,11 +38,21 @@ pub enum RefusalCode {
     Overloaded,
     /// The gateway failed; its log says how.
     Internal,
+    /// Somebody speaks in another's name. Source: MCPx v0.1 section 5.
+    AuthViolation,
+    /// An envelope of a protocol that is not spoken here. Source: MCPx v0.1 section 3.
+    UnsupportedProtocol,
+    /// What must be written down before it is told cannot be written down.
+    LogUnavailable,
+    /// It was begun, and nobody knows how it ended. It is not tried again.
+    OutcomeUnknown,
+    /// It does not fit what has become of it: decided already, changed since it was shown, or one's own.
+    Conflict,
 }
 
 impl RefusalCode {
     /// Every code, in the order of their definition.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 21] = [
         Self::UnknownTarget,
         Self::CapabilityViolation,
         Self::RateLimited,
@@ -59,6 +69,11 @@ impl RefusalCode {
         Self::Cancelled,
         Self::Overloaded,
         Self::Internal,
+        Self::AuthViolation,
+        Self::UnsupportedProtocol,
+        Self::LogUnavailable,
+        Self::OutcomeUnknown,
+        Self::Conflict,
     ];
 
     /// The code as scripts see it. Never changes.
@@ -80,6 +95,11 @@ impl RefusalCode {
             Self::Cancelled => "cancelled",
             Self::Overloaded => "overloaded",
             Self::Internal => "internal",
+            Self::AuthViolation => "auth_violation",
+            Self::UnsupportedProtocol => "unsupported_protocol",
+            Self::LogUnavailable => "log_unavailable",
+            Self::OutcomeUnknown => "outcome_unknown",
+            Self::Conflict => "conflict",
         }
     }
 }

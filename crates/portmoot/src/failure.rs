@@ -67,9 +67,11 @@ impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Failure {
         let exit = match refusal.code {
             RefusalCode::Unauthenticated => Exit::Unauthenticated,
-            RefusalCode::Forbidden | RefusalCode::CapabilityViolation | RefusalCode::RateLimited => {
-                Exit::Refused
-            }
+            RefusalCode::Forbidden
+            | RefusalCode::CapabilityViolation
+            | RefusalCode::AuthViolation
+            | RefusalCode::RateLimited
+            | RefusalCode::Conflict => Exit::Refused,
             RefusalCode::UnknownTarget | RefusalCode::UnknownSession => Exit::NotFound,
             RefusalCode::Malformed => Exit::Usage,
             RefusalCode::UpstreamBusy
@@ -80,6 +82,9 @@ impl From<Refusal> for Failure {
             | RefusalCode::Unsupported
             | RefusalCode::Cancelled
             | RefusalCode::Overloaded
+            | RefusalCode::UnsupportedProtocol
+            | RefusalCode::LogUnavailable
+            | RefusalCode::OutcomeUnknown
             | RefusalCode::Internal => Exit::Failed,
         };
         let failure = Failure::new(exit, refusal.code.as_str(), refusal.message);

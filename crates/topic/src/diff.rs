@@ -3,7 +3,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use model::{Capabilities, LinkId, ParticipantId};
+use model::{Capabilities, LinkId, ParticipantId, REQUEST};
 
 use crate::{
     admission::{Verdict, judge},
@@ -150,7 +150,7 @@ impl Topic {
         // A URI that one upstream lists decides how others' equal ones are spelled: whoever sees those counts.
         let of_any = |seen: &dyn Fn(&ParticipantId) -> bool| self.catalog.ids().any(seen);
         if changed.len() > LOOKED_AT_MAX {
-            return of_any(&|id| capabilities.admits_some(method, &[None], &[id.as_str()]));
+            return of_any(&|id| capabilities.admits_some(REQUEST, method, &[None], &[id.as_str()]));
         }
         changed.iter().any(|one| match (list, one.shape) {
             (ListKind::Tools | ListKind::Prompts, _) => {
@@ -161,8 +161,8 @@ impl Topic {
             }
             // Templates that overlap are respelled as well, so nothing narrower than this is certain.
             (ListKind::Templates, Some(shape)) => of_any(&|id| {
-                capabilities.admits_some(method, shape, &[id.as_str()])
-                    || capabilities.admits_some(method, &[None], &[id.as_str()])
+                capabilities.admits_some(REQUEST, method, shape, &[id.as_str()])
+                    || capabilities.admits_some(REQUEST, method, &[None], &[id.as_str()])
             }),
         })
     }

@@ -35,6 +35,17 @@ pub enum Cause {
     Moot,
     /// A name that is taken on the other side.
     Taken,
+    /// A kind that only the gateway itself may say.
+    Reserved,
+}
+
+/// Why the topic ended a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum End {
+    /// Its participant was cut off.
+    Revoked,
+    /// Another link of its participant listens to the room now.
+    Replaced,
 }
 
 /// What follows from an event.
@@ -62,6 +73,27 @@ pub enum Effect {
     /// The topic ended a link: close it. Nothing names it afterwards.
     Ended {
         /// The link.
+        link: LinkId,
+        /// Why.
+        why: End,
+    },
+    /// What a link says goes to everybody who hears it, in this place of the one order.
+    Publish {
+        /// Who says it.
+        link: LinkId,
+    },
+    /// What a link says goes to nobody.
+    Withhold {
+        /// Who says it, and is told.
+        link: LinkId,
+        /// What may be told.
+        refusal: Box<Refusal>,
+        /// Why, for records.
+        cause: Cause,
+    },
+    /// A participant that listens to the room has other capabilities: this link needs a new welcome.
+    Regranted {
+        /// The link that listens.
         link: LinkId,
     },
     /// A request goes to an upstream.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId};
 
-use crate::{ListKind, Manifest, RateLimit, UpstreamNames};
+use crate::{Ear, ListKind, Manifest, RateLimit, UpstreamNames};
 
 /// On which side a participant stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,7 +61,8 @@ pub enum About {
 #[derive(Debug, Clone)]
 pub enum Event<'a> {
     /// A link comes in; its participant joins with the first. If the participant is there already, the
-    /// capabilities count as a [`Event::Regrant`] and the rate replaces the older one.
+    /// capabilities count as a [`Event::Regrant`] and the rate replaces the older one. A link with an ear
+    /// replaces the participant's older one with an ear: that ends first.
     Join {
         /// The new link.
         link: LinkId,
@@ -73,6 +74,11 @@ pub enum Event<'a> {
         capabilities: Arc<Capabilities>,
         /// How often it may ask; `None` is without limit.
         rate: Option<RateLimit>,
+        /// What the link hears of the room; `None` is nothing, as on MCP wires and for upstreams.
+        ear: Option<Ear>,
+        /// Whether its wire cannot say a proposal, so that what it may only propose is held as one. Lists then
+        /// show what it could do or propose.
+        promotes: bool,
     },
     /// A link goes; its participant leaves with the last. What the link opened is cancelled.
     Leave {
@@ -134,6 +140,30 @@ pub enum Event<'a> {
         method: &'a str,
         /// What it is about; `None` is for the gateway itself.
         target: Option<Target<'a>>,
+    },
+    /// A link says something to the room: judged by its kind and its addressees alone.
+    Say {
+        /// Who says it.
+        link: LinkId,
+        /// The kind, as it was written.
+        kind: &'a str,
+        /// Whom it names; none is everybody.
+        to: &'a [&'a str],
+    },
+    /// An upstream that the gateway hosts carries out a request that a link said to the room and that was
+    /// admitted there: no capability is asked for again, and no token taken. It counts as an operation of that
+    /// link and ends like a [`Event::Request`].
+    Execute {
+        /// Who said it.
+        link: LinkId,
+        /// A new id for this request's life. An id that is open already is ignored.
+        operation: OperationId,
+        /// The upstream that it named.
+        upstream: &'a ParticipantId,
+        /// The method.
+        method: &'a str,
+        /// The upstream's own name or URI, if the method has one.
+        context: Option<&'a str>,
     },
     /// An upstream asks its current caller something: sampling, elicitation, roots.
     Ask {

@@ -5,6 +5,7 @@
 //! ids are arguments. This crate knows no JSON-RPC, no HTTP and no files, and opens no payload.
 //!
 //! - [`Event`], [`Effect`]: the whole inventory of what can happen and what can follow.
+//! - [`Ear`]: what a link hears of the room.
 //! - [`TopicConfig`], [`Limits`]: what is fixed by configuration.
 //! - [`Manifest`], [`ListKind`], [`Listing`]: what upstreams have and what a caller sees of it.
 //! - [`public_name`], [`public_uri`], [`check_prefixes`]: names as pure functions of the configuration.
@@ -14,8 +15,10 @@ mod asks;
 mod catalog;
 mod config;
 mod diff;
+mod ear;
 mod effect;
 mod event;
+mod execute;
 mod idmap;
 mod lists;
 mod manifest;
@@ -26,6 +29,7 @@ mod operations;
 mod rate;
 mod refusals;
 mod requests;
+mod say;
 mod step;
 mod template;
 mod topic;
@@ -34,7 +38,8 @@ mod views;
 
 pub use catalog::{Route, UpstreamIndex};
 pub use config::{Limits, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
-pub use effect::{Cause, Effect, Effects};
+pub use ear::Ear;
+pub use effect::{Cause, Effect, Effects, End};
 pub use event::{About, Event, Role, Target, View};
 pub use lists::Listing;
 pub use manifest::{Item, ListKind, Manifest};
@@ -42,5 +47,5 @@ pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
 };
 pub use rate::RateLimit;
-pub use topic::Topic;
+pub use topic::{Present, Topic};
 pub use view::{Quarantine, Quarantined};

@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use model::{Capabilities, LinkId, ParticipantId};
+use model::{Capabilities, LinkId, ParticipantId, REQUEST};
 
 use crate::{
     admission::{Verdict, judge},
@@ -79,7 +79,7 @@ impl Topic {
                         Cow::Owned(added.chars().map(Some).chain(one.shape.iter().copied()).collect())
                     }
                 };
-                if capabilities.admits_some(list.method(), &shape, &[upstream.as_str()]) {
+                if capabilities.admits_some(REQUEST, list.method(), &shape, &[upstream.as_str()]) {
                     push(own, public);
                 }
             }

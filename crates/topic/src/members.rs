@@ -7,6 +7,7 @@ use model::{Capabilities, LinkId, OperationId, ParticipantId};
 
 use crate::{
     catalog::{Overrides, UpstreamIndex},
+    ear::Ear,
     event::Role,
     idmap::IdMap,
     rate::{Bucket, RateLimit},
@@ -53,9 +54,19 @@ pub(crate) struct Link {
     /// Upstreams at which it has a session of its own.
     pub(crate) attached: Vec<UpstreamIndex>,
     pub(crate) overrides: Overrides,
+    /// What it hears of the room.
+    pub(crate) ear: Option<Ear>,
+    /// Whether what it may only propose is held as a proposal.
+    pub(crate) promotes: bool,
 }
 
 impl Link {
+    /// A link without anything open.
+    pub(crate) fn new(seat: Seat, ear: Option<Ear>, promotes: bool) -> Self {
+        let (open, attached, overrides) = <_>::default();
+        Self { seat, open, attached, overrides, ear, promotes }
+    }
+
     /// Strikes an operation off; the youngest are looked at first.
     fn forget(&mut self, operation: OperationId) -> bool {
         let at = self.open.iter().rposition(|open| *open == operation);
@@ -161,12 +172,16 @@ impl Members {
     }
 
     /// Adds a link to a seated member.
-    pub(crate) fn connect(&mut self, link: LinkId, seat: Seat) {
-        if let Some(member) = self.get_mut(seat) {
-            member.links.push(link);
-            let (open, attached, overrides) = <_>::default();
-            self.links.insert(link, Link { seat, open, attached, overrides });
+    pub(crate) fn connect(&mut self, id: LinkId, link: Link) {
+        if let Some(member) = self.get_mut(link.seat) {
+            member.links.push(id);
+            self.links.insert(id, link);
         }
+    }
+
+    /// The one link of a member that listens to the room.
+    pub(crate) fn listener(&self, member: &Member) -> Option<LinkId> {
+        member.links.iter().copied().find(|link| self.link(*link).is_some_and(|own| own.ear.is_some()))
     }
 
     /// Removes a link from the books and from its member.

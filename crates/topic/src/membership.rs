@@ -7,9 +7,10 @@ use model::{Capabilities, LinkId, OperationId, ParticipantId};
 
 use crate::{
     admission::{Verdict, judge},
-    effect::{Cause, Effect, Effects},
+    ear::Ear,
+    effect::{Cause, Effect, Effects, End},
     event::Role,
-    members::{Member, Seat},
+    members::{Link, Member, Seat},
     operations::Way,
     rate::{Bucket, RateLimit},
     refusals,
@@ -23,43 +24,55 @@ pub(crate) struct Newcomer<'a> {
     pub(crate) role: Role,
     pub(crate) capabilities: Arc<Capabilities>,
     pub(crate) rate: Option<RateLimit>,
+    pub(crate) ear: Option<Ear>,
+    pub(crate) promotes: bool,
 }
 
 impl Topic {
     pub(crate) fn join(&mut self, effects: &mut Effects, now_ms: u64, newcomer: Newcomer<'_>) {
-        let Newcomer { link, participant, role, capabilities, rate } = newcomer;
+        let Newcomer { link, participant, role, capabilities, rate, ear, promotes } = newcomer;
         if self.members.link(link).is_some() {
             return;
         }
-        if let Err(cause) = self.may_join(participant, role) {
+        let replaced = self.replaced(participant, ear);
+        if let Err(cause) = self.may_join(participant, role, replaced) {
             let refusal = Box::new(refusals::plain(cause));
             return effects.push(Effect::NotJoined { link, refusal, cause });
         }
+        if let Some(older) = replaced {
+            effects.push(Effect::Ended { link: older, why: End::Replaced });
+            self.leave(effects, older);
+        }
         if let Some(seat) = self.members.seat(participant) {
-            self.members.connect(link, seat);
+            self.members.connect(link, Link::new(seat, ear, promotes));
             if let Some(member) = self.members.get_mut(seat) {
                 member.set_rate(rate, now_ms);
             }
-            return self.regrant(effects, participant, capabilities);
+            return self.regrant(effects, participant, capabilities, Some(link));
         }
         let id = participant.clone();
         let bucket = rate.map(|rate| Bucket::new(rate, now_ms));
-        let seat = self.members.sit(Member {
-            id: id.clone(),
-            role,
-            capabilities,
-            bucket,
-            links: Vec::new(),
-            open: 0,
-        });
-        self.members.connect(link, seat);
+        let links = Vec::new();
+        let seat = self.members.sit(Member { id: id.clone(), role, capabilities, bucket, links, open: 0 });
+        self.members.connect(link, Link::new(seat, ear, promotes));
         if role == Role::Upstream {
             self.set_present(&id, Some(seat));
         }
         effects.push(Effect::Joined { participant: id });
     }
 
-    fn may_join(&self, participant: &ParticipantId, role: Role) -> Result<(), Cause> {
+    /// The link that a newer one with this ear takes the place of.
+    fn replaced(&self, participant: &ParticipantId, ear: Option<Ear>) -> Option<LinkId> {
+        ear?;
+        self.members.listener(self.members.get(self.members.seat(participant)?)?)
+    }
+
+    fn may_join(
+        &self,
+        participant: &ParticipantId,
+        role: Role,
+        replaced: Option<LinkId>,
+    ) -> Result<(), Cause> {
         let configured = self.catalog.index(participant).is_some();
         match role {
             Role::Upstream if !configured => return Err(Cause::Unknown),
@@ -68,9 +81,10 @@ impl Topic {
             Role::Upstream | Role::Caller => {}
         }
         let member = self.members.seat(participant).and_then(|seat| self.members.get(seat));
+        let links_max = self.limits.links_per_participant_max;
         match member {
             Some(member) if member.role != role => Err(Cause::Taken),
-            Some(member) if member.links.len() >= self.limits.links_per_participant_max => Err(Cause::Limit),
+            Some(member) if replaced.is_none() && member.links.len() >= links_max => Err(Cause::Limit),
             None if self.members.len() >= self.limits.participants_max => Err(Cause::Limit),
             Some(_) | None => Ok(()),
         }
@@ -88,7 +102,7 @@ impl Topic {
         let links = self.links(participant).to_vec();
         for link in links {
             // Its last words come before its end; after it, nothing names the link.
-            effects.push(Effect::Ended { link });
+            effects.push(Effect::Ended { link, why: End::Revoked });
             self.leave(effects, link);
         }
     }
@@ -139,13 +153,14 @@ impl Topic {
         effects: &mut Effects,
         participant: &ParticipantId,
         capabilities: Arc<Capabilities>,
+        newest: Option<LinkId>,
     ) {
         let Some(seat) = self.members.seat(participant) else { return };
         let Some(member) = self.members.get(seat) else { return };
         if Arc::ptr_eq(&member.capabilities, &capabilities) || member.capabilities == capabilities {
             return;
         }
-        let (role, links) = (member.role, member.links.clone());
+        let (role, links, listener) = (member.role, member.links.clone(), self.members.listener(member));
         let before = self.sights(&links);
         if let Some(member) = self.members.get_mut(seat) {
             member.capabilities = capabilities;
@@ -154,6 +169,8 @@ impl Topic {
             Role::Caller => self.withdraw_calls(effects, &links),
             Role::Upstream => self.withdraw_asks(effects, seat),
         }
+        // Whoever comes in is welcomed anyway.
+        effects.extend(listener.filter(|_| listener != newest).map(|link| Effect::Regranted { link }));
         self.tell_changes(effects, &before);
     }
 

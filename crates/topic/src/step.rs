@@ -10,14 +10,14 @@ impl Topic {
     pub fn step(&mut self, now_ms: u64, event: Event<'_>) -> Effects {
         let mut effects = Effects::new();
         match event {
-            Event::Join { link, participant, role, capabilities, rate } => {
-                let newcomer = Newcomer { link, participant, role, capabilities, rate };
+            Event::Join { link, participant, role, capabilities, rate, ear, promotes } => {
+                let newcomer = Newcomer { link, participant, role, capabilities, rate, ear, promotes };
                 self.join(&mut effects, now_ms, newcomer);
             }
             Event::Leave { link } => self.leave(&mut effects, link),
             Event::Revoke { participant } => self.revoke(&mut effects, participant),
             Event::Regrant { participant, capabilities } => {
-                self.regrant(&mut effects, participant, capabilities);
+                self.regrant(&mut effects, participant, capabilities, None);
             }
             Event::Configure { upstreams } => self.configure(&mut effects, upstreams),
             Event::Attach { link, upstream } => self.attach(link, upstream),
@@ -27,6 +27,10 @@ impl Topic {
             }
             Event::Request { link, operation, method, target } => {
                 self.request(&mut effects, now_ms, link, operation, method, target);
+            }
+            Event::Say { link, kind, to } => self.say(&mut effects, now_ms, link, kind, to),
+            Event::Execute { link, operation, upstream, method, context } => {
+                self.execute(&mut effects, link, operation, upstream, method, context);
             }
             Event::Ask { upstream, operation, about, method } => {
                 self.ask(&mut effects, now_ms, upstream, operation, about, method);

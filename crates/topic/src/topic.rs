@@ -1,13 +1,15 @@
 //! Owns a topic's state and the questions that can be asked of it.
 //! Must not know how a step changes it (see `step` and the files it names).
 
-use model::{LinkId, Operation, OperationId, OperationState, ParticipantId, TopicName};
+use std::sync::Arc;
+
+use model::{Capabilities, LinkId, Operation, OperationId, OperationState, ParticipantId, TopicName};
 
 use crate::{
     admission::{Verdict, judge},
     catalog::{Catalog, Route, UpstreamIndex},
     config::{Limits, TopicConfig, UpstreamNames},
-    event::Target,
+    event::{Role, Target},
     manifest::ListKind,
     members::{Members, Seat},
     operations::Operations,
@@ -24,6 +26,19 @@ pub struct Topic {
     pub(crate) operations: Operations,
     /// The seat of each upstream that is in the topic, by its place in the configured order.
     pub(crate) present: Vec<Option<Seat>>,
+}
+
+/// Somebody who is in the topic.
+#[derive(Debug, Clone, Copy)]
+pub struct Present<'a> {
+    /// Who.
+    pub id: &'a ParticipantId,
+    /// On which side.
+    pub role: Role,
+    /// What it may do.
+    pub capabilities: &'a Arc<Capabilities>,
+    /// Its links, in the order in which they came.
+    pub links: &'a [LinkId],
 }
 
 impl Topic {
@@ -100,6 +115,36 @@ impl Topic {
     /// An upstream's place in the configured order.
     pub fn upstream_index(&self, upstream: &ParticipantId) -> Option<UpstreamIndex> {
         self.catalog.index(upstream)
+    }
+
+    /// Whether this link hears an envelope of this kind to these addressees; see [`Ear::hears`](crate::Ear::hears). A link
+    /// without an ear hears nothing.
+    pub fn hears(&self, link: LinkId, to: &[&str], kind: &str) -> bool {
+        let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else {
+            return false;
+        };
+        own.ear.is_some_and(|ear| ear.hears(member.id.as_str(), to, kind))
+    }
+
+    /// Whether what this link may only propose is held as a proposal.
+    pub fn promotes(&self, link: LinkId) -> bool {
+        self.members.link(link).is_some_and(|own| own.promotes)
+    }
+
+    /// Everybody in the topic, in the order of their seats.
+    pub fn participants(&self) -> impl Iterator<Item = Present<'_>> {
+        self.members.iter().map(|(_, member)| Present {
+            id: &member.id,
+            role: member.role,
+            capabilities: &member.capabilities,
+            links: &member.links,
+        })
+    }
+
+    /// What a participant may do, if it is in the topic.
+    pub fn capabilities(&self, participant: &ParticipantId) -> Option<&Arc<Capabilities>> {
+        let member = self.members.get(self.members.seat(participant)?)?;
+        Some(&member.capabilities)
     }
 
     /// Whether a participant is in the topic.

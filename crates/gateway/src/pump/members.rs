@@ -9,6 +9,9 @@ use super::{Pump, Seat};
 use crate::caller::Caller;
 use crate::upstream::Upstream;
 
+/// Whether calls that may only be proposed are held as proposals. Off until the pump carries `Effect::Hold` out.
+const PROMOTES: bool = false;
+
 impl Pump {
     /// Gives the topic these upstreams, in this order: new ones join, missing ones are cut off, the others stay as they are.
     pub fn configure(&self, upstreams: &[Arc<Upstream>]) {
@@ -36,7 +39,9 @@ impl Pump {
     pub(super) fn seat(&self, participant: &ParticipantId, link: LinkId) {
         if self.topic().participant(link).is_none() {
             let capabilities = Arc::new(Capabilities::upstream());
-            self.step(Event::Join { link, participant, role: Role::Upstream, capabilities, rate: None });
+            let (rate, ear, promotes) = (None, None, false);
+            let role = Role::Upstream;
+            self.step(Event::Join { link, participant, role, capabilities, rate, ear, promotes });
         }
     }
 
@@ -55,6 +60,8 @@ impl Pump {
             rate: participant
                 .rate
                 .map(|rate| topic::RateLimit { per_minute: rate.per_minute, burst: rate.burst }),
+            ear: None,
+            promotes: PROMOTES,
         });
         for effect in effects {
             if let Effect::NotJoined { refusal, .. } = effect {

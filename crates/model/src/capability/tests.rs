@@ -100,7 +100,11 @@ fn some_context_of_a_shape() {
         "file:///*".chars().map(|symbol| (symbol != '*').then_some(symbol)).collect();
     let check = |capability: &str, expected: bool| {
         let capability = Capability::parse(capability).unwrap();
-        assert_eq!(capability.admits_some("resources/read", &shape, &[]), expected, "{capability}");
+        assert_eq!(
+            capability.admits_some("mcp/request", "resources/read", &shape, &[]),
+            expected,
+            "{capability}"
+        );
     };
     check("mcp/*", true);
     check("mcp/request:resources/read:file:///public/a", true);

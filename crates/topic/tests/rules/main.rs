@@ -14,4 +14,5 @@ mod cost;
 mod limits;
 mod membership;
 mod requests;
+mod room;
 mod stage;

@@ -1,7 +1,7 @@
 //! Coming and going.
 
 use model::LinkId;
-use topic::{Cause, Effect, Event, Role};
+use topic::{Cause, Effect, End, Event, Role};
 
 use crate::stage::{ANN, Stage, caps, id, refused};
 
@@ -34,7 +34,7 @@ fn a_cut_off_ends_every_link() {
     stage.caller(LinkId(2), "ann", &["mcp/*"]);
     stage.call(LinkId(2), 1, "hidden");
     let effects = stage.step(Event::Revoke { participant: &id("ann") });
-    let ended = |link| Effect::Ended { link };
+    let ended = |link| Effect::Ended { link, why: End::Revoked };
     assert_eq!(effects[0], ended(ANN));
     assert_eq!(effects[1], ended(LinkId(2)));
     assert!(matches!(&effects[2], Effect::CancelAt { .. }));
@@ -48,7 +48,7 @@ fn a_later_link_brings_the_newest_capabilities() {
     stage.call(ANN, 1, "hidden");
     let capabilities = caps(&["chat"]);
     let participant = &id("ann");
-    let event = Event::Join { link: LinkId(2), participant, role: Role::Caller, capabilities, rate: None };
-    let effects = stage.step(event);
+    let (link, role, rate, ear, promotes) = (LinkId(2), Role::Caller, None, None, false);
+    let effects = stage.step(Event::Join { link, participant, role, capabilities, rate, ear, promotes });
     assert!(matches!(&effects[1], Effect::Refuse { cause: Cause::Withdrawn, to: ANN, .. }));
 }

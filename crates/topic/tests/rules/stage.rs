@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Capabilities, LinkId, OperationId, ParticipantId, TopicName};
 use topic::{
-    Cause, Effect, Effects, Event, Item, Limits, ListKind, Manifest, RateLimit, Role, Target, Topic,
+    Cause, Ear, Effect, Effects, Event, Item, Limits, ListKind, Manifest, RateLimit, Role, Target, Topic,
     TopicConfig, UpstreamNames, View,
 };
 
@@ -75,6 +75,8 @@ impl Stage {
             role: Role::Upstream,
             capabilities,
             rate: None,
+            ear: None,
+            promotes: false,
         })
     }
 
@@ -90,7 +92,19 @@ impl Stage {
         rate: Option<RateLimit>,
     ) -> Effects {
         let capabilities = caps(grants);
-        self.step(Event::Join { link, participant: &id(name), role: Role::Caller, capabilities, rate })
+        let (participant, role, ear, promotes) = (&id(name), Role::Caller, None, false);
+        self.step(Event::Join { link, participant, role, capabilities, rate, ear, promotes })
+    }
+
+    /// A link that listens to the room.
+    pub(crate) fn listener(&mut self, link: LinkId, name: &str, grants: &[&str], ear: Ear) -> Effects {
+        let capabilities = caps(grants);
+        let (participant, role, rate, ear) = (&id(name), Role::Caller, None, Some(ear));
+        self.step(Event::Join { link, participant, role, capabilities, rate, ear, promotes: false })
+    }
+
+    pub(crate) fn say(&mut self, link: LinkId, kind: &str, to: &[&str]) -> Effects {
+        self.step(Event::Say { link, kind, to })
     }
 
     pub(crate) fn lists(&mut self, name: &str, view: View, manifest: Manifest) -> Effects {
@@ -128,7 +142,10 @@ pub(crate) fn delivered(effects: &Effects) -> (String, Option<String>) {
 pub(crate) fn refused(effects: &Effects) -> Cause {
     match effects.as_slice() {
         [
-            Effect::Refuse { cause, .. } | Effect::RefuseAsk { cause, .. } | Effect::NotJoined { cause, .. },
+            Effect::Refuse { cause, .. }
+            | Effect::RefuseAsk { cause, .. }
+            | Effect::Withhold { cause, .. }
+            | Effect::NotJoined { cause, .. },
         ] => *cause,
         other => panic!("not one refusal: {other:?}"),
     }

@@ -72,12 +72,13 @@ impl Books {
     fn enter_one(&mut self, effect: &Effect, expected: &Expected) {
         match effect {
             Effect::Joined { .. } | Effect::NotJoined { .. } => {}
+            Effect::Publish { .. } | Effect::Withhold { .. } | Effect::Regranted { .. } => {}
             Effect::Left { participant } => {
                 let left = |link: &LinkId| expected.leaving.contains(link);
                 self.links.retain(|link, own| own != participant || !left(link));
                 assert!(!self.present(participant), "{participant} left with links");
             }
-            Effect::Ended { link } => {
+            Effect::Ended { link, .. } => {
                 assert!(expected.leaving.contains(link), "{link} was ended without cause");
                 assert!(self.links.remove(link).is_some(), "{link} ended twice");
             }

@@ -243,10 +243,11 @@ impl World {
         let rate = self.prng.one_in(4).then_some(RateLimit { burst: 3, per_minute: 60 });
         let known = self.topic.has_participant(&participant);
         self.books.links.insert(link, participant.clone());
-        let event =
-            Event::Join { link, participant: &participant, role, capabilities: capabilities.clone(), rate };
+        let (participant, granted) = (&participant, capabilities.clone());
+        let (ear, promotes) = (None, false);
+        let event = Event::Join { link, participant, role, capabilities: granted, rate, ear, promotes };
         // Whether it was let in decides the books, so the books are entered by hand here.
-        let may = self.may_join(&participant, role, known);
+        let may = self.may_join(participant, role, known);
         if !may {
             self.books.links.remove(&link);
         } else {
@@ -477,7 +478,7 @@ fn touches_lists(event: &Event<'_>) -> bool {
         Event::Join { .. } | Event::Leave { .. } | Event::Revoke { .. } | Event::Regrant { .. } => true,
         Event::Configure { .. } | Event::Attach { .. } | Event::Detach { .. } | Event::Listed { .. } => true,
         Event::Request { .. } | Event::Ask { .. } | Event::Answer { .. } => false,
-        Event::Cancel { .. } | Event::Expire { .. } => false,
+        Event::Cancel { .. } | Event::Expire { .. } | Event::Say { .. } | Event::Execute { .. } => false,
     }
 }
 

@@ -38,6 +38,16 @@ pub mod own {
     pub const CANCELLED: i64 = -31011;
     /// `overloaded`.
     pub const OVERLOADED: i64 = -31012;
+    /// `auth_violation`.
+    pub const AUTH_VIOLATION: i64 = -31013;
+    /// `unsupported_protocol`.
+    pub const UNSUPPORTED_PROTOCOL: i64 = -31014;
+    /// `log_unavailable`.
+    pub const LOG_UNAVAILABLE: i64 = -31015;
+    /// `outcome_unknown`.
+    pub const OUTCOME_UNKNOWN: i64 = -31016;
+    /// `conflict`.
+    pub const CONFLICT: i64 = -31017;
 }
 
 /// A refusal as MCP writes it.
@@ -89,6 +99,11 @@ pub fn spell(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) ->
         RefusalCode::Cancelled => (own::CANCELLED, 200, 200),
         RefusalCode::Overloaded => (own::OVERLOADED, 503, 503),
         RefusalCode::Internal => (INTERNAL_ERROR, 200, 200),
+        RefusalCode::AuthViolation => (own::AUTH_VIOLATION, 403, 403),
+        RefusalCode::UnsupportedProtocol => (own::UNSUPPORTED_PROTOCOL, 400, 400),
+        RefusalCode::LogUnavailable => (own::LOG_UNAVAILABLE, 503, 503),
+        RefusalCode::OutcomeUnknown => (own::OUTCOME_UNKNOWN, 200, 200),
+        RefusalCode::Conflict => (own::CONFLICT, 200, 200),
     };
     let status = match era {
         Era::Legacy => legacy,
@@ -168,7 +183,7 @@ mod tests {
                 assert_eq!(seen.insert(spelled.1, code), None);
             }
         }
-        assert_eq!(seen.len(), 12);
+        assert_eq!(seen.len(), 17);
     }
 
     #[test]

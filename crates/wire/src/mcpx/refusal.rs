@@ -23,6 +23,11 @@ pub fn code(code: RefusalCode) -> &'static str {
         | RefusalCode::UnknownSession
         | RefusalCode::Cancelled
         | RefusalCode::Overloaded
-        | RefusalCode::Internal => code.as_str(),
+        | RefusalCode::Internal
+        | RefusalCode::AuthViolation
+        | RefusalCode::UnsupportedProtocol
+        | RefusalCode::LogUnavailable
+        | RefusalCode::OutcomeUnknown
+        | RefusalCode::Conflict => code.as_str(),
     }
 }

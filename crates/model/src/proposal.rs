@@ -1,0 +1,144 @@
+//! Owns what a proposal is, as everybody who watches may see it: where it stands, and the digest of what was
+//! shown. Must not know how a digest is made, nor who may decide.
+
+use std::{fmt, str::FromStr};
+
+/// Where a proposal stands. It ends once, in one of the states of which [`ProposalState::is_over`] says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ProposalState {
+    /// Open: whoever may can approve or reject it.
+    Pending,
+    /// Approved, and carried out now.
+    Running,
+    /// Carried out; the answer was a result.
+    Completed,
+    /// Carried out, or lost on the way; there was no result.
+    Failed,
+    /// A reviewer said no.
+    Rejected,
+    /// The proposer took it back.
+    Withdrawn,
+    /// Nobody decided in time.
+    Expired,
+}
+
+impl ProposalState {
+    /// Every state, in the order of their definition.
+    pub const ALL: [Self; 7] = [
+        Self::Pending,
+        Self::Running,
+        Self::Completed,
+        Self::Failed,
+        Self::Rejected,
+        Self::Withdrawn,
+        Self::Expired,
+    ];
+
+    /// The state as scripts see it. Never changes.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Rejected => "rejected",
+            Self::Withdrawn => "withdrawn",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// Whether nothing more can become of it.
+    pub fn is_over(self) -> bool {
+        !matches!(self, Self::Pending | Self::Running)
+    }
+}
+
+impl fmt::Display for ProposalState {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// A text that is no [`ProposalState`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there is no such state of a proposal")]
+pub struct NoSuchState;
+
+impl FromStr for ProposalState {
+    type Err = NoSuchState;
+
+    fn from_str(text: &str) -> Result<Self, NoSuchState> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text).ok_or(NoSuchState)
+    }
+}
+
+/// The digest of what a reviewer is shown: method, target, canonical arguments and the definition behind
+/// them. A decision counts only for the digest that it names. Prints as 64 lower-case hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Digest(pub [u8; 32]);
+
+impl fmt::Display for Digest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Digest({self})")
+    }
+}
+
+/// A text that is no [`Digest`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a digest has 64 hexadecimal digits")]
+pub struct NoDigest;
+
+impl FromStr for Digest {
+    type Err = NoDigest;
+
+    fn from_str(text: &str) -> Result<Self, NoDigest> {
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        let mut bytes = [0; 32];
+        if pairs.len() != bytes.len() || !rest.is_empty() {
+            return Err(NoDigest);
+        }
+        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+            *byte = nibble(*high)? << 4 | nibble(*low)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+fn nibble(digit: u8) -> Result<u8, NoDigest> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok()).ok_or(NoDigest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_round_trip_and_two_go_on() {
+        for state in ProposalState::ALL {
+            assert_eq!(state.as_str().parse(), Ok(state));
+        }
+        let open: Vec<&str> =
+            ProposalState::ALL.iter().filter(|state| !state.is_over()).map(|state| state.as_str()).collect();
+        assert_eq!(open, ["pending", "running"]);
+        assert_eq!("done".parse::<ProposalState>(), Err(NoSuchState));
+    }
+
+    #[test]
+    fn digests_round_trip() {
+        let digest = Digest(std::array::from_fn(|at| u8::try_from(at * 8).unwrap_or(u8::MAX)));
+        let text = digest.to_string();
+        assert_eq!(text.get(..6), Some("000810"));
+        assert_eq!(text.parse(), Ok(digest));
+        assert_eq!(text.to_uppercase().parse(), Ok(digest));
+        let nearly = [&text[1..], &format!("{text}0"), &text.replace('8', "g"), "", &"é".repeat(32)];
+        for text in nearly {
+            assert_eq!(text.parse::<Digest>(), Err(NoDigest), "{text}");
+        }
+    }
+}
