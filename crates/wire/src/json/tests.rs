@@ -184,7 +184,9 @@ proptest! {
         let at = at.index(text.len());
         let end = (at + gone).min(text.len());
         let changed = [&text[..at], put.as_bytes(), &text[end..]].concat();
-        prop_assert!(super::members::both_ways_agree(&changed), "{}", String::from_utf8_lossy(&changed));
+        for changed in [[b" [1, ", &*changed, b"]"].concat(), changed] {
+            prop_assert!(super::members::both_ways_agree(&changed), "{}", String::from_utf8_lossy(&changed));
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The examples of the specification and of Decision 002, what is refused, and properties.
 
+mod acts;
 mod examples;
 mod properties;
 

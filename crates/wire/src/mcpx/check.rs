@@ -1,0 +1,219 @@
+//! Strict validation by whoever acts on an envelope: its kind must say what its payload says (MCPx v0.1, 4.3).
+//!
+//! The gateway's forwarding path never comes here. It must not know whom an envelope is for or who may send it.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use model::{KindError, KindRef};
+
+use super::kind::{Head, kind_of};
+use crate::json::{self, JsonError, Members, Span};
+use crate::mcp::Params;
+use crate::rpc::{self, Id, Malformed, Message, Shape};
+
+/// What an envelope asks for or tells, once kind and payload agree.
+#[derive(Debug, Clone)]
+pub enum Act {
+    /// To be done, by an addressee. The only act that may be executed.
+    Request(Call),
+    /// Not to be done, but to be reviewed.
+    Proposal(Call),
+    /// The answer to a request: a result or an error. [`answers`] says whether its kind fits that request's.
+    Answer(Message),
+    /// No MCP message: chat, or a kind of somebody's own. Its payload was not looked into.
+    Other,
+}
+
+/// A call that somebody makes or proposes.
+#[derive(Debug, Clone)]
+pub struct Call {
+    message: Message,
+    target: Option<String>,
+}
+
+impl Call {
+    /// The JSON-RPC message. Of a proposal it is made here, with the params as they were written and an id of no meaning.
+    #[must_use]
+    pub fn message(&self) -> &Message {
+        &self.message
+    }
+
+    /// The method.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        self.message.method()
+    }
+
+    /// The tool, prompt, resource or task that the params name, whether or not the kind names it too.
+    #[must_use]
+    pub fn target(&self) -> Option<&str> {
+        self.target.as_deref()
+    }
+
+    /// The params as they were written.
+    #[must_use]
+    pub fn params(&self) -> Option<&[u8]> {
+        self.message.params()
+    }
+
+    /// Whether it wants no answer.
+    #[must_use]
+    pub fn is_notification(&self) -> bool {
+        self.message.shape() == Shape::Notification
+    }
+
+    /// The extended kind of this call under that head: for its response, or for the request that fulfils it.
+    ///
+    /// # Errors
+    /// [`KindError`] when the target is empty; then there is only the short kind.
+    pub fn kind(&self, head: Head) -> Result<String, KindError> {
+        kind_of(head, self.method(), self.target())
+    }
+}
+
+/// Why a payload is not what its kind says, or nothing that can be acted on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    /// The kind is none.
+    #[error("{0}")]
+    Kind(#[from] KindError),
+    /// The payload cannot be read as what the kind's head promises.
+    #[error("{0}")]
+    Payload(String),
+    /// Another method than the kind's.
+    #[error("the kind says `{said}`, the payload's method is `{found}`")]
+    Method {
+        /// The kind's method.
+        said: String,
+        /// The payload's.
+        found: String,
+    },
+    /// Another target than the kind's context.
+    #[error("the kind says `{said}`, the payload names `{found}`")]
+    Context {
+        /// The kind's context.
+        said: String,
+        /// The target in the params.
+        found: String,
+    },
+    /// The kind has a context, but the method aims at nothing that could be compared with it.
+    #[error("the kind says `{said}`, but the payload names nothing")]
+    NoTarget {
+        /// The kind's context.
+        said: String,
+    },
+}
+
+impl From<Malformed> for Mismatch {
+    fn from(why: Malformed) -> Self {
+        Self::Payload(why.message)
+    }
+}
+
+impl From<JsonError> for Mismatch {
+    fn from(why: JsonError) -> Self {
+        Self::Payload(why.to_string())
+    }
+}
+
+/// Checks a payload against its kind (4.3; reference 2.3, "kind vs payload").
+///
+/// A kind without context is accepted: it says less, but nothing wrong. In a call no member may occur twice, at any
+/// depth, nor may a member that matters have a double in other letter case, which some JSON readers take for the same.
+///
+/// # Errors
+/// [`Mismatch`]; nothing of such an envelope may be executed.
+pub fn strict(kind: &str, payload: Bytes) -> Result<Act, Mismatch> {
+    let kind = KindRef::parse(kind)?;
+    match Head::of(kind) {
+        Some(Head::Request) => Ok(Act::Request(request(kind, payload)?)),
+        Some(Head::Proposal) => Ok(Act::Proposal(proposal(kind, &payload)?)),
+        Some(Head::Response) => Ok(Act::Answer(response(payload)?)),
+        None => Ok(Act::Other),
+    }
+}
+
+/// Whether a response of this kind can answer a request of that kind: the same method, and the same context unless the
+/// response has none (Decision 002: both forms are valid). Give the request's extended kind if its target is known.
+#[must_use]
+pub fn answers(response: KindRef<'_>, request: KindRef<'_>) -> bool {
+    (Head::of(response), Head::of(request)) == (Some(Head::Response), Some(Head::Request))
+        && response.method() == request.method()
+        && (response.context().is_none()
+            || request.context().is_none()
+            || response.context() == request.context())
+}
+
+fn request(kind: KindRef<'_>, payload: Bytes) -> Result<Call, Mismatch> {
+    json::refuse_duplicates(&payload)?;
+    let outer = json::members(&payload, Span::all(&payload))?;
+    refuse_doubles(&outer, &["jsonrpc", "id", "method", "params"])?;
+    let message = Message::read(payload.clone())?;
+    match message.shape() {
+        Shape::Request | Shape::Notification => call(kind, message),
+        Shape::Result | Shape::Error => Err(Mismatch::Payload("a request needs `method`".to_owned())),
+    }
+}
+
+/// A proposal's payload is `{method, params}`; `jsonrpc` and `id` may be there (3.2).
+fn proposal(kind: KindRef<'_>, payload: &Bytes) -> Result<Call, Mismatch> {
+    let wrong = |why: &str| Mismatch::Payload(why.to_owned());
+    json::refuse_duplicates(payload)?;
+    let members = json::members(payload, Span::all(payload))?;
+    refuse_doubles(&members, &["jsonrpc", "method", "params"])?;
+    if members.get("jsonrpc").is_some_and(|version| json::text(version.raw).as_deref() != Some("2.0")) {
+        return Err(wrong("`jsonrpc` must be \"2.0\""));
+    }
+    if members.get("result").is_some() || members.get("error").is_some() {
+        return Err(wrong("a proposal has neither `result` nor `error`"));
+    }
+    let method = members.get("method").and_then(|method| json::text(method.raw));
+    let method = method.ok_or_else(|| wrong("`method` must be a string"))?;
+    let params = members.get("params").map(|params| params.raw);
+    let made = match method.starts_with("notifications/") {
+        true => rpc::notification(&method, params),
+        false => rpc::request(&Id::number(0), &method, params),
+    };
+    call(kind, Message::read(made)?)
+}
+
+fn response(payload: Bytes) -> Result<Message, Mismatch> {
+    let message = Message::read(payload)?;
+    match message.shape() {
+        Shape::Result | Shape::Error => Ok(message),
+        Shape::Request | Shape::Notification => {
+            Err(Mismatch::Payload("a response needs `result` or `error`".to_owned()))
+        }
+    }
+}
+
+fn call(kind: KindRef<'_>, message: Message) -> Result<Call, Mismatch> {
+    let said = kind.method().unwrap_or_default();
+    if message.method() != said {
+        return Err(Mismatch::Method { said: said.to_owned(), found: message.method().to_owned() });
+    }
+    let params = Params::read(&message)?;
+    if let Some(members) = params.members() {
+        refuse_doubles(members, &["name", "uri", "ref", "taskId", "arguments", "_meta"])?;
+    }
+    let target = params.target().map(|target| target.text().to_owned());
+    match (kind.context(), target) {
+        (Some(said), Some(found)) if said != found => Err(Mismatch::Context { said: said.to_owned(), found }),
+        (Some(said), None) => Err(Mismatch::NoTarget { said: said.to_owned() }),
+        (Some(_) | None, target) => Ok(Call { message, target }),
+    }
+}
+
+/// Refuses members that are spelled as one of these but for the case of letters.
+fn refuse_doubles(members: &Members<'_>, exact: &[&str]) -> Result<(), Mismatch> {
+    // Up and then down, so that letters which are no ASCII but fold to it are found too.
+    let folded = |text: &str| text.to_uppercase().to_lowercase();
+    for member in members {
+        let key: &Cow<'_, str> = &member.key;
+        if let Some(meant) = exact.iter().find(|one| **one != key && folded(one) == folded(key)) {
+            return Err(Mismatch::Payload(format!("the member {key:?} could be taken for `{meant}`")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! The kinds of MCP messages: `mcp/request:METHOD[:CONTEXT]` and its two sisters (MCPx v0.1, 3.1 and 3.2; Decision 002).
+//!
+//! It must not know payloads.
+
+use model::{KindError, KindRef};
+
+/// Which of the three an MCP message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Head {
+    /// A request or notification: to be done.
+    Request,
+    /// The answer to a request.
+    Response,
+    /// What somebody else may do.
+    Proposal,
+}
+
+impl Head {
+    /// The first part of the kind.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Request => "mcp/request",
+            Self::Response => "mcp/response",
+            Self::Proposal => "mcp/proposal",
+        }
+    }
+
+    /// Which of the three a kind has; `None` for chat and all others.
+    #[must_use]
+    pub fn of(kind: KindRef<'_>) -> Option<Self> {
+        [Self::Request, Self::Response, Self::Proposal].into_iter().find(|head| head.as_str() == kind.head())
+    }
+}
+
+/// The kind of an MCP message, with its context wherever there is one (Decision 002, guideline 1).
+///
+/// # Errors
+/// [`KindError`] when the method is empty or holds `:` or `*`, or the context is empty.
+pub fn kind_of(head: Head, method: &str, context: Option<&str>) -> Result<String, KindError> {
+    // The rules of the parts are the same under each head.
+    KindRef::request(method, context)?;
+    let head = head.as_str();
+    Ok(match context {
+        Some(context) => format!("{head}:{method}:{context}"),
+        None => format!("{head}:{method}"),
+    })
+}
