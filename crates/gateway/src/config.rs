@@ -212,6 +212,8 @@ pub struct Limits {
     pub line_bytes_max: usize,
     /// Bytes held for all open calls together.
     pub held_bytes_max: usize,
+    /// One MCPx envelope, bytes.
+    pub envelope_bytes_max: usize,
     /// HTTP connections at once.
     pub connections_max: usize,
     /// Legacy sessions at once.
@@ -320,6 +322,7 @@ impl Default for Limits {
             header_bytes_max: 64 << 10,
             line_bytes_max: 16 << 20,
             held_bytes_max: 256 << 20,
+            envelope_bytes_max: 1 << 20,
             connections_max: 10_000,
             sessions_max: 10_000,
             participant_sessions_max: 10_000,

@@ -8,6 +8,7 @@ mod origin;
 mod pair;
 mod request;
 pub mod stdio;
+mod ws;
 
 pub use origin::Hosts;
 pub use request::bearer;

@@ -9,17 +9,20 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use auth::{Identities, Participant};
+use bytes::Bytes;
 use client::Guard;
 use model::{ParticipantId, Refusal, RefusalCode, TopicName};
 use tokio::sync::Notify;
+use wire::mcp::Version;
 
 use crate::bounds::{Bounds, Held};
 use crate::caller::Caller;
 use crate::config::{Config, Limits, ServerConfig};
 use crate::greeting;
 use crate::ground::{Ground, unix_ms};
-use crate::pump::Pump;
+use crate::pump::{Hearing, Pump};
 use crate::resume;
+use crate::room::RoomConfig;
 use crate::sessions::{Session, Sessions};
 use crate::stream::Stream;
 use crate::upstream::{self, Hello, Upstream, UpstreamSpec};
@@ -162,7 +165,7 @@ impl Gate {
             home,
             &self.bounds(),
         ));
-        pump.join(&caller)?;
+        pump.join(&caller, None)?;
         Ok(caller)
     }
 
@@ -254,7 +257,30 @@ impl Gate {
             home,
             &self.bounds(),
         ));
-        pump.join(&caller)?;
+        pump.join(&caller, None)?;
+        Ok(caller)
+    }
+
+    /// Somebody who hears and speaks in a topic's room. What it asks of servers it asks as a legacy caller without
+    /// capabilities of its own. The door calls [`Gate::leave`] at the end.
+    ///
+    /// # Errors
+    /// Why the topic does not let it in.
+    pub fn hearer(
+        &self,
+        pump: &Arc<Pump>,
+        participant: &Arc<Participant>,
+        hearing: Hearing,
+    ) -> Result<Arc<Caller>, Refusal> {
+        let hello = Hello {
+            capabilities: Bytes::from_static(b"{}"),
+            client_info: None,
+            version: Version::NEWEST_LEGACY.as_str().into(),
+        };
+        let link = self.ground.link();
+        let (who, bounds) = (Arc::clone(participant), self.bounds());
+        let caller = Arc::new(Caller::legacy(link, who, pump.name(), hello, None, &bounds));
+        pump.join(&caller, Some(hearing))?;
         Ok(caller)
     }
 
@@ -338,7 +364,8 @@ impl Gate {
                 ..topic::Limits::default()
             };
             let pump = topics.entry(topic.name.clone()).or_insert_with(|| {
-                Pump::new(Arc::clone(&self.ground), topic.name.clone(), topic.list_wait, limits)
+                let room = RoomConfig { history: topic.history, ping_ms: millis(config.limits.keep_alive) };
+                Pump::new(Arc::clone(&self.ground), topic.name.clone(), topic.list_wait, limits, room)
             });
             let taking_part =
                 |id: &&ParticipantId| upstreams.iter().find(|up| up.spec().name() == id.as_str()).cloned();
@@ -402,6 +429,10 @@ impl Gate {
         });
         idle.iter().for_each(|caller| self.leave(caller));
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 async fn sweep(gate: Weak<Gate>, renewed: Arc<Notify>) {

@@ -19,6 +19,7 @@ pub mod office;
 mod operation;
 pub mod pump;
 mod resume;
+mod room;
 pub mod running;
 pub mod sealing;
 mod sessions;

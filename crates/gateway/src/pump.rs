@@ -6,6 +6,7 @@
 mod follow;
 mod members;
 mod patience;
+mod say;
 mod send;
 mod servers;
 
@@ -24,9 +25,11 @@ use wire::rpc::Message;
 use crate::caller::Caller;
 use crate::ground::Ground;
 use crate::operation::{Operation, Road};
+use crate::room::{self, Room, RoomConfig};
 use crate::spell;
 use crate::stream::Stream;
 use crate::upstream::{Answer, CallSink, Hello, Upstream};
+pub use say::Hearing;
 use send::{read, translate, untranslated};
 
 /// One upstream in this topic.
@@ -46,6 +49,8 @@ pub struct Pump {
     name: TopicName,
     list_wait: Duration,
     topic: Mutex<Topic>,
+    /// Those who hear what is said.
+    room: Arc<Room>,
     /// The gateway's own participant, `portmoot`: it answers what needs no upstream.
     own: (ParticipantId, LinkId),
     seats: RwLock<Arc<[Seat]>>,
@@ -80,11 +85,14 @@ impl Pump {
         name: TopicName,
         list_wait: Duration,
         limits: topic::Limits,
+        room: RoomConfig,
     ) -> Arc<Self> {
         let mut config = topic::TopicConfig::new(name.clone(), Vec::new());
         config.limits = limits;
         let own = (ParticipantId::gateway(), ground.link());
+        let room = room::open(room, Arc::clone(&ground));
         Arc::new_cyclic(|this| Self {
+            room,
             ground,
             name,
             list_wait,
@@ -246,7 +254,17 @@ impl Pump {
     }
 
     fn step(&self, event: Event<'_>) -> Vec<Effect> {
-        let effects = self.topic().step(self.ground.now_ms(), event);
+        let effects = {
+            let mut topic = self.topic();
+            let effects = topic.step(self.ground.now_ms(), event);
+            self.note(&topic, &effects);
+            effects
+        };
+        self.carry_all(effects)
+    }
+
+    /// Carries out what a step gave; what concerns the one who asked for the step comes back.
+    fn carry_all(&self, effects: Effects) -> Vec<Effect> {
         let (mut kept, mut changed) = (Vec::new(), Vec::new());
         for effect in effects {
             match effect {

@@ -99,7 +99,7 @@ impl Gateway {
 
     /// Serves HTTP on one connection that is there already.
     pub async fn connection(&self, wire: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
-        http::connection(wire, Arc::clone(&self.entrance), self.stop.subscribe()).await;
+        http::connection(wire, Arc::clone(&self.entrance), self.stop.subscribe(), None).await;
     }
 
     /// Serves one client on a pipe, as the local user, until its side ends.

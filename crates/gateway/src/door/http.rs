@@ -13,7 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower::ServiceExt as _;
 
 use super::answer::{self};
@@ -21,6 +21,7 @@ use super::body::Body;
 use super::mcp;
 use super::origin::{Foreign, Hosts};
 use super::pair::{self, Pairs};
+use super::ws;
 use crate::gate::Gate;
 
 /// Seconds a client may take to send its headers.
@@ -69,8 +70,7 @@ pub async fn serve(listener: TcpListener, entrance: Arc<Entrance>, mut stop: wat
                 }
                 let (entrance, stop) = (Arc::clone(&entrance), stop.clone());
                 tokio::spawn(async move {
-                    connection(socket, entrance, stop).await;
-                    drop(slot);
+                    connection(socket, entrance, stop, Some(slot)).await;
                 });
             }
             Err(error) => {
@@ -92,17 +92,21 @@ pub async fn connection(
     socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     entrance: Arc<Entrance>,
     mut stop: watch::Receiver<bool>,
+    slot: Option<OwnedSemaphorePermit>,
 ) {
     let header_bytes_max = entrance.gate.limits().header_bytes_max;
+    // A WebSocket outlives its HTTP connection and keeps its place.
+    let place = Arc::new(ws::Place { gate: Arc::clone(&entrance.gate), _slot: slot, stop: stop.clone() });
     let service = service_fn(move |request| {
-        let entrance = Arc::clone(&entrance);
-        async move { Ok::<_, Infallible>(route(&entrance, request).await) }
+        let (entrance, place) = (Arc::clone(&entrance), Arc::clone(&place));
+        async move { Ok::<_, Infallible>(route(&entrance, place, request).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_secs(HEADER_READ_SECS))
         .max_buf_size(header_bytes_max.max(HEAD_BUFFER_BYTES_MIN))
-        .serve_connection(TokioIo::new(socket), service);
+        .serve_connection(TokioIo::new(socket), service)
+        .with_upgrades();
     tokio::pin!(connection);
     let stopping = async { drop(stop.wait_for(|stop| *stop).await) };
     let stopped = tokio::select! {
@@ -121,7 +125,7 @@ pub async fn connection(
     }
 }
 
-async fn route(entrance: &Entrance, request: Request<Incoming>) -> Response<Body> {
+async fn route(entrance: &Entrance, place: Arc<ws::Place>, request: Request<Incoming>) -> Response<Body> {
     let gate = &entrance.gate;
     let config = gate.config();
     // The reader's own bound is only as exact as its buffer.
@@ -152,6 +156,9 @@ async fn route(entrance: &Entrance, request: Request<Incoming>) -> Response<Body
     if let Some(topic) = topic {
         let topic = topic.to_owned();
         return mcp::serve(gate, &topic, request).await;
+    }
+    if path == "/ws" {
+        return ws::serve(place, request);
     }
     if config.legacy_sse && (path == "/sse" || path == "/messages") {
         return pair::serve(gate, &entrance.pairs, request).await;

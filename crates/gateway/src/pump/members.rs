@@ -5,8 +5,9 @@ use std::sync::{Arc, PoisonError, Weak};
 use model::{Capabilities, Era, LinkId, ParticipantId, Refusal};
 use topic::{Effect, Event, Role, UpstreamNames, View};
 
-use super::{Pump, Seat};
+use super::{Hearing, Pump, Seat};
 use crate::caller::Caller;
+use crate::room::Item;
 use crate::upstream::Upstream;
 
 /// Whether calls that may only be proposed are held as proposals. Off until the pump carries `Effect::Hold` out.
@@ -49,10 +50,10 @@ impl Pump {
     ///
     /// # Errors
     /// What the topic answers: it is full, or the name is an upstream's.
-    pub fn join(&self, caller: &Arc<Caller>) -> Result<(), Refusal> {
+    pub fn join(&self, caller: &Arc<Caller>, hearing: Option<Hearing>) -> Result<(), Refusal> {
         let participant = caller.participant();
         self.callers().insert(caller.link(), Arc::downgrade(caller));
-        let effects = self.step(Event::Join {
+        let event = Event::Join {
             link: caller.link(),
             participant: &participant.id,
             role: Role::Caller,
@@ -60,9 +61,13 @@ impl Pump {
             rate: participant
                 .rate
                 .map(|rate| topic::RateLimit { per_minute: rate.per_minute, burst: rate.burst }),
-            ear: None,
-            promotes: PROMOTES,
-        });
+            ear: hearing.as_ref().map(|hearing| hearing.ear),
+            promotes: PROMOTES && hearing.is_none(),
+        };
+        let effects = match hearing {
+            None => self.step(event),
+            Some(hearing) => self.enter(caller, event, hearing),
+        };
         for effect in effects {
             if let Effect::NotJoined { refusal, .. } = effect {
                 self.callers().remove(&caller.link());
@@ -75,6 +80,8 @@ impl Pump {
     /// A caller goes; what it opened is cancelled, and its own sessions are closed.
     pub fn leave(&self, caller: &Caller) {
         caller.leave();
+        // Whoever hears nothing is not in the room, and this is nothing to it.
+        self.room.push(Item::Leave { link: caller.link(), close: None });
         self.step(Event::Leave { link: caller.link() });
         self.callers().remove(&caller.link());
         for seat in self.seats().iter() {

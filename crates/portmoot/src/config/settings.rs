@@ -63,6 +63,7 @@ fn limits(table: Table<'_>) -> Limits {
         header_bytes_max: bytes("header_bytes_max", standard.header_bytes_max),
         line_bytes_max: bytes("line_bytes_max", standard.line_bytes_max),
         held_bytes_max: bytes("held_bytes_max", standard.held_bytes_max),
+        envelope_bytes_max: bytes("envelope_bytes_max", standard.envelope_bytes_max),
         connections_max: count("connections_max", standard.connections_max),
         sessions_max: count("sessions_max", standard.sessions_max),
         participant_sessions_max: count("participant_sessions_max", standard.participant_sessions_max),

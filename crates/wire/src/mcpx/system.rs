@@ -131,7 +131,9 @@ fn say(stamp: Stamp<'_>, to: &[&str], kind: &str, correlation_id: Option<&str>, 
     envelope(&Draft { id, ts, from: SYSTEM, to, kind, correlation_id, payload })
 }
 
-fn person(who: Person<'_>) -> String {
+/// Writes a participant as a welcome or presence names it: an object with `id` and `capabilities`.
+#[must_use]
+pub fn person(who: Person<'_>) -> String {
     format!("{{\"id\":{},\"capabilities\":{}}}", quote(who.id), texts(who.capabilities))
 }
 

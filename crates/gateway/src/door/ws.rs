@@ -1,0 +1,263 @@
+//! MCPx over WebSocket: `GET /ws?topic=NAME` (MCPx v0.1, section 6.2).
+//!
+//! Owns the upgrade, who comes in by it, and the life of one connection. What is said goes to the pump; what is heard is
+//! written by the room. Must not know payloads.
+
+mod read;
+
+use std::sync::Arc;
+
+use auth::Participant;
+use axum::extract::Query;
+use bytes::Bytes;
+use http::header::{CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY};
+use http::header::{SEC_WEBSOCKET_VERSION, UPGRADE, WWW_AUTHENTICATE};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use model::{Refusal, RefusalCode};
+use serde::Deserialize;
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use topic::Ear;
+use tungstenite::handshake::derive_accept_key;
+use wire::mcpx::Envelope;
+
+use super::answer;
+use super::body::Body;
+use super::request::{bearer, not_allowed};
+use crate::caller::Caller;
+use crate::gate::Gate;
+use crate::pump::{Hearing, Pump};
+use crate::room::{Close, Socket};
+use read::{Heard, Reader};
+
+/// Messages in a row that cannot be read before the connection is closed.
+pub const MALFORMED_IN_A_ROW_MAX: u32 = 16;
+/// Messages that one connection may say before others run.
+const MESSAGES_AT_ONCE: u32 = 64;
+
+/// What the address says (design, section 6; MCPx v0.1, section 6.3).
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wish {
+    #[serde(default = "main_topic")]
+    topic: String,
+    #[serde(default)]
+    mode: Mode,
+    /// Whether it hears what it says itself.
+    #[serde(default = "yes")]
+    echo: bool,
+    /// What it has heard already: epoch and offset of an earlier welcome.
+    epoch: Option<u64>,
+    offset: Option<u64>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+enum Mode {
+    #[default]
+    #[serde(rename = "all")]
+    All,
+    #[serde(rename = "directed")]
+    Directed,
+    // A plus sign in a query is a space.
+    #[serde(rename = "directed+proposals", alias = "directed proposals")]
+    DirectedAndProposals,
+}
+
+fn main_topic() -> String {
+    "main".to_owned()
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What a connection needs besides its request.
+pub struct Place {
+    /// The gateway.
+    pub gate: Arc<Gate>,
+    /// Its place among the connections, kept until it ends.
+    pub _slot: Option<OwnedSemaphorePermit>,
+    /// The gateway stops.
+    pub stop: watch::Receiver<bool>,
+}
+
+/// Somebody who is let in, before the upgrade.
+struct Visit {
+    place: Arc<Place>,
+    pump: Arc<Pump>,
+    who: Arc<Participant>,
+    wish: Wish,
+}
+
+/// Serves one request for a WebSocket.
+pub fn serve(place: Arc<Place>, mut request: Request<Incoming>) -> Response<Body> {
+    if request.method() != Method::GET {
+        return not_allowed("GET", request.method());
+    }
+    let wish = match Query::<Wish>::try_from_uri(request.uri()) {
+        Ok(Query(wish)) => wish,
+        Err(wrong) => return answer::plain(StatusCode::BAD_REQUEST, &format!("{}\n", wrong.body_text())),
+    };
+    let gate = &place.gate;
+    let entered =
+        gate.identify(bearer(request.headers())).and_then(|who| Ok((gate.enter(&wish.topic, &who)?, who)));
+    let (pump, who) = match entered {
+        Ok(entered) => entered,
+        Err(refusal) => return refused(&refusal),
+    };
+    let accept = match accept(request.headers()) {
+        Ok(accept) => accept,
+        Err(refused) => return *refused,
+    };
+    let upgrade = hyper::upgrade::on(&mut request);
+    tokio::spawn(begin(upgrade, Visit { place, pump, who, wish }));
+    let mut response = answer::empty(StatusCode::SWITCHING_PROTOCOLS);
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+    response
+}
+
+fn refused(refusal: &Refusal) -> Response<Body> {
+    let status = match refusal.code {
+        RefusalCode::Unauthenticated => StatusCode::UNAUTHORIZED,
+        _ => StatusCode::FORBIDDEN,
+    };
+    let mut response = answer::plain(status, &format!("{refusal}\n"));
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// The answer to the client's key (RFC 6455, section 4.2).
+fn accept(headers: &HeaderMap) -> answer::Answer<HeaderValue> {
+    let has = |name: HeaderName, token: &str| {
+        let values = headers.get_all(name);
+        let mut texts = values.iter().filter_map(|value| value.to_str().ok());
+        texts.any(|text| text.split(',').any(|part| part.trim().eq_ignore_ascii_case(token)))
+    };
+    if !has(CONNECTION, "upgrade") || !has(UPGRADE, "websocket") {
+        let mut response =
+            answer::plain(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket; connect with one\n");
+        response.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));
+        return Err(Box::new(response));
+    }
+    if !has(SEC_WEBSOCKET_VERSION, "13") {
+        let mut response =
+            answer::plain(StatusCode::UPGRADE_REQUIRED, "WebSocket version 13 is spoken here\n");
+        response.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        return Err(Box::new(response));
+    }
+    let key = headers.get(SEC_WEBSOCKET_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
+    let wrong =
+        || Box::new(answer::plain(StatusCode::BAD_REQUEST, "Sec-WebSocket-Key is missing or wrong\n"));
+    // Sixteen bytes in base64.
+    if key.len() != 24 {
+        return Err(wrong());
+    }
+    HeaderValue::from_str(&derive_accept_key(key)).map_err(|_| wrong())
+}
+
+async fn begin(upgrade: OnUpgrade, visit: Visit) {
+    match upgrade.await.map(Upgraded::downcast::<TokioIo<TcpStream>>) {
+        Ok(Ok(parts)) => live(parts.io.into_inner(), parts.read_buf, visit).await,
+        Ok(Err(_)) => tracing::warn!("a WebSocket needs a TCP connection of its own"),
+        Err(error) => tracing::debug!(%error, "an upgrade failed"),
+    }
+}
+
+/// The life of one connection.
+async fn live(stream: TcpStream, lead: Bytes, visit: Visit) {
+    let Visit { place, pump, who, wish } = visit;
+    let (gate, mut stop) = (&place.gate, place.stop.clone());
+    let clock = Arc::clone(gate.ground());
+    let socket = Socket::new(stream, clock.now_ms());
+    let ear = match wish.mode {
+        Mode::All => Ear::All,
+        Mode::Directed => Ear::Directed,
+        Mode::DirectedAndProposals => Ear::DirectedAndProposals,
+    };
+    let since = wish.epoch.zip(wish.offset);
+    let hearing = Hearing { ear, echo: wish.echo, since, socket: Arc::clone(&socket) };
+    let caller = gate.hearer(&pump, &who, hearing);
+    let Ok(caller) = caller else {
+        socket.close(Close::Policy);
+        return socket.linger().await;
+    };
+    let mut connection = Connection { gate, pump: &pump, caller: &caller, socket: &socket, malformed: 0 };
+    let stopping = async { drop(stop.wait_for(|stop| *stop).await) };
+    tokio::select! {
+        () = socket.closed() => {}
+        () = stopping => socket.close(Close::GoingAway),
+        () = connection.read(Reader::new(lead, gate.limits().envelope_bytes_max)) => {}
+    }
+    pump.leave(&caller);
+    socket.linger().await;
+}
+
+struct Connection<'c> {
+    gate: &'c Arc<Gate>,
+    pump: &'c Arc<Pump>,
+    caller: &'c Arc<Caller>,
+    socket: &'c Arc<Socket>,
+    /// Messages in a row that could not be read.
+    malformed: u32,
+}
+
+impl Connection<'_> {
+    async fn read(&mut self, mut reader: Reader) {
+        let mut said = 0;
+        loop {
+            match reader.next(self.socket.stream()) {
+                Heard::Nothing => {
+                    if self.socket.stream().readable().await.is_err() {
+                        return self.socket.end(Bytes::new());
+                    }
+                    self.socket.heard(self.gate.ground().now_ms());
+                }
+                Heard::Text(text) => {
+                    self.text(text);
+                    said += 1;
+                }
+                Heard::Answer(frame) => self.pump.whisper_frame(self.caller.link(), frame),
+                Heard::Wrong(why) => {
+                    self.malformed += 1;
+                    self.pump.tell_error(self.caller, "malformed_envelope", why);
+                }
+                Heard::TooLong => {
+                    let bytes_max = self.gate.limits().envelope_bytes_max;
+                    let why = format!("a message has at most {bytes_max} bytes");
+                    self.pump.tell_error(self.caller, "message_too_large", &why);
+                    return self.pump.cut(self.caller.link(), Close::TooBig);
+                }
+                Heard::End(last) => return self.socket.end(last),
+            }
+            if self.malformed >= MALFORMED_IN_A_ROW_MAX {
+                return self.pump.cut(self.caller.link(), Close::Policy);
+            }
+            if said >= MESSAGES_AT_ONCE {
+                said = 0;
+                tokio::task::yield_now().await;
+            }
+            self.pump.room().has_room().await;
+        }
+    }
+
+    fn text(&mut self, text: Bytes) {
+        match Envelope::read(text) {
+            Ok(envelope) => {
+                self.malformed = 0;
+                self.pump.say(self.caller, &envelope);
+            }
+            Err(breach) => {
+                self.malformed += 1;
+                self.pump.tell_breach(self.caller, &breach);
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The reading side of a WebSocket: bytes of the socket to whole messages (RFC 6455), by a library that answers pings and
+//! closes by itself. What it wants written is handed on: every byte on a socket takes the room's one path.
+
+use std::io::{self, Read, Write};
+
+use bytes::{Buf, Bytes};
+use tokio::net::TcpStream;
+use tungstenite::error::{CapacityError, ProtocolError};
+use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
+use tungstenite::{Error, Message};
+
+/// Bytes read at once. Small: an idle connection keeps them.
+const READ_BYTES: usize = 2048;
+
+/// What was read.
+pub(super) enum Heard {
+    /// Nothing more for now.
+    Nothing,
+    /// A whole text message.
+    Text(Bytes),
+    /// A frame to write: the answer to a ping.
+    Answer(Bytes),
+    /// A message that is no text.
+    Wrong(&'static str),
+    /// A message beyond the limit.
+    TooLong,
+    /// The other side is gone or has broken the protocol; the last frame to write.
+    End(Bytes),
+}
+
+/// Reads one connection.
+pub(super) struct Reader {
+    context: WebSocketContext,
+    lead: Bytes,
+    answer: Vec<u8>,
+}
+
+impl Reader {
+    /// `lead` was read with the handshake.
+    pub(super) fn new(lead: Bytes, message_bytes_max: usize) -> Self {
+        let config = WebSocketConfig::default()
+            .read_buffer_size(READ_BYTES)
+            .write_buffer_size(0)
+            .max_message_size(Some(message_bytes_max))
+            .max_frame_size(Some(message_bytes_max));
+        Self { context: WebSocketContext::new(Role::Server, Some(config)), lead, answer: Vec::new() }
+    }
+
+    /// The next message, without waiting.
+    pub(super) fn next(&mut self, stream: &TcpStream) -> Heard {
+        if !self.answer.is_empty() {
+            return Heard::Answer(std::mem::take(&mut self.answer).into());
+        }
+        let mut both = Both { lead: &mut self.lead, stream, answer: &mut self.answer };
+        let heard = loop {
+            match self.context.read(&mut both) {
+                Ok(Message::Text(text)) => break Heard::Text(text.into()),
+                Ok(Message::Binary(_)) => {
+                    break Heard::Wrong("an envelope is a text message, not a binary one");
+                }
+                Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
+                Ok(Message::Close(_)) => {
+                    // The answer to it is ready once it is asked for.
+                    let _ = self.context.flush(&mut both);
+                    break Heard::End(Bytes::new());
+                }
+                Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => break Heard::Nothing,
+                Err(Error::Capacity(CapacityError::MessageTooLong { .. })) => break Heard::TooLong,
+                Err(error) => break Heard::End(last_word(&error)),
+            }
+        };
+        match heard {
+            Heard::End(last) if last.is_empty() => Heard::End(std::mem::take(&mut self.answer).into()),
+            Heard::Nothing if !self.answer.is_empty() => {
+                Heard::Answer(std::mem::take(&mut self.answer).into())
+            }
+            heard => heard,
+        }
+    }
+}
+
+/// What a peer that broke the protocol is told.
+fn last_word(error: &Error) -> Bytes {
+    let code: u16 = match error {
+        Error::Utf8(_) => 1007,
+        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => return Bytes::new(),
+        Error::Protocol(_) => 1002,
+        _ => return Bytes::new(),
+    };
+    let [high, low] = code.to_be_bytes();
+    Bytes::copy_from_slice(&[0x88, 2, high, low])
+}
+
+/// The socket as the library wants it: it reads without waiting, and what it writes is kept.
+struct Both<'b> {
+    lead: &'b mut Bytes,
+    stream: &'b TcpStream,
+    answer: &'b mut Vec<u8>,
+}
+
+impl Read for Both<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.lead.is_empty() {
+            return self.stream.try_read(into);
+        }
+        let count = self.lead.len().min(into.len());
+        self.lead.copy_to_slice(into.get_mut(..count).unwrap_or_default());
+        Ok(count)
+    }
+}
+
+impl Write for Both<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.answer.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! What is said in a topic over MCPx: admitted by the topic, then put into its room in the topic's order.
+//!
+//! Owns the way of an envelope from its door to the room, and to those here who answer it. It opens no payload: receivers
+//! do.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::{Capabilities, LinkId, ParticipantId, Refusal};
+use topic::{Ear, Effect, End, Event, Topic};
+use wire::mcpx::system::{self, Notice, Person};
+use wire::mcpx::{Breach, Envelope};
+use wire::time::rfc3339;
+
+use super::Pump;
+use crate::caller::Caller;
+use crate::ground::unix_ms;
+use crate::room::{Close, Entry, Item, Room, Said, Socket, text};
+
+/// How somebody hears.
+pub struct Hearing {
+    /// What it wants to hear.
+    pub ear: Ear,
+    /// Whether it hears what it says itself.
+    pub echo: bool,
+    /// What it has heard already: epoch and offset.
+    pub since: Option<(u64, u64)>,
+    /// Where to write.
+    pub socket: Arc<Socket>,
+}
+
+impl Pump {
+    /// The room of this topic.
+    pub fn room(&self) -> &Arc<Room> {
+        &self.room
+    }
+
+    /// Takes an envelope: admitted, it goes to everybody who hears it; else its sender is told why not.
+    pub fn say(&self, caller: &Caller, envelope: &Envelope) {
+        let who = caller.participant();
+        if envelope.from() != who.id.as_str() {
+            let refusal = Refusal::new(
+                model::RefusalCode::AuthViolation,
+                format!("`from` must be \"{}\", who you are", who.id),
+            );
+            return self.tell_refused(caller, envelope, &refusal);
+        }
+        if let Err(refusal) = self.publish(caller.link(), envelope) {
+            self.tell_refused(caller, envelope, &refusal);
+        }
+    }
+
+    /// Puts an envelope into the room if the topic admits it.
+    pub(super) fn publish(&self, link: LinkId, envelope: &Envelope) -> Result<(), Box<Refusal>> {
+        let to: Vec<&str> = envelope.to().collect();
+        let mut topic = self.topic();
+        let effects = topic.step(self.ground.now_ms(), Event::Say { link, kind: envelope.kind(), to: &to });
+        for effect in effects {
+            match effect {
+                Effect::Publish { .. } => self.room.push(Item::Say(Said {
+                    link: Some(link),
+                    envelope: envelope.frame().clone(),
+                    to: to.iter().map(|to| Box::from(*to)).collect(),
+                    kind: envelope.kind().into(),
+                })),
+                Effect::Withhold { refusal, .. } => return Err(refusal),
+                other => self.carry(other),
+            }
+        }
+        Ok(())
+    }
+
+    /// Says to one hearer alone that its envelope is refused (MCPx v0.1, 3.5.2).
+    fn tell_refused(&self, caller: &Caller, envelope: &Envelope, refusal: &Refusal) {
+        let capabilities = self.capabilities_of(&caller.participant().id);
+        let sender = Person { id: caller.participant().id.as_str(), capabilities: &capabilities };
+        let (id, ts) = self.stamp();
+        let stamp = system::Stamp { id: &id, ts: Some(&ts) };
+        self.whisper(caller.link(), &system::refused(stamp, refusal, envelope, sender));
+    }
+
+    /// The same for bytes that are no envelope.
+    pub fn tell_breach(&self, caller: &Caller, breach: &Breach) {
+        let (id, ts) = self.stamp();
+        let stamp = system::Stamp { id: &id, ts: Some(&ts) };
+        self.whisper(caller.link(), &system::breach(stamp, caller.participant().id.as_str(), breach));
+    }
+
+    /// The same for a message that is not even text, or too long.
+    pub fn tell_error(&self, caller: &Caller, error: &str, message: &str) {
+        let (id, ts) = self.stamp();
+        let stamp = system::Stamp { id: &id, ts: Some(&ts) };
+        let notice = Notice { error, message, ..Notice::default() };
+        self.whisper(caller.link(), &system::error(stamp, caller.participant().id.as_str(), &notice));
+    }
+
+    /// Says an envelope to one hearer alone.
+    pub(crate) fn whisper(&self, link: LinkId, envelope: &[u8]) {
+        self.room.push(Item::Whisper { link, frame: text(envelope) });
+    }
+
+    /// Writes a frame to one socket alone.
+    pub fn whisper_frame(&self, link: LinkId, frame: Bytes) {
+        self.room.push(Item::Whisper { link, frame });
+    }
+
+    /// Closes a hearer's socket after everything that was said before. Its door lets it leave.
+    pub fn cut(&self, link: LinkId, close: Close) {
+        self.room.push(Item::Leave { link, close: Some(close) });
+    }
+
+    /// Id and time of an envelope of ours.
+    pub(crate) fn stamp(&self) -> (String, String) {
+        (self.ground.operation().to_string(), rfc3339(unix_ms()))
+    }
+
+    fn capabilities_of(&self, id: &ParticipantId) -> Arc<Capabilities> {
+        self.with(|topic| topic.capabilities(id).cloned()).unwrap_or_default()
+    }
+
+    /// Puts into the room what a step means to it. Called before the topic is let go, so that there is one order.
+    pub(super) fn note(&self, topic: &Topic, effects: &[Effect]) {
+        for effect in effects {
+            match effect {
+                Effect::Joined { participant: id } => {
+                    if let Some(json) = person(topic, id) {
+                        self.room.push(Item::Present { id: id.clone(), json });
+                    }
+                }
+                Effect::Left { participant: id } => self.room.push(Item::Absent { id: id.clone() }),
+                Effect::Regranted { link } => {
+                    let id = topic.participant(*link);
+                    if let Some((id, json)) = id.and_then(|id| Some((id.clone(), person(topic, id)?))) {
+                        self.room.push(Item::Renewed { id, json });
+                    }
+                }
+                Effect::Ended { link, why } => {
+                    let close = match why {
+                        End::Revoked => Close::Revoked,
+                        End::Replaced => Close::Replaced,
+                    };
+                    self.room.push(Item::Leave { link: *link, close: Some(close) });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Lets a hearer in: it is welcomed, then everybody hears that it is there.
+    pub(super) fn enter(&self, caller: &Caller, event: Event<'_>, hearing: Hearing) -> Vec<Effect> {
+        let Hearing { ear, echo, since, socket } = hearing;
+        let (link, id) = (caller.link(), caller.participant().id.clone());
+        let effects = {
+            let mut topic = self.topic();
+            let effects = topic.step(self.ground.now_ms(), event);
+            // What became of an older connection comes before, its own presence after.
+            let own =
+                |effect: &Effect| matches!(effect, Effect::Joined { participant } if *participant == id);
+            let at = effects.iter().position(own).unwrap_or(effects.len());
+            let (before, after) = effects.split_at(at);
+            self.note(&topic, before);
+            if let Some(you) = topic.participant(link).and_then(|id| person(&topic, id)) {
+                self.room.push(Item::Enter(Entry { link, id: id.clone(), you, ear, echo, socket, since }));
+            }
+            self.note(&topic, after);
+            effects
+        };
+        self.carry_all(effects)
+    }
+}
+
+/// A participant as others see it.
+fn person(topic: &Topic, id: &ParticipantId) -> Option<Bytes> {
+    let capabilities = topic.capabilities(id)?;
+    Some(system::person(Person { id: id.as_str(), capabilities }).into())
+}

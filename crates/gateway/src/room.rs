@@ -1,0 +1,28 @@
+//! The room of a topic: everybody who hears it, one queue, one order.
+//!
+//! Owns what is said from the moment the topic has admitted it until it is on every socket. Frames are encoded once and
+//! the same bytes go to all; there is no queue and no task per hearer. Must not know who may say what, nor any payload.
+
+mod frame;
+mod history;
+mod item;
+mod queue;
+mod run;
+mod socket;
+mod turn;
+
+use std::sync::Arc;
+
+pub(crate) use frame::{Close, text};
+pub(crate) use item::{Entry, Item, RoomConfig, Said};
+pub(crate) use queue::Room;
+pub(crate) use socket::Socket;
+
+use crate::ground::Ground;
+
+/// An empty room, and the task that writes it until nobody has the room any more. Must be called inside a runtime.
+pub(crate) fn open(config: RoomConfig, ground: Arc<Ground>) -> Arc<Room> {
+    let room = Arc::new(Room::default());
+    tokio::spawn(turn::run(Arc::downgrade(&room), room.wake(), config, ground));
+    room
+}

@@ -1,0 +1,79 @@
+//! What goes through a room's queue. Must not know what becomes of it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::{LinkId, ParticipantId};
+use topic::Ear;
+
+use super::frame::Close;
+use super::socket::Socket;
+
+/// What a room is made with.
+#[derive(Debug, Clone, Copy)]
+pub struct RoomConfig {
+    /// Envelopes kept for late joiners; 0 keeps none.
+    pub history: usize,
+    /// Between two signs of life on a silent socket, milliseconds.
+    pub ping_ms: u64,
+}
+
+/// Somebody who begins to hear.
+pub struct Entry {
+    /// Its link in the topic.
+    pub link: LinkId,
+    /// Who it is.
+    pub id: ParticipantId,
+    /// What others may know of it, as JSON.
+    pub you: Bytes,
+    /// What it wants to hear.
+    pub ear: Ear,
+    /// Whether it hears what it says itself.
+    pub echo: bool,
+    /// Where to write.
+    pub socket: Arc<Socket>,
+    /// From where on it wants what it missed: epoch and offset.
+    pub since: Option<(u64, u64)>,
+}
+
+/// One envelope that was admitted.
+pub struct Said {
+    /// Who says it; nobody for the gateway's own messages.
+    pub link: Option<LinkId>,
+    /// The sender's bytes, as they came.
+    pub envelope: Bytes,
+    /// Whom it names; nobody is everybody.
+    pub to: Box<[Box<str>]>,
+    /// Its kind.
+    pub kind: Box<str>,
+}
+
+/// What goes through the room's queue.
+pub(crate) enum Item {
+    /// Somebody begins to hear; it is welcomed.
+    Enter(Entry),
+    /// A participant is in the topic; what others may know of it, as JSON.
+    Present { id: ParticipantId, json: Bytes },
+    /// A participant may do other things now.
+    Renewed { id: ParticipantId, json: Bytes },
+    /// A participant has left the topic.
+    Absent { id: ParticipantId },
+    /// An envelope for all who hear it.
+    Say(Said),
+    /// Bytes for one socket alone, framed.
+    Whisper { link: LinkId, frame: Bytes },
+    /// A hearer goes.
+    Leave { link: LinkId, close: Option<Close> },
+}
+
+impl Item {
+    /// Bytes that it holds.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Say(said) => said.envelope.len(),
+            Self::Whisper { frame, .. } => frame.len(),
+            Self::Enter(_) | Self::Present { .. } | Self::Renewed { .. } => 0,
+            Self::Absent { .. } | Self::Leave { .. } => 0,
+        }
+    }
+}
