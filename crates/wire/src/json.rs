@@ -2,6 +2,7 @@
 //!
 //! Owns syntax only. It must not know what any member means.
 
+mod canon;
 mod deep;
 mod edit;
 mod error;
@@ -10,7 +11,9 @@ mod quick;
 mod splice;
 mod spot;
 mod text;
+mod tokens;
 
+pub use canon::{CANONICAL_DEPTH_MAX, canonical};
 pub use deep::refuse_duplicates;
 pub use edit::ObjectEdit;
 pub(crate) use edit::{Change, edit_object, leaves_nothing, object_of, write_member};

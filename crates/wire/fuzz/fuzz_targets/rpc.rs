@@ -3,11 +3,14 @@
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use wire::json::{Splice, refuse_duplicates};
+use wire::json::{Splice, canonical, refuse_duplicates};
 use wire::rpc::{Id, Message, one_line};
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = refuse_duplicates(bytes);
+    if let Ok(canon) = canonical(bytes) {
+        refuse_duplicates(bytes).expect("what occurs twice has no canonical form");
+        assert_eq!(canonical(&canon).as_ref(), Ok(&canon));
+    }
     let Ok(message) = Message::read(Bytes::copy_from_slice(bytes)) else { return };
     assert_eq!(bytes.trim_ascii(), &message.frame()[..]);
     let mut splice = Splice::new();

@@ -1,52 +1,31 @@
 //! Looking for duplicate members in a whole value, however deep.
 //!
-//! `serde_json` checks the syntax first; the walk after it only follows brackets, commas and strings, without
-//! recursion. It must not know what any member means.
+//! It must not know what any member means.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use serde_json::value::RawValue;
-
 use super::error::JsonError;
 use super::text::text;
+use super::tokens::{Token, Tokens};
 
 /// Refuses a value in which any object, at any depth, has a member twice (after unescaping).
 ///
 /// # Errors
 /// [`JsonError::Duplicate`] with the key; [`JsonError::Syntax`] if the value is not JSON.
 pub fn refuse_duplicates(raw: &[u8]) -> Result<(), JsonError> {
-    serde_json::from_slice::<&RawValue>(raw).map_err(|error| JsonError::Syntax(error.to_string()))?;
     let mut walk = Walk { open: Vec::new(), at_key: false };
-    let mut from = 0;
-    while let Some(byte) = raw.get(from) {
-        from += 1;
-        match byte {
-            b'"' => {
-                let end = string_end(raw, from);
-                walk.string(raw.get(from - 1..end).unwrap_or_default())?;
-                from = end;
-            }
-            b'{' => walk.enter(Some(HashSet::new())),
-            b'[' => walk.enter(None),
-            b'}' | b']' => walk.leave(),
-            b',' => walk.next(),
-            _ => {}
+    for token in Tokens::of(raw)? {
+        match token {
+            Token::Open(b'{') => walk.enter(Some(HashSet::new())),
+            Token::Open(_) => walk.enter(None),
+            Token::Close(_) => walk.leave(),
+            Token::Comma => walk.next(),
+            Token::Text(raw) => walk.string(raw)?,
+            Token::Colon | Token::Plain(_) => {}
         }
     }
     Ok(())
-}
-
-/// One past the closing quote of the string whose first byte inside is at `from`.
-fn string_end(raw: &[u8], mut from: usize) -> usize {
-    while let Some(rest) = raw.get(from..) {
-        match memchr::memchr2(b'"', b'\\', rest) {
-            Some(at) if rest.get(at) == Some(&b'\\') => from += at + 2,
-            Some(at) => return from + at + 1,
-            None => break,
-        }
-    }
-    raw.len()
 }
 
 struct Walk<'a> {

@@ -220,3 +220,54 @@ proptest! {
         prop_assert_eq!(after.get("new").unwrap().raw, new.as_bytes());
     }
 }
+
+fn canon(text: &str) -> Result<String, JsonError> {
+    Ok(String::from_utf8(canonical(text.as_bytes())?).unwrap())
+}
+
+#[test]
+fn one_spelling_for_one_value() {
+    for (text, expect) in [
+        (r#" { "b" : [ 1 , true,null ] , "a":-0.0 } "#, r#"{"a":-0.0,"b":[1,true,null]}"#),
+        (r#"{"b":{"d":1,"c":{"f":"","e":[]}},"a":{}}"#, r#"{"a":{},"b":{"c":{"e":[],"f":""},"d":1}}"#),
+        (
+            r#"{"\u0062":"\u00e9\/\n\u000a\u0001\"\\","a":"\ud83d\ude00"}"#,
+            "{\"a\":\"😀\",\"b\":\"é/\\n\\n\\u0001\\\"\\\\\"}",
+        ),
+        (r#"{"ab":1,"a":2,"":3,"B":4,"é":5,"z":6}"#, r#"{"":3,"B":4,"a":2,"ab":1,"z":6,"é":5}"#),
+        ("1e400", "1e400"),
+        (" \"x\" ", "\"x\""),
+        (r#"[{"b":1,"a":2},{"a":"}"}]"#, r#"[{"a":2,"b":1},{"a":"}"}]"#),
+        (
+            r#"{"c":{"b":1,"a":[{"z":1,"y":2}]},"b":"c","a":","}"#,
+            r#"{"a":",","b":"c","c":{"a":[{"y":2,"z":1}],"b":1}}"#,
+        ),
+    ] {
+        assert_eq!(canon(text).as_deref(), Ok(expect), "{text}");
+        assert_eq!(canon(expect).as_deref(), Ok(expect));
+    }
+    assert_eq!(canon(r#"[{"b":1,"a":2,"\u0062":3}]"#), Err(JsonError::Duplicate("b".into())));
+    assert_eq!(canon(r#"{"a":1,"a":1}"#), Err(JsonError::Duplicate("a".into())));
+    for bad in ["", "{", "1 2", "{\"a\":01}", r#""\ud800""#, r#"{"\udc00":1}"#] {
+        assert!(matches!(canon(bad), Err(JsonError::Syntax(_))), "{bad:?}");
+    }
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    assert_eq!(canon(&nested(CANONICAL_DEPTH_MAX)), Ok(nested(CANONICAL_DEPTH_MAX)));
+    assert!(matches!(canon(&nested(CANONICAL_DEPTH_MAX + 1)), Err(JsonError::Syntax(_))));
+}
+
+proptest! {
+    #[test]
+    fn canonical_is_the_same_value_and_stays(text in object_of(value())) {
+        match (canonical(text.as_bytes()), refuse_duplicates(text.as_bytes())) {
+            (Ok(canon), Ok(())) => {
+                prop_assert_eq!(canonical(&canon), Ok(canon.clone()));
+                let tree = |raw: &[u8]| serde_json::from_slice::<serde_json::Value>(raw).ok();
+                prop_assert_eq!(tree(&canon), tree(text.as_bytes()));
+            }
+            (Err(_), Err(_)) => {}
+            (Err(JsonError::Syntax(why)), Ok(())) => prop_assert!(why.contains("surrogate"), "{why}"),
+            (canon, plain) => prop_assert!(false, "{canon:?} {plain:?}"),
+        }
+    }
+}

@@ -4,9 +4,9 @@
 //! its head, nor who may send it.
 
 use bytes::Bytes;
-use model::PARTICIPANT_BYTES_MAX;
+use model::{PARTICIPANT_BYTES_MAX, Refusal, RefusalCode};
 
-use super::PROTOCOL;
+use super::{PROTOCOL, refusal};
 use crate::json::{self, JsonError, Member, Members, Span, Spot};
 
 /// The longest `id` or `correlation_id`, in bytes.
@@ -43,9 +43,15 @@ impl BreachCode {
     /// The code as receivers see it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
+        refusal::code(self.refusal())
+    }
+
+    /// The same as a code of refusals.
+    #[must_use]
+    pub fn refusal(self) -> RefusalCode {
         match self {
-            Self::Malformed => "malformed_envelope",
-            Self::UnsupportedProtocol => "unsupported_protocol",
+            Self::Malformed => RefusalCode::Malformed,
+            Self::UnsupportedProtocol => RefusalCode::UnsupportedProtocol,
         }
     }
 }
@@ -60,6 +66,14 @@ pub struct Breach {
     pub message: String,
     /// The envelope's id, if there is one to refer to.
     pub id: Option<String>,
+}
+
+impl Breach {
+    /// The same as a refusal, for a log of refusals.
+    #[must_use]
+    pub fn refusal(&self) -> Refusal {
+        Refusal::new(self.code.refusal(), self.message.clone())
+    }
 }
 
 impl Envelope {

@@ -2,7 +2,7 @@
 //!
 //! It must not know payloads.
 
-use model::{KindError, KindRef};
+use model::{KindError, KindRef, PROPOSAL, REQUEST};
 
 /// Which of the three an MCP message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,9 +20,9 @@ impl Head {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Request => "mcp/request",
+            Self::Request => REQUEST,
             Self::Response => "mcp/response",
-            Self::Proposal => "mcp/proposal",
+            Self::Proposal => PROPOSAL,
         }
     }
 

@@ -1,0 +1,105 @@
+use super::*;
+
+fn params(text: &str) -> Result<String, JsonError> {
+    Ok(String::from_utf8(call_params(text.as_bytes())?).unwrap())
+}
+
+const BASE: Shown<'_> = Shown {
+    method: "tools/call",
+    to: &["github"],
+    params: Some(br#"{"name":"x","arguments":{"a":1}}"#),
+    definition: Some(br#"{"name":"x","inputSchema":{}}"#),
+};
+
+#[test]
+fn what_is_shown_is_bound_and_how_it_is_spelled_is_not() {
+    let digest = BASE.digest().unwrap();
+    for (same, why) in [
+        (Shown { params: Some(br#" { "arguments" : {"\u0061":1}, "name":"x" } "#), ..BASE }, "spelling"),
+        (
+            Shown { params: Some(br#"{"name":"x","arguments":{"a":1},"task":{"ttl":1}}"#), ..BASE },
+            "asked for as a task",
+        ),
+        (
+            Shown {
+                params: Some(br#"{"name":"x","_meta":{"progressToken":1},"arguments":{"a":1}}"#),
+                ..BASE
+            },
+            "progress",
+        ),
+        (
+            Shown { definition: Some(br#"{"inputSchema": {}, "name": "x"}"#), ..BASE },
+            "order in the definition",
+        ),
+        (Shown { to: &["github", "github"], ..BASE }, "an addressee twice"),
+    ] {
+        assert_eq!(same.digest(), Ok(digest), "{why}");
+    }
+    for (other, why) in [
+        (Shown { method: "tools/cal", ..BASE }, "method"),
+        (Shown { to: &["gitlab"], ..BASE }, "addressee"),
+        (Shown { to: &["github", "gitlab"], ..BASE }, "another addressee"),
+        (Shown { to: &[], ..BASE }, "nobody"),
+        (Shown { params: None, ..BASE }, "no params"),
+        (Shown { params: Some(br#"{"name":"y","arguments":{"a":1}}"#), ..BASE }, "name"),
+        (Shown { params: Some(br#"{"name":"x","arguments":{"a":1.0}}"#), ..BASE }, "a number's spelling"),
+        (Shown { params: Some(br#"{"name":"x","arguments":{"a":1},"_meta":{"v/k":1}}"#), ..BASE }, "_meta"),
+        (Shown { definition: None, ..BASE }, "no definition"),
+        (Shown { definition: Some(br#"{"name":"x","inputSchema":{"a":1}}"#), ..BASE }, "another definition"),
+    ] {
+        assert_ne!(other.digest(), Ok(digest), "{why}");
+    }
+}
+
+#[test]
+fn parts_cannot_reach_into_each_other() {
+    let of = |method, to| Shown { method, to, params: None, definition: None }.input().unwrap();
+    assert_ne!(of("ab", &["c"]), of("a", &["bc"]));
+    assert_ne!(of("a", &["b", "c"]), of("a", &["bc"]));
+    let with = |params, definition| Shown { method: "m", to: &[], params, definition }.input().unwrap();
+    assert_ne!(with(Some(b"{}"), Some(b"{}")), with(Some(b"{}"), None));
+}
+
+#[test]
+fn no_params_are_an_empty_object() {
+    let with = |params| Shown { method: "m", to: &[], params, definition: None }.digest();
+    assert_eq!(with(None), with(Some(b" { } ")));
+}
+
+/// Decisions in the journal are bound to digests: this one may never change.
+#[test]
+fn the_digest_of_a_known_call_stays() {
+    assert_eq!(
+        BASE.digest().unwrap().to_string(),
+        "20751ac6d5f7f601c6dbbb3b776b72deedb76cdd5b7119c2b30436ba59f108de"
+    );
+}
+
+#[test]
+fn transport_is_left_out_of_params() {
+    for (text, expect) in [
+        ("{}", Ok("{}")),
+        (r#"{"task":{}}"#, Ok("{}")),
+        (r#"{"_meta":{}}"#, Ok("{}")),
+        (
+            r#"{"b":1,"_meta":{"progressToken":"t","traceparent":"x","tracestate":"y"},"a":2}"#,
+            Ok(r#"{"a":2,"b":1}"#),
+        ),
+        (
+            r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","v/k":1,"progressToken":"t"}}"#,
+            Ok(r#"{"_meta":{"v/k":1}}"#),
+        ),
+        (r#"{"_meta":7}"#, Ok(r#"{"_meta":7}"#)),
+        (
+            r#"{"arguments":{"task":1,"_meta":{"progressToken":1}}}"#,
+            Ok(r#"{"arguments":{"_meta":{"progressToken":1},"task":1}}"#),
+        ),
+        (
+            r#"{"_meta":{"progressToken":1,"progressToken":2}}"#,
+            Err(JsonError::Duplicate("progressToken".into())),
+        ),
+        ("[]", Err(JsonError::NotAnObject)),
+    ] {
+        assert_eq!(params(text), expect.map(str::to_owned), "{text}");
+    }
+}
