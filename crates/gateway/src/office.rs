@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use auth::Identities;
 use model::{Refusal, RefusalCode};
-use store::{IssuedToken, Journal, State, StoreError};
+use store::{IssuedToken, State, StoreError, Writer};
 
 use crate::config::Config;
 use crate::gate::Gate;
@@ -15,15 +15,17 @@ use crate::tokens::{self, TokenRequest};
 
 /// The journal, and the identities that follow from it.
 pub struct Office {
-    journal: Mutex<Option<Journal>>,
+    journal: Option<Writer>,
+    /// Changes look first and write then: one at a time.
+    turn: Mutex<()>,
     /// Once tokens were asked for, this process goes on asking.
     asks: bool,
 }
 
 impl Office {
     /// An office with this journal, if there is one. `asks` is whether callers need a token.
-    pub fn new(journal: Option<Journal>, asks: bool) -> Self {
-        Self { journal: Mutex::new(journal), asks }
+    pub fn new(journal: Option<Writer>, asks: bool) -> Self {
+        Self { journal, turn: Mutex::new(()), asks }
     }
 
     /// Whether callers need a token.
@@ -36,14 +38,12 @@ impl Office {
     /// # Errors
     /// When the data directory cannot be written.
     pub fn announce(&self, address: &str) -> Result<(), StoreError> {
-        let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        journal.as_ref().map_or(Ok(()), |journal| journal.directory().announce(Some(address)))
+        self.journal.as_ref().map_or(Ok(()), |journal| journal.announce(address))
     }
 
     fn state<T>(&self, look: impl FnOnce(&State) -> T) -> T {
-        let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        match journal.as_ref() {
-            Some(journal) => look(journal.state()),
+        match &self.journal {
+            Some(journal) => journal.state(look),
             None => look(&State::default()),
         }
     }
@@ -58,9 +58,9 @@ impl Office {
         self.state(|state| state.tokens().to_vec())
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Journal) -> Result<T, Refusal>) -> Result<T, Refusal> {
-        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        let journal = journal.as_mut().ok_or_else(|| {
+    fn change<T>(&self, change: impl FnOnce(&Writer) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let journal = self.journal.as_ref().ok_or_else(|| {
             Refusal::new(RefusalCode::Unsupported, "this gateway keeps nothing on disk")
                 .hint("start it with a data_dir")
         })?;

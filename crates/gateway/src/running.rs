@@ -11,7 +11,7 @@ use std::time::Duration;
 use auth::{Participant, Sealer};
 use client::Guard;
 use model::{Refusal, TopicName};
-use store::{Journal, State, StoreError};
+use store::{Journal, State, StoreError, Writer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -68,6 +68,7 @@ impl Gateway {
         let asks =
             journal.as_ref().is_some_and(|journal| tokens::tokens_configured(&config, journal.state()))
                 || tokens::tokens_configured(&config, &State::default());
+        let journal = journal.map(Writer::start).transpose()?;
         let office = Arc::new(Office::new(journal, asks));
         let identities = office.identities(&config);
         let guard = exe.and_then(|exe| match Guard::start(exe) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use auth::{Credential, Identities, LOCAL_USER, Participant, TokenHash, token};
 use model::{Capabilities, GATEWAY, ParticipantId, Refusal, RefusalCode, TopicName};
-use store::{IssuedToken, Journal, Record, State, StoreError};
+use store::{IssuedToken, Record, State, StoreError, Writer};
 
 use crate::config::{Config, ParticipantConfig};
 
@@ -23,19 +23,20 @@ pub struct TokenRequest {
     pub lifetime_ms: Option<u64>,
 }
 
-/// Issues a token: journalled first, then told. Gives the token, which nobody can show again.
+/// Issues a token: journalled first, then told. Gives the token, which nobody can show again. Who issues and revokes at
+/// once for one name must take turns.
 ///
 /// # Errors
 /// A refusal when the name, a capability or a topic cannot be, the name has a token already, or the journal cannot be
 /// written.
 pub fn issue(
-    journal: &mut Journal,
+    journal: &Writer,
     config: &Config,
     request: TokenRequest,
     random: &[u8; 32],
     now_ms: u64,
 ) -> Result<(String, IssuedToken), Refusal> {
-    check(journal.state(), config, &request)?;
+    journal.state(|state| check(state, config, &request))?;
     let token = token(random);
     let issued = IssuedToken {
         name: request.name,
@@ -53,8 +54,8 @@ pub fn issue(
 ///
 /// # Errors
 /// A refusal when it has none, or the journal cannot be written.
-pub fn revoke(journal: &mut Journal, name: &str, now_ms: u64) -> Result<(), Refusal> {
-    if !journal.state().tokens().iter().any(|token| token.name == name) {
+pub fn revoke(journal: &Writer, name: &str, now_ms: u64) -> Result<(), Refusal> {
+    if !journal.state(|state| state.tokens().iter().any(|token| token.name == name)) {
         let refusal = Refusal::new(RefusalCode::UnknownTarget, format!("`{name}` has no issued token"));
         return Err(
             refusal.hint("list them: portmoot token ls; configured tokens are changed in the configuration")

@@ -58,7 +58,7 @@ impl From<StoreError> for Failure {
             StoreError::Damaged { .. } => {
                 failure.hint("restore the journal from a backup, or move it away to begin anew")
             }
-            StoreError::Stopped => failure,
+            StoreError::Stopped | StoreError::Busy => failure,
         }
     }
 }

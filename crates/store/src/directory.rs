@@ -1,14 +1,15 @@
 //! The data directory: made private, and owned by one process at a time. Must not know the journal's records.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
+use crate::disk::private;
 use crate::error::StoreError;
 
 const LOCK_FILE: &str = "lock";
@@ -93,18 +94,6 @@ impl Directory {
     pub fn path(&self) -> &Path {
         &self.path
     }
-
-    /// Makes the directory's entries (a new or renamed file) durable.
-    pub(crate) fn sync(&self) -> Result<(), StoreError> {
-        File::open(&self.path).and_then(|dir| dir.sync_all()).map_err(|cause| io("sync", &self.path, cause))
-    }
-}
-
-/// Options for a file that only its owner may read.
-pub(crate) fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    options
 }
 
 /// Shorthand for an error with its place.

@@ -38,6 +38,9 @@ pub enum StoreError {
     /// An earlier write failed, so nothing that was promised durable can be promised any more.
     #[error("the journal stopped after a failed write; restart once the disk is well")]
     Stopped,
+    /// More waits to be written than may wait.
+    #[error("the disk is too slow: too much waits to be written")]
+    Busy,
 }
 
 impl StoreError {
@@ -47,6 +50,7 @@ impl StoreError {
         match self {
             StoreError::Locked { .. } => "data_dir_locked",
             StoreError::Io { .. } | StoreError::Stopped => "log_unavailable",
+            StoreError::Busy => "overloaded",
             StoreError::Damaged { .. } => "journal_damaged",
         }
     }

@@ -5,10 +5,13 @@
 //! strings and keys as they are handed in.
 
 mod directory;
+mod disk;
 mod error;
+mod group;
 mod journal;
 mod record;
 mod state;
+mod writer;
 
 pub use directory::{Directory, Owner};
 pub use error::StoreError;
@@ -17,3 +20,4 @@ pub use record::{
     DecidedProposal, Decision, EndedProposal, GrantChange, IssuedToken, OpenedProposal, Record, SealingKey,
 };
 pub use state::{ENDED_BYTES_MAX, ENDED_KEPT, Grant, Proposal, State};
+pub use writer::{JournalPlace, WRITER_BYTES_MAX, WRITER_PLACES_MAX, Writer};

@@ -42,31 +42,31 @@ fn held(identities: &Identities, token: &str, now_ms: u64) -> Option<Vec<String>
 fn a_token_works_until_it_expires_or_is_revoked_and_survives_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(Vec::new());
-    let mut journal = Journal::open(dir.path()).unwrap();
-    assert!(!identities(&config, journal.state(), false).ask_for_tokens());
+    let journal = Writer::open(dir.path()).unwrap();
+    assert!(!journal.state(|state| identities(&config, state, false)).ask_for_tokens());
     let request = TokenRequest { lifetime_ms: Some(100), ..wish("ci", Some(&["chat"])) };
-    let (token, issued) = issue(&mut journal, &config, request, &[1; 32], 1_000).unwrap();
+    let (token, issued) = issue(&journal, &config, request, &[1; 32], 1_000).unwrap();
     assert!(token.starts_with("pm_") && issued.expires_ms == Some(1_100));
     drop(journal);
-    let mut journal = Journal::open(dir.path()).unwrap();
-    let known = identities(&config, journal.state(), false);
+    let journal = Writer::open(dir.path()).unwrap();
+    let known = journal.state(|state| identities(&config, state, false));
     assert_eq!(held(&known, &token, 1_099), Some(vec!["chat".into()]));
     assert_eq!(held(&known, &token, 1_100), None);
-    revoke(&mut journal, "ci", 1_050).unwrap();
-    let known = identities(&config, journal.state(), known.ask_for_tokens());
+    revoke(&journal, "ci", 1_050).unwrap();
+    let known = journal.state(|state| identities(&config, state, known.ask_for_tokens()));
     assert!(known.ask_for_tokens(), "a running gateway does not open when its last token goes");
     assert_eq!(held(&known, &token, 1_050), None);
-    assert_eq!(revoke(&mut journal, "ci", 1_060).unwrap_err().code, RefusalCode::UnknownTarget);
+    assert_eq!(revoke(&journal, "ci", 1_060).unwrap_err().code, RefusalCode::UnknownTarget);
 }
 
 #[test]
 fn the_configuration_wins_and_newcomers_may_propose() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(vec![scout(&["mcp/*"])]);
-    let mut journal = Journal::open(dir.path()).unwrap();
-    let (first, _) = issue(&mut journal, &config, wish("scout", None), &[1; 32], 1).unwrap();
-    let (second, _) = issue(&mut journal, &config, wish("new", None), &[2; 32], 1).unwrap();
-    let known = identities(&config, journal.state(), false);
+    let journal = Writer::open(dir.path()).unwrap();
+    let (first, _) = issue(&journal, &config, wish("scout", None), &[1; 32], 1).unwrap();
+    let (second, _) = issue(&journal, &config, wish("new", None), &[2; 32], 1).unwrap();
+    let known = journal.state(|state| identities(&config, state, false));
     assert_eq!(held(&known, &first, 1), Some(vec!["mcp/*".into()]));
     assert_eq!(held(&known, "pm_configured", 1), Some(vec!["mcp/*".into()]));
     assert_eq!(held(&known, &second, 1).unwrap(), ["mcp/proposal:*", "mcp/response:*", "chat"]);
@@ -76,8 +76,8 @@ fn the_configuration_wins_and_newcomers_may_propose() {
 fn what_cannot_be_is_refused_and_nothing_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(vec![scout(&["mcp/*"])]);
-    let mut journal = Journal::open(dir.path()).unwrap();
-    issue(&mut journal, &config, wish("ci", None), &[1; 32], 1).unwrap();
+    let journal = Writer::open(dir.path()).unwrap();
+    issue(&journal, &config, wish("ci", None), &[1; 32], 1).unwrap();
     let nowhere = TokenRequest { topics: Some(vec!["nowhere".into()]), ..wish("a", None) };
     for (request, code) in [
         (wish("", None), RefusalCode::Malformed),
@@ -89,8 +89,8 @@ fn what_cannot_be_is_refused_and_nothing_is_written() {
         (wish("scout", Some(&["chat"])), RefusalCode::Malformed),
         (nowhere, RefusalCode::Malformed),
     ] {
-        let found = issue(&mut journal, &config, request.clone(), &[9; 32], 1);
+        let found = issue(&journal, &config, request.clone(), &[9; 32], 1);
         assert_eq!(found.map_err(|refusal| refusal.code), Err(code), "{request:?}");
     }
-    assert_eq!(journal.state().tokens().len(), 1);
+    assert_eq!(journal.state(|state| state.tokens().len()), 1);
 }

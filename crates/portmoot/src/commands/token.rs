@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use gateway::config::Config;
 use gateway::tokens::{TokenRequest, issue, revoke};
 use serde_json::{Map, Value, json};
-use store::{IssuedToken, Journal};
+use store::{IssuedToken, Journal, Writer};
 
 use crate::cli::{GatewayArgs, TokenCommand};
 use crate::commands::config::{load, sources};
@@ -93,8 +93,8 @@ async fn new(keeper: Keeper, request: TokenRequest) -> Result<Value, Failure> {
                     format!("the system gives no random bytes: {error}"),
                 )
             })?;
-            let mut journal = Journal::open(&dir)?;
-            let (token, issued) = issue(&mut journal, &config, request, &random, now_ms())?;
+            let journal = Writer::open(&dir)?;
+            let (token, issued) = issue(&journal, &config, request, &random, now_ms())?;
             let mut answer = shown(&issued);
             answer.extend([("token".to_owned(), Value::from(token))]);
             Ok(Value::Object(answer))
@@ -115,7 +115,7 @@ async fn ls(keeper: Keeper) -> Result<Value, Failure> {
 async fn take_back(keeper: Keeper, name: &str) -> Result<(), Failure> {
     match keeper {
         Keeper::Gateway(remote) => Api::new(&remote).delete(&["tokens", name]).await.map(drop),
-        Keeper::Here { dir, .. } => Ok(revoke(&mut Journal::open(&dir)?, name, now_ms())?),
+        Keeper::Here { dir, .. } => Ok(revoke(&Writer::open(&dir)?, name, now_ms())?),
     }
 }
 

@@ -178,7 +178,7 @@ fn grants_for_a_time_end_and_what_was_before_holds_again() {
     };
     let (taken, for_an_hour) =
         (granted(None, "chat", false, 1, None), granted(None, "chat", true, 2, Some(100)));
-    check(&[taken.clone()], 5, &[("chat", false)]);
+    check(std::slice::from_ref(&taken), 5, &[("chat", false)]);
     check(&[taken.clone(), for_an_hour.clone()], 99, &[("chat", true)]);
     check(&[taken.clone(), for_an_hour.clone()], 100, &[("chat", false)]);
     check(&[for_an_hour.clone(), taken.clone()], 5, &[("chat", false)]);
