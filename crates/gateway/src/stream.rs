@@ -24,7 +24,8 @@ pub enum Lifetime {
 /// The stream has no room, or nobody will ever read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// Its bound is reached: the reader is too slow. The stream has been ended.
+    /// Its bound is reached: the reader is too slow. The stream has been ended; one that no answer ends and that can be
+    /// resumed is open again for the next reader.
     Full,
     /// It has ended.
     Ended,
@@ -64,6 +65,8 @@ struct State {
     /// Answers that are still to come before the stream ends; 0 with `open` for streams that no answer ends.
     answers: u32,
     ended: bool,
+    /// It has ended for this reader only, who was too slow: nothing else ends a stream that no answer ends.
+    overrun: bool,
     reader: u64,
     attached: bool,
     waker: Option<Waker>,
@@ -107,6 +110,7 @@ impl Stream {
         if state.is_full(frame.len(), &self.bounds)
             && !state.merge(progress.as_deref(), frame.len(), &self.bounds)
         {
+            state.overrun = state.answers == 0 && self.lifetime == Lifetime::Resumable;
             state.end();
             return Err(Refused::Full);
         }
@@ -152,7 +156,9 @@ impl Stream {
 
     /// Ends the stream after what is queued.
     pub fn end(&self) {
-        self.lock().end();
+        let mut state = self.lock();
+        state.overrun = false;
+        state.end();
     }
 
     /// Whether nothing more will be said.
@@ -173,6 +179,7 @@ impl Stream {
         if next < state.first || next > state.next() {
             return None;
         }
+        state.recover();
         state.reader += 1;
         state.attached = true;
         if let Some(waker) = state.waker.take() {
@@ -245,6 +252,13 @@ impl State {
     fn end(&mut self) {
         self.ended = true;
         self.wake();
+    }
+
+    /// The reader that was too slow is gone: the next one finds the stream open again.
+    fn recover(&mut self) {
+        if std::mem::take(&mut self.overrun) {
+            self.ended = false;
+        }
     }
 
     fn wake(&mut self) {
@@ -349,6 +363,7 @@ impl Drop for Reader {
         }
         state.attached = false;
         state.waker = None;
+        state.recover();
         if self.stream.lifetime == Lifetime::Reader {
             state.end();
         }

@@ -89,6 +89,31 @@ fn progress_is_merged_before_the_slow_reader_pays() {
 }
 
 #[test]
+fn a_stream_that_no_answer_ends_is_lost_to_its_slow_reader_only() {
+    let stream = stream(Lifetime::Resumable, 0);
+    let mut slow = stream.read(None).unwrap();
+    for n in 0..8 {
+        stream.say(frame(&n.to_string()), None).unwrap();
+    }
+    assert_eq!(stream.say(frame("too many"), None), Err(Refused::Full));
+    assert_eq!(drain(&mut slow).len(), 8, "without a gap");
+    assert!(stream.has_ended());
+    drop(slow);
+    stream.say(frame("later"), None).unwrap();
+    let mut next = stream.read(None).unwrap();
+    assert_eq!(drain(&mut next), ["later"]);
+    for n in 0..9 {
+        let _ = stream.say(frame(&n.to_string()), None);
+    }
+    let mut other = stream.read(None).unwrap();
+    assert!(!stream.has_ended(), "whoever takes over finds it open too");
+    assert_eq!(drain(&mut other).len(), 8);
+    stream.end();
+    drop(other);
+    assert!(stream.has_ended(), "a session's end is for good");
+}
+
+#[test]
 fn unsent_bytes_are_bounded_and_an_answer_always_has_its_place() {
     let stream = stream(Lifetime::Reader, 1);
     stream.say(Bytes::from(vec![b'x'; BYTES_MAX]), None).unwrap();

@@ -21,7 +21,7 @@ fn works(session: &Session<'_>) {
 }
 
 /// Sends a request on a connection that stays open.
-fn open(session: &Session<'_>, body: &str) -> std::net::TcpStream {
+pub(crate) fn open(session: &Session<'_>, body: &str) -> std::net::TcpStream {
     let mut stream = session.gateway.connect();
     let mut head = format!(
         "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\naccept: */*\r\nconnection: close\r\ncontent-length: {}\r\n",

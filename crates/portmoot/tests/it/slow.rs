@@ -1,0 +1,158 @@
+//! Who does not read: what may wait for it is bounded, then its stream ends and its operation is cancelled; nobody else pays.
+
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+
+use crate::limits::open;
+use crate::peer::{Peer, answer, small, tool};
+use crate::socket::{Events, Gateway, LEGACY, Session, call, until};
+
+const QUEUE: usize = 20;
+/// The capabilities of a client with a child of its own that hears of its roots: that is how a test tells the child to go on.
+const OWN: &str = r#"{"roots":{"listChanged":true}}"#;
+
+fn log(text: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"info","data":"{text}"}}}}"#
+    )
+}
+
+/// Of no call, whatever is open.
+fn note(text: &str) -> String {
+    log(text).replace("notifications/message", "notifications/note")
+}
+
+/// A server that says one message in a call of `talk`, and `more` messages of so many bytes, then the answer, as soon as
+/// the roots have changed. Outside a call the messages belong to none.
+fn talker(more: usize, bytes: usize) -> Peer {
+    let talking = Mutex::new(None);
+    Peer::stdio(move |message| {
+        let mut said = Vec::new();
+        match (message["method"].as_str(), message["params"]["name"].as_str()) {
+            (Some("tools/call"), Some("talk")) => {
+                said.push(log("first"));
+                *talking.lock().unwrap() = Some(message.clone());
+            }
+            (Some("notifications/roots/list_changed"), _) => {
+                let asked = talking.lock().unwrap().take();
+                let say = if asked.is_some() { log } else { note };
+                said.extend((0..more).map(|number| say(&format!("{number}:{}", "x".repeat(bytes)))));
+                said.extend(asked.map(|asked| answer(&asked, r#"{"content":[]}"#)));
+            }
+            _ if message.get("id").is_none() => {}
+            _ => said.push(
+                small(message, &format!("[{},{}]", tool("talk"), tool("fine")))
+                    .unwrap_or_else(|| answer(message, r#"{"content":["fine"]}"#)),
+            ),
+        }
+        said.into_iter().map(String::into_bytes).collect()
+    })
+}
+
+fn go_on(session: &Session<'_>) {
+    let reply = session.post(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#);
+    assert_eq!(reply.status, 202, "{reply:?}");
+}
+
+fn works(session: &Session<'_>) {
+    assert_eq!(session.call("fine", &json!({}))["result"], json!({"content": ["fine"]}));
+}
+
+/// Waits until no call is open at the server.
+fn ended(gateway: &Gateway) {
+    until("the call has ended", || {
+        gateway.request("GET /api/v1/servers/peer", &[], b"").json()["calls"] == 0
+    });
+}
+
+fn cancelled(peer: &Peer) -> usize {
+    peer.heard().iter().filter(|line| line.contains("notifications/cancelled")).count()
+}
+
+/// The numbers of the messages that are still to come, and whether an answer ends them.
+fn rest(events: &mut Events) -> (Vec<usize>, bool) {
+    let (mut numbers, mut answered) = (Vec::new(), false);
+    while let Some((_, data)) = events.next() {
+        let message: Value = serde_json::from_str(&data).unwrap();
+        let text = message["params"]["data"].as_str();
+        numbers.extend(text.and_then(|text| text.split_once(':')?.0.parse::<usize>().ok()));
+        answered |= message.get("result").is_some();
+    }
+    (numbers, answered)
+}
+
+/// So many messages come while nobody reads the call's stream; gives what its client finds when it comes back.
+fn unread(messages: usize) -> (Vec<usize>, bool, usize) {
+    let peer = talker(messages, 0);
+    // One connection at a time: whoever is served next knows that the one before is gone.
+    let limits = format!("[server.limits]\nqueue_len_max = {QUEUE}\nconnections_max = 1\n");
+    let gateway = Gateway::serve(&format!("{limits}{}", peer.child("peer", "")));
+    let session = gateway.session_as(&[], LEGACY, OWN);
+    let mut events = Events::new(open(&session, &call("1", "talk", "{}")));
+    let (first, _) = events.next().unwrap();
+    events.close();
+    go_on(&session);
+    ended(&gateway);
+    let mut again = session.listen(first.as_deref());
+    assert_eq!(again.status, 200);
+    let (numbers, answered) = rest(&mut again);
+    again.close();
+    works(&session);
+    (numbers, answered, cancelled(&peer))
+}
+
+#[test]
+fn as_many_messages_wait_as_the_queue_holds_and_one_more_ends_the_call() {
+    let all: Vec<usize> = (0..QUEUE).collect();
+    assert_eq!(unread(QUEUE), (all.clone(), true, 0), "the last one fits");
+    assert_eq!(
+        unread(QUEUE + 1),
+        (all, false, 1),
+        "one too many: cancelled there, and ended here without a gap"
+    );
+}
+
+/// More than the buffers between two processes take.
+const MANY: usize = 400;
+const LARGE: usize = 64 * 1024;
+
+#[test]
+fn a_call_whose_stream_is_not_read_is_cancelled_and_costs_nobody_else() {
+    let peer = talker(MANY, LARGE);
+    let limits = format!("[server.limits]\nqueue_len_max = {QUEUE}\n");
+    let gateway = Gateway::serve(&format!("{limits}{}", peer.child("peer", "")));
+    let (session, other) = (gateway.session_as(&[], LEGACY, OWN), gateway.session());
+    let mut events = Events::new(open(&session, &call("1", "talk", "{}")));
+    assert!(events.next().is_some());
+    go_on(&session);
+    works(&other);
+    until("the server hears that it is cancelled", || cancelled(&peer) == 1);
+    works(&session);
+    let (numbers, answered) = rest(&mut events);
+    assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>(), "no gap");
+    assert!(numbers.len() < MANY && !answered, "{} read, answered: {answered}", numbers.len());
+}
+
+#[test]
+fn a_get_stream_that_is_not_read_ends_and_can_be_opened_again() {
+    let peer = talker(MANY, LARGE);
+    let limits = format!("[server.limits]\nqueue_len_max = {QUEUE}\n");
+    let gateway = Gateway::serve(&format!("{limits}{}", peer.child("peer", "")));
+    let session = gateway.session_as(&[], LEGACY, OWN);
+    works(&session);
+    let mut unread = session.listen(None);
+    assert_eq!(unread.status, 200);
+    go_on(&session);
+    // What the child said before this answer has been read by then.
+    works(&session);
+    let (numbers, _) = rest(&mut unread);
+    assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>(), "no gap");
+    assert!(numbers.len() < MANY, "{} read", numbers.len());
+    // Who opens it again hears what is said from then on.
+    let mut again = session.listen(None);
+    assert_eq!(again.status, 200);
+    go_on(&session);
+    let (_, data) = again.next().expect("the stream is alive");
+    assert!(data.contains("\"data\":\"0:"), "{}", &data[..100]);
+}
