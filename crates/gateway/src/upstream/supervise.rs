@@ -3,6 +3,7 @@
 //! Owns its state and which sessions it has. How a session begins and lives is elsewhere.
 
 mod open;
+mod slot;
 mod told;
 
 use std::collections::HashMap;
@@ -24,11 +25,13 @@ use super::session::{Session, SessionSink, lock};
 use super::sink::{Hello, SessionKey};
 use super::spec::UpstreamSpec;
 use super::status::{State, Status};
-use super::wants::Wants;
 use crate::config::{EraChoice, Sessions};
+use slot::Slot;
 
 /// How often idle sessions are looked for.
 const TIDY: Duration = Duration::from_secs(5);
+/// The same where sessions may be idle for less.
+const TIDY_MIN: Duration = Duration::from_millis(10);
 /// A session that lived this long was started well.
 const STABLE: Duration = Duration::from_secs(10);
 
@@ -74,16 +77,6 @@ struct Book {
     /// The server only knows HTTP+SSE.
     older: bool,
     closed: bool,
-}
-
-/// The place of one session: its successors take the same.
-#[derive(Default)]
-struct Slot {
-    session: Mutex<Option<Arc<Session>>>,
-    turn: tokio::sync::Mutex<()>,
-    wants: Arc<Wants>,
-    /// Of a caller's session; the shared one's is the upstream's.
-    backoff: Mutex<Backoff>,
 }
 
 impl Book {
@@ -432,24 +425,20 @@ async fn keep(upstream: Weak<Upstream>) {
 
 /// Closes callers' sessions that are idle.
 async fn tidy(upstream: Weak<Upstream>) {
+    let Some(idle) = upstream.upgrade().map(|upstream| upstream.spec.bounds.caller_idle) else { return };
     loop {
-        sleep(TIDY).await;
+        sleep(TIDY.min(idle.max(TIDY_MIN))).await;
         let Some(upstream) = upstream.upgrade() else { return };
         upstream.tell();
         let mut book = upstream.book();
         if book.closed {
             return;
         }
-        let idle = upstream.spec.bounds.caller_idle;
         let gone: Vec<_> = book
             .slots
             .iter()
-            .filter(|((_, key), slot)| *key != SessionKey::Shared && slot.turn.try_lock().is_ok())
-            .filter(|(_, slot)| {
-                lock(&slot.session)
-                    .as_ref()
-                    .is_none_or(|session| session.calls() == 0 && session.age().1 >= idle)
-            })
+            .filter(|((_, key), _)| *key != SessionKey::Shared)
+            .filter(|(_, slot)| slot.is_blank() || slot.idle().is_some_and(|quiet| quiet >= idle))
             .map(|(place, _)| place.clone())
             .collect();
         let left = gone.iter().filter_map(|place| lock(&book.slots.remove(place)?.session).take()).collect();

@@ -13,7 +13,8 @@ use super::super::session::{Opening, Session, lock};
 use super::super::sink::{Hello, SessionKey};
 use super::super::wants::Wants;
 use super::super::{greet, lists, subscriptions};
-use super::{Book, Slot, Upstream, close_all, millis};
+use super::slot::Slot;
+use super::{Book, Upstream, close_all, millis};
 use crate::config::{EraChoice, Sessions, Transport};
 
 /// A call waits this long for the next attempt rather than be refused.
@@ -92,7 +93,7 @@ impl Upstream {
             drop(book);
             return Err(self.down("was stopped"));
         }
-        if let Some(slot) = book.slots.get(&place) {
+        if let Some(slot) = book.slots.get(&place).filter(|slot| slot.is_taken()) {
             return Ok(Arc::clone(slot));
         }
         if place.1 != SessionKey::Shared {
@@ -103,18 +104,15 @@ impl Upstream {
 
     /// Makes room for one more session of a caller: the one that was idle longest goes.
     fn room(&self, book: &mut Book) -> Result<(), Refusal> {
-        let own = book.slots.keys().filter(|(_, key)| *key != SessionKey::Shared).count();
-        if own + book.once.len() < self.spec.bounds.caller_sessions_max {
+        let own = || book.slots.iter().filter(|((_, key), _)| *key != SessionKey::Shared);
+        let taken = own().filter(|(_, slot)| slot.is_taken()).count();
+        if taken + book.once.len() < self.spec.bounds.caller_sessions_max {
             return Ok(());
         }
-        let idle = book
-            .slots
-            .iter()
-            .filter(|((_, key), _)| *key != SessionKey::Shared)
-            .filter_map(|(place, slot)| Some((place.clone(), lock(&slot.session).clone()?)))
-            .filter(|(_, session)| session.calls() == 0)
-            .max_by_key(|(_, session)| session.age().1);
-        let Some((place, session)) = idle else {
+        let idle = own()
+            .filter_map(|(place, slot)| Some((slot.idle()?, place.clone(), lock(&slot.session).clone()?)))
+            .max_by_key(|(quiet, ..)| *quiet);
+        let Some((_, place, session)) = idle else {
             let what = format!("the server `{}` serves as many callers as it may", self.spec.name());
             return Err(Refusal::new(RefusalCode::UpstreamBusy, what).hint("try again later"));
         };

@@ -1,0 +1,102 @@
+//! Sessions at a server that are one caller's own, at their bounds: the longest idle makes room, none is taken from who uses it.
+
+use serde_json::{Value, json};
+
+use crate::limits::open;
+use crate::socket::{Gateway, LEGACY, Session, call, fixture_server, until};
+use crate::support::{is_alive, signal};
+
+fn limited(limits: &str) -> Gateway {
+    let fixture = fixture_server("fixture", "", &["--era", "legacy"]);
+    Gateway::serve(&format!("[server.limits]\n{limits}\n{fixture}"))
+}
+
+/// A caller that needs a session of its own.
+fn sampler(gateway: &Gateway) -> Session<'_> {
+    gateway.session_as(&[], LEGACY, r#"{"sampling":{}}"#)
+}
+
+fn child(session: &Session<'_>) -> u64 {
+    session.record("record")["pid"].as_u64().unwrap()
+}
+
+fn status(gateway: &Gateway) -> Value {
+    gateway.request("GET /api/v1/servers/fixture", &[], b"").json()
+}
+
+fn gone(pid: u64) {
+    until("its child has ended", || !is_alive(pid));
+}
+
+#[test]
+fn the_longest_idle_session_makes_room() {
+    let gateway = limited("upstream_sessions_max = 2");
+    let [one, two, three] = [(); 3].map(|()| sampler(&gateway));
+    let (first, second) = (child(&one), child(&two));
+    assert_ne!(first, second);
+    assert_eq!(status(&gateway)["sessions"], 3, "two and the shared one: the bound is reached");
+    assert_eq!((child(&one), child(&two)), (first, second), "and costs nobody anything");
+    assert_eq!(child(&one), first);
+    let third = child(&three);
+    gone(second);
+    assert!(is_alive(first) && is_alive(third));
+    assert_eq!(child(&one), first);
+    // Whoever made room is let in again like anybody else.
+    let again = child(&two);
+    assert_ne!(again, second);
+    gone(third);
+    assert_eq!((child(&one), child(&two)), (first, again));
+}
+
+#[test]
+fn who_is_busy_makes_no_room() {
+    let gateway = limited("upstream_sessions_max = 2");
+    let [one, two, three] = [(); 3].map(|()| sampler(&gateway));
+    let children = [child(&one), child(&two)];
+    let calls = [&one, &two].map(|session| open(session, &call("7", "hang", "{}")));
+    until("both are busy", || status(&gateway)["calls"] == 2);
+    let refused = three.call("record", &json!({}));
+    assert_eq!(refused.pointer("/error/data/code"), Some(&json!("upstream_busy")), "{refused}");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("as many callers as it may"), "{message}");
+    // Who needs none of its own is not concerned.
+    child(&gateway.session());
+    two.post(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#);
+    until("one is idle", || status(&gateway)["calls"] == 1);
+    let third = child(&three);
+    gone(children[1]);
+    assert!(is_alive(children[0]) && is_alive(third));
+    drop(calls);
+}
+
+#[test]
+fn a_session_that_was_lost_holds_no_place() {
+    let gateway = limited("upstream_sessions_max = 2");
+    let [one, two, three] = [(); 3].map(|()| sampler(&gateway));
+    let children = [child(&one), child(&two)];
+    let calls = [&one, &two].map(|session| open(session, &call("7", "hang", "{}")));
+    until("both are busy", || status(&gateway)["calls"] == 2);
+    signal(u32::try_from(children[1]).unwrap(), "KILL");
+    until("it is noticed", || status(&gateway)["sessions"] == 2);
+    let third = child(&three);
+    assert!(is_alive(children[0]) && is_alive(third));
+    drop(calls);
+}
+
+#[test]
+fn an_idle_session_ends_and_a_busy_one_does_not() {
+    let gateway = limited("upstream_session_idle = \"100ms\"");
+    let [idle, busy, follower] = [(); 3].map(|()| sampler(&gateway));
+    let children = [child(&idle), child(&busy), child(&follower)];
+    let held = open(&busy, &call("7", "hang", "{}"));
+    until("it is busy", || status(&gateway)["calls"] == 1);
+    let subscribed = follower.post(
+        r#"{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"test://watched-resource"}}"#,
+    );
+    assert!(subscribed.json()["result"].is_object(), "{subscribed:?}");
+    gone(children[0]);
+    assert!(is_alive(children[1]), "what is called");
+    assert!(is_alive(children[2]), "what is to tell of a resource");
+    assert_ne!(child(&idle), children[0], "its caller has another when it needs one");
+    drop(held);
+}
