@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use model::{Era, LinkId, OperationId, ParticipantId, Refusal};
+use wire::json::Splice;
 use wire::mcp::{Params, method};
 use wire::rpc::{Id, Message, Shape};
 
@@ -27,8 +28,8 @@ pub trait Road: Send + Sync {
     fn cancelled(&self, operation: &Operation);
     /// The answer as this caller reads it: public URIs, its era.
     fn spell(&self, operation: &Operation, answer: &Answer) -> (Bytes, Option<i64>);
-    /// A notification as this caller reads it.
-    fn spell_notice(&self, operation: &Operation, frame: Bytes) -> Bytes;
+    /// A question as this caller reads it, but for its id.
+    fn spell_question(&self, operation: &Operation, question: &Message, splice: &mut Splice);
     /// A refusal as this caller reads it.
     fn spell_refusal(&self, operation: &Operation, refusal: &Refusal) -> (Bytes, i64);
 }
@@ -163,7 +164,7 @@ impl CallSink for Operation {
                 return;
             }
         }
-        if self.out.say(self.road.spell_notice(self, frame), progress) == Err(Refused::Full) {
+        if self.out.say(frame, progress) == Err(Refused::Full) {
             tracing::info!(participant = %self.caller.participant().id, "reader too slow, its request is cancelled");
             self.cancel();
         }
@@ -180,8 +181,9 @@ impl CallSink for Operation {
             self.road.unasked(ask);
             return decline(session, question);
         };
-        let mut splice = wire::json::Splice::default();
+        let mut splice = Splice::default();
         message.set_id(&mut splice, &id);
+        self.road.spell_question(self, &message, &mut splice);
         if self.out.say(message.edited(&splice), None) == Err(Refused::Full) {
             self.cancel();
         }

@@ -18,6 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use model::{LinkId, OperationId, Outcome, ParticipantId, Refusal, RefusalCode, TopicName};
 use topic::{About, Effect, Effects, Event, Target, Topic};
+use wire::json::Splice;
 use wire::mcp::method::TargetKind;
 use wire::mcp::{self, ListKind, Params, method};
 use wire::rpc::Message;
@@ -331,6 +332,12 @@ impl Pump {
         }
     }
 
+    /// How a URI of the server that has this operation is spelled towards its caller, if otherwise.
+    fn respelled(&self, operation: &Operation, own: &str) -> Option<String> {
+        let (upstream, _) = operation.upstream.get()?;
+        self.with(|topic| topic.respelled_uri(operation.caller.link(), upstream, own))
+    }
+
     fn caller(&self, link: LinkId) -> Option<Arc<Caller>> {
         self.callers().get(&link).and_then(Weak::upgrade)
     }
@@ -375,17 +382,11 @@ impl Road for Pump {
     }
 
     fn spell(&self, operation: &Operation, answer: &Answer) -> (Bytes, Option<i64>) {
-        let link = operation.caller.link();
-        let respell = |own: &str| {
-            let (upstream, _) = operation.upstream.get()?;
-            self.with(|topic| topic.respelled_uri(link, upstream, own))
-        };
-        spell::answer(operation, answer, &respell)
+        spell::answer(operation, answer, &|own| self.respelled(operation, own))
     }
 
-    fn spell_notice(&self, operation: &Operation, frame: Bytes) -> Bytes {
-        let _ = operation;
-        frame
+    fn spell_question(&self, operation: &Operation, question: &Message, splice: &mut Splice) {
+        spell::respell(question, question.method(), &|own| self.respelled(operation, own), splice);
     }
 
     fn spell_refusal(&self, operation: &Operation, refusal: &Refusal) -> (Bytes, i64) {

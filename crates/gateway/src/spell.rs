@@ -121,13 +121,23 @@ pub fn answer(
         }
     }
     if answer.message.shape() == Shape::Result {
-        // A result that names one thing twice cannot be mapped: it goes as it came, unmapped.
-        if let Err(error) = uris::respell(&answer.message, operation.method, respell, &mut splice) {
-            tracing::debug!(%error, "URIs of a result could not be mapped");
-        }
+        self::respell(&answer.message, operation.method, respell, &mut splice);
     }
     let code = answer.message.error_object().map(|error| error.code);
     (rpc::one_line(answer.frame(splice)), code)
+}
+
+/// Public URIs in a result of `method`, or in a question of a server (then `method` is its own).
+pub fn respell(
+    message: &Message,
+    method: &str,
+    respell: &dyn Fn(&str) -> Option<String>,
+    splice: &mut Splice,
+) {
+    // What names one thing twice cannot be mapped: it goes as it came, unmapped.
+    if let Err(error) = uris::respell(message, method, respell, splice) {
+        tracing::debug!(%error, "URIs of a message could not be mapped");
+    }
 }
 
 /// A refusal as the caller of an operation reads it.

@@ -79,6 +79,8 @@ impl Pump {
         };
         let mut splice = Splice::default();
         message.set_id(&mut splice, &id);
+        let public = |own: &str| self.with(|topic| topic.respelled_uri(caller.link(), &seat.id, own));
+        spell::respell(message, message.method(), &public, &mut splice);
         caller.tell_home(message.edited(&splice));
         true
     }

@@ -179,7 +179,7 @@ fn golden_modern_sdk() {
 }
 
 /// White space, and JSON text that no typed model keeps.
-fn raw_json() -> impl Strategy<Value = String> {
+pub(crate) fn raw_json() -> impl Strategy<Value = String> {
     let number = prop_oneof![
         Just("12345678901234567890".to_owned()),
         Just("-0.0".to_owned()),
@@ -213,12 +213,16 @@ fn raw_json() -> impl Strategy<Value = String> {
 }
 
 /// Members of an object, each with a comma before it.
-fn extra_members() -> impl Strategy<Value = String> {
+pub(crate) fn extra_members() -> impl Strategy<Value = String> {
     prop::collection::btree_map("[a-z]{1,6}", raw_json(), 0..3)
         .prop_map(|members| members.iter().map(|(key, value)| format!(",\"x-{key}\": {value}")).collect())
 }
 
-fn run(cases: u32, strategy: impl Strategy<Value = (String, String)>, test: impl Fn((String, String))) {
+pub(crate) fn run(
+    cases: u32,
+    strategy: impl Strategy<Value = (String, String)>,
+    test: impl Fn((String, String)),
+) {
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = proptest::test_runner::TestRunner::new(config);
     runner
@@ -348,63 +352,5 @@ fn only_the_greeting_is_our_own() {
     assert_eq!(
         found.pointer("/result/_meta/io.modelcontextprotocol~1serverInfo/name"),
         Some(&json!("portmoot"))
-    );
-}
-
-/// Two URIs that collide, wherever they occur: in lists, links, embedded resources, completion and updates.
-#[test]
-fn a_respelled_uri_is_respelled_everywhere() {
-    let script = |name: &'static str| {
-        move |message: &Value| {
-            let uri = "shared://thing";
-            let said = match message["method"].as_str() {
-                Some("resources/list") => {
-                    Some(answer(message, &format!(r#"{{"resources":[{{"uri":"{uri}","name":"{name}"}}]}}"#)))
-                }
-                Some("resources/read") => Some(answer(
-                    message,
-                    &format!(r#"{{"contents":[{{"uri":{},"text":"{name}"}}]}}"#, message["params"]["uri"]),
-                )),
-                Some("tools/call") => Some(answer(
-                    message,
-                    &format!(
-                        r#"{{"content":[{{"type":"resource_link","uri":"{uri}","name":"x"}},{{"type":"resource","resource":{{"uri":"{uri}","text":"{name}"}}}}]}}"#
-                    ),
-                )),
-                _ => small(message, &format!("[{}]", tool("give"))),
-            };
-            vec![said.unwrap_or_else(|| answer(message, "{}")).into_bytes()]
-        }
-    };
-    let (first, second) = (Peer::stdio(script("first")), Peer::stdio(script("second")));
-    let gateway = Gateway::serve(&[first.child("first", "a"), second.child("second", "b")].concat());
-    let session = gateway.session();
-    let mut resources = Vec::new();
-    until("both are listed", || {
-        let all = session.post(r#"{"jsonrpc":"2.0","id":1,"method":"resources/list"}"#).json();
-        resources = all["result"]["resources"].as_array().unwrap().clone();
-        resources.len() == 2 && listed(&session).len() == 2
-    });
-    let of = |name: &str| resources.iter().find(|item| item["name"] == name).unwrap()["uri"].clone();
-    assert_eq!(of("first"), "shared://thing");
-    let respelled = of("second");
-    assert_ne!(respelled, "shared://thing");
-    for (tool, uri) in [("a_give", of("first")), ("b_give", respelled.clone())] {
-        let given = session.call(tool, &json!({}));
-        assert_eq!(given.pointer("/result/content/0/uri"), Some(&uri), "{given}");
-        assert_eq!(given.pointer("/result/content/1/resource/uri"), Some(&uri), "{given}");
-    }
-    for (name, uri) in [("first", of("first")), ("second", respelled)] {
-        let read = session
-            .post(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{{"uri":{uri}}}}}"#))
-            .json();
-        assert_eq!(read.pointer("/result/contents/0/text"), Some(&json!(name)), "{read}");
-        assert_eq!(read.pointer("/result/contents/0/uri"), Some(&uri), "{read}");
-        let modern = gateway.modern("resources/read", uri.as_str(), &format!("\"uri\":{uri}"));
-        assert_eq!(modern.json().pointer("/result/contents/0/uri"), Some(&uri), "{}", modern.text());
-    }
-    assert!(
-        second.heard().iter().all(|line| !line.contains("portmoot+")),
-        "its own spelling is what it hears"
     );
 }

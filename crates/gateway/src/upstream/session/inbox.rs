@@ -175,6 +175,10 @@ impl Session {
             "notifications/resources/list_changed" => {
                 self.changed(&[ListKind::Resources, ListKind::Templates])
             }
+            // For all who follow the resource, on whatever stream it came.
+            method @ "notifications/resources/updated" => {
+                self.opening.sink.notice(self, method, message.frame().clone());
+            }
             method => {
                 let frame = message.frame().clone();
                 let log = method == "notifications/message";
