@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 #![allow(clippy::print_stdout, clippy::type_complexity)]
 
+mod callers;
 mod cli;
 mod cli_gateway;
 mod clients;
@@ -17,6 +18,8 @@ mod identity;
 mod isolation;
 mod limits;
 mod lossless;
+mod mixed;
+mod paging;
 mod peer;
 mod pty;
 mod real;
@@ -25,7 +28,9 @@ mod runner;
 mod secrets;
 mod serving;
 mod sessions;
+mod slow;
 mod socket;
 mod streams;
 mod support;
 mod upstreams;
+mod uris;

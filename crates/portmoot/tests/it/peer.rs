@@ -1,10 +1,12 @@
 //! An upstream that says whatever a test wants, byte for byte.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 type Script = dyn Fn(&Value) -> Vec<Vec<u8>> + Send + Sync;
 
@@ -20,7 +22,7 @@ impl Peer {
         Self::listen(script, |stream, heard, script| {
             let mut out = stream.try_clone().unwrap();
             for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                let said = script(&serde_json::from_str(&line).unwrap_or_default());
+                let said = script(&read(&line));
                 heard.lock().unwrap().push(line);
                 for mut line in said {
                     line.push(b'\n');
@@ -102,6 +104,20 @@ impl Peer {
         let named = format!("\"name\":\"{tool}\"");
         self.heard().iter().filter(|line| line.contains("tools/call") && line.contains(&named)).count()
     }
+}
+
+/// A message; of one with values that no typed model keeps, what is around them.
+fn read(line: &str) -> Value {
+    serde_json::from_str(line).unwrap_or_else(|_| around(line, 3))
+}
+
+fn around(text: &str, depth: usize) -> Value {
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap_or_default();
+    let inner = |raw: &RawValue| match serde_json::from_str(raw.get()) {
+        Err(_) if depth > 0 => around(raw.get(), depth - 1),
+        read => read.unwrap_or_default(),
+    };
+    members.into_iter().map(|(key, raw)| (key, inner(raw))).collect()
 }
 
 /// What a small legacy server answers to everything but calls; `tools` is the JSON array of its tools.
