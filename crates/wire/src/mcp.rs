@@ -11,6 +11,7 @@ pub mod method;
 pub mod params;
 pub mod refusal;
 pub mod result;
+pub mod task;
 pub mod translate;
 pub mod uris;
 pub mod version;

@@ -1,0 +1,72 @@
+//! What callers say about tasks.
+//!
+//! It must not know which tasks there are.
+
+use super::EXTENSION;
+use crate::json::{self, Span};
+use crate::mcp::Params;
+use crate::rpc::Malformed;
+
+/// A caller of 2025-11-25 wants the call as a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// For how long it wants the task kept, in milliseconds from its beginning.
+    pub ttl_ms: Option<u64>,
+}
+
+/// Whether a request asks to become a task: `params.task` (2025-11-25). A modern request's is to be ignored, so ask only
+/// for legacy ones.
+///
+/// # Errors
+/// [`Malformed`] (-32602) when `task` is no object, or `ttl` neither a whole number from 0 nor null.
+pub fn asked(params: &Params<'_>) -> Result<Option<Asked>, Malformed> {
+    let Some(member) = params.get("task") else { return Ok(None) };
+    let wrong = |why: &str| Malformed::params(why, params.message().id().cloned());
+    let members = json::members(params.message().frame(), member.span)
+        .map_err(|error| wrong(&format!("`params.task`: {error}")))?;
+    let ttl_ms = match members.get("ttl").filter(|ttl| ttl.raw != b"null") {
+        Some(ttl) => Some(
+            json::integer(ttl.raw)
+                .and_then(|ms| u64::try_from(ms).ok())
+                .ok_or_else(|| wrong("`params.task.ttl` must be a number of milliseconds"))?,
+        ),
+        None => None,
+    };
+    Ok(Some(Asked { ttl_ms }))
+}
+
+/// Whether a client's capabilities (raw, of a modern request) name the tasks extension.
+#[must_use]
+pub fn declares(client_capabilities: &[u8]) -> bool {
+    within(client_capabilities, &["extensions", EXTENSION])
+}
+
+/// Whether capabilities of 2025-11-25 (raw, of a client or of a server) have `tasks`.
+#[must_use]
+pub fn declares_legacy(capabilities: &[u8]) -> bool {
+    within(capabilities, &["tasks"])
+}
+
+/// The ids of the tasks that a listen request (`subscriptions/listen`) wants to hear of: `taskIds` of its filter.
+///
+/// # Errors
+/// [`Malformed`] (-32602) when they are not an array of strings.
+pub fn watched(params: &Params<'_>) -> Result<Vec<String>, Malformed> {
+    let frame = params.message().frame();
+    let wrong = || Malformed::params("`taskIds` must be an array of strings", params.message().id().cloned());
+    let Some(filter) = params.get("notifications") else { return Ok(Vec::new()) };
+    let Ok(filter) = json::members(frame, filter.span) else { return Ok(Vec::new()) };
+    let Some(ids) = filter.get("taskIds") else { return Ok(Vec::new()) };
+    let ids = json::elements(frame, ids.span).map_err(|_| wrong())?;
+    let text = |id: Span| json::text(id.of(frame)).map(std::borrow::Cow::into_owned).ok_or_else(wrong);
+    ids.into_iter().map(text).collect()
+}
+
+/// Whether an object lies at the end of this path.
+fn within(object: &[u8], path: &[&str]) -> bool {
+    let Ok(members) = json::members(object, Span::all(object)) else { return false };
+    match path {
+        [] => true,
+        [key, rest @ ..] => members.get(key).is_some_and(|member| within(member.raw, rest)),
+    }
+}

@@ -1,0 +1,180 @@
+use bytes::Bytes;
+
+use super::*;
+use crate::mcp::{Era, Params};
+use crate::rpc::Message;
+
+const TASK: Task<'_> = Task {
+    id: "0f",
+    standing: Standing::Working,
+    message: None,
+    created_ms: 1_756_216_800_000,
+    updated_ms: 1_756_216_801_500,
+    ttl_ms: Some(300_000),
+    poll_ms: None,
+};
+/// What all tasks here have, but for state and time to live.
+const TIMES: &str = r#""createdAt":"2025-08-26T14:00:00.000Z","lastUpdatedAt":"2025-08-26T14:00:01.500Z""#;
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn a_created_task_is_nested_or_flat() {
+    let task = Task { message: Some("waits for \"approval\""), poll_ms: Some(500), ..TASK };
+    assert_eq!(
+        text(created(&task, Era::Legacy, None)),
+        format!(
+            r#"{{"task":{{"taskId":"0f","status":"working","statusMessage":"waits for \"approval\"",{TIMES},"ttl":300000,"pollInterval":500}}}}"#
+        )
+    );
+    assert_eq!(
+        text(created(&TASK, Era::Legacy, Some("wait"))),
+        format!(
+            r#"{{"task":{{"taskId":"0f","status":"working",{TIMES},"ttl":300000}},"_meta":{{"io.modelcontextprotocol/model-immediate-response":"wait"}}}}"#
+        )
+    );
+    assert_eq!(
+        text(created(&task, Era::Modern, Some("wait"))),
+        format!(
+            r#"{{"resultType":"task","taskId":"0f","status":"working","statusMessage":"waits for \"approval\"",{TIMES},"ttlMs":300000,"pollIntervalMs":500}}"#
+        )
+    );
+}
+
+#[test]
+fn a_look_at_a_task_shows_what_its_era_shows() {
+    let fine: &[u8] = br#"{"content":[]}"#;
+    let wrong: &[u8] = br#"{"content":[],"isError":true}"#;
+    let error: &[u8] = br#"{"code":-1,"message":"m"}"#;
+    let asks: &[u8] = br#"{"q":{"method":"elicitation/create"}}"#;
+    for (standing, legacy, modern) in [
+        (Standing::Working, "working", "working|"),
+        (
+            Standing::InputRequired(asks),
+            "input_required",
+            r#"input_required|,"inputRequests":{"q":{"method":"elicitation/create"}}"#,
+        ),
+        (Standing::Result(fine), "completed", r#"completed|,"result":{"content":[]}"#),
+        (Standing::Result(wrong), "failed", r#"completed|,"result":{"content":[],"isError":true}"#),
+        (Standing::Error(error), "failed", r#"failed|,"error":{"code":-1,"message":"m"}"#),
+        (Standing::Cancelled, "cancelled", "cancelled|"),
+    ] {
+        let task = Task { standing, ttl_ms: None, ..TASK };
+        let old = format!(r#"{{"taskId":"0f","status":"{legacy}",{TIMES},"ttl":null}}"#);
+        assert_eq!(text(get(&task, Era::Legacy)), old);
+        assert_eq!(text(changed(&task, Era::Legacy)), old);
+        assert_eq!(text(legacy_cancelled(&task)), old);
+        let (status, more) = modern.split_once('|').unwrap();
+        let new = format!(r#""taskId":"0f","status":"{status}",{TIMES},"ttlMs":null{more}}}"#);
+        assert_eq!(text(get(&task, Era::Modern)), format!(r#"{{"resultType":"complete",{new}"#));
+        assert_eq!(text(changed(&task, Era::Modern)), format!("{{{new}"));
+        assert_eq!(task.status(Era::Modern).is_over(), !matches!(status, "working" | "input_required"));
+    }
+}
+
+#[test]
+fn lists_have_their_cursor() {
+    let one = text(get(&TASK, Era::Legacy));
+    assert_eq!(text(legacy_list([], None)), r#"{"tasks":[]}"#);
+    assert_eq!(
+        text(legacy_list([TASK, TASK], Some("n"))),
+        format!(r#"{{"tasks":[{one},{one}],"nextCursor":"n"}}"#)
+    );
+}
+
+#[test]
+fn what_belongs_to_a_task_says_so() {
+    let id = r#""io.modelcontextprotocol/related-task":{"taskId":"0f"}"#;
+    for (body, expect) in [
+        ("{}", format!(r#"{{"_meta":{{{id}}}}}"#)),
+        (r#"{"content":[1e400]}"#, format!(r#"{{"content":[1e400],"_meta":{{{id}}}}}"#)),
+        (r#"{"_meta":{"a":1}, "x":2}"#, format!(r#"{{"_meta":{{"a":1,{id}}}, "x":2}}"#)),
+        (r#"{"_meta":null}"#, format!(r#"{{"_meta":{{{id}}}}}"#)),
+        (
+            r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"other"}}}"#,
+            format!(r#"{{"_meta":{{{id}}}}}"#),
+        ),
+    ] {
+        assert_eq!(related(body.as_bytes(), "0f").map(text), Ok(expect), "{body}");
+    }
+    assert!(related(b"[]", "0f").is_err());
+    assert!(related(br#"{"_meta":1}"#, "0f").is_err());
+}
+
+#[test]
+fn tools_are_offered_as_tasks() {
+    for (tool, expect) in [
+        (r#"{"name":"x"}"#, r#"{"name":"x","execution":{"taskSupport":"optional"}}"#),
+        (
+            r#"{"execution":{"taskSupport":"required","v":1},"name":"x"}"#,
+            r#"{"execution":{"taskSupport":"optional","v":1},"name":"x"}"#,
+        ),
+    ] {
+        assert_eq!(offer(tool.as_bytes()).map(text), Ok(expect.to_owned()));
+    }
+}
+
+/// What `read` makes of a request with these params.
+fn with<T>(
+    params: &str,
+    read: impl Fn(&Params<'_>) -> Result<T, crate::rpc::Malformed>,
+) -> Result<T, String> {
+    let frame = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{params}}}"#);
+    let message = Message::read(Bytes::from(frame)).unwrap();
+    read(&Params::read(&message).unwrap()).map_err(|error| {
+        assert_eq!((error.code, error.id.is_some()), (-32602, true));
+        error.message
+    })
+}
+
+#[test]
+fn callers_ask_for_tasks() {
+    for (params, expect) in [
+        ("{}", Ok(None)),
+        (r#"{"task":{}}"#, Ok(Some(Asked { ttl_ms: None }))),
+        (r#"{"task":{"ttl":null}}"#, Ok(Some(Asked { ttl_ms: None }))),
+        (r#"{"task":{"ttl":60000,"v":1}}"#, Ok(Some(Asked { ttl_ms: Some(60_000) }))),
+        (r#"{"task":{"ttl":-1}}"#, Err("`params.task.ttl` must be a number of milliseconds")),
+        (r#"{"task":{"ttl":1.5}}"#, Err("`params.task.ttl` must be a number of milliseconds")),
+        (r#"{"task":true}"#, Err("`params.task`: expected a JSON object")),
+        (r#"{"task":{"ttl":1,"ttl":2}}"#, Err("`params.task`: the member \"ttl\" occurs twice")),
+    ] {
+        assert_eq!(with(params, asked), expect.map_err(str::to_owned), "{params}");
+    }
+}
+
+#[test]
+fn callers_name_the_tasks_to_hear_of() {
+    for (params, expect) in [
+        ("{}", Ok(vec![])),
+        (r#"{"notifications":{}}"#, Ok(vec![])),
+        (r#"{"notifications":{"taskIds":["a","\u0062"]}}"#, Ok(vec!["a".to_owned(), "b".to_owned()])),
+        (r#"{"notifications":{"taskIds":"a"}}"#, Err("`taskIds` must be an array of strings".to_owned())),
+        (r#"{"notifications":{"taskIds":[1]}}"#, Err("`taskIds` must be an array of strings".to_owned())),
+    ] {
+        assert_eq!(with(params, watched), expect, "{params}");
+    }
+}
+
+#[test]
+fn abilities_are_recognised() {
+    let ours = format!(r#"{{"extensions":{ABILITIES}}}"#);
+    let old = format!(r#"{{"tasks":{LEGACY_ABILITIES}}}"#);
+    for (capabilities, modern, legacy) in [
+        (ours.as_str(), true, false),
+        (old.as_str(), false, true),
+        (r#"{"extensions":{"io.modelcontextprotocol/ui":{}}}"#, false, false),
+        (r#"{"extensions":{"io.modelcontextprotocol/tasks":null}}"#, false, false),
+        (r#"{"extensions":[]}"#, false, false),
+        ("{}", false, false),
+        ("null", false, false),
+        ("", false, false),
+    ] {
+        let found = (declares(capabilities.as_bytes()), declares_legacy(capabilities.as_bytes()));
+        assert_eq!(found, (modern, legacy), "{capabilities}");
+    }
+    let all = [ACKNOWLEDGED, LEGACY_ABILITIES, ABILITIES];
+    assert!(all.iter().all(|raw| json::members(raw.as_bytes(), Span::all(raw.as_bytes())).is_ok()));
+}
