@@ -315,8 +315,11 @@ impl Pump {
             }
             Effect::Joined { .. } | Effect::Left { .. } | Effect::NotJoined { .. } => {}
             Effect::Deliver { .. } | Effect::DeliverAsk { .. } => {}
-            // Nobody says anything to the room yet.
+            // Nobody says anything to the room yet, nothing is held and nothing proposed.
             Effect::Publish { .. } | Effect::Withhold { .. } | Effect::Regranted { .. } => {}
+            Effect::Hold { .. } | Effect::Store { .. } | Effect::Proposed { .. } => {}
+            Effect::NotProposed { .. } | Effect::Approved { .. } | Effect::Told { .. } => {}
+            Effect::RefuseDecision { .. } => {}
             Effect::Settle { .. } | Effect::SettleAsk { .. } | Effect::RefuseAsk { .. } => {}
         }
     }

@@ -39,6 +39,17 @@ pub(crate) fn judge(
     Verdict::Refuse(Cause::NotAdmitted)
 }
 
+/// Whether what is not admitted may be proposed instead: the calls that an answer can wait for.
+pub(crate) fn proposes(
+    capabilities: &Capabilities,
+    method: &str,
+    context: Option<&str>,
+    upstream: &str,
+) -> bool {
+    matches!(method, "tools/call" | "prompts/get" | "resources/read")
+        && KindRef::proposal(method, context).is_ok_and(|kind| capabilities.admits(kind, &[upstream]))
+}
+
 /// Handshake, ping and lists (which are filtered), and what serves one's own operations.
 /// None of these names anything, so with a context they are judged like all others.
 fn needs_no_capability(method: &str, context: Option<&str>) -> bool {

@@ -58,7 +58,7 @@ impl Topic {
         let (to, call) = match about {
             About::Call(call) => {
                 let open =
-                    self.operations.get(call).filter(|open| open.way == Way::Call && open.upstream == seat);
+                    self.operations.get(call).filter(|open| open.way.is_call() && open.upstream == seat);
                 (open.ok_or(Cause::Moot)?.link, Some(call))
             }
             About::Session(link) => {
@@ -105,7 +105,7 @@ impl Topic {
         self.members.finish(open.link, operation);
         let about = match open.way {
             Way::Ask { about } => about,
-            Way::Call => None,
+            Way::Call | Way::Held { .. } | Way::Run { .. } => None,
         };
         if let Some(call) = about.and_then(|call| self.operations.get_mut(call)) {
             call.asks = call.asks.saturating_sub(1);

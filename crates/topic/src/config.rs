@@ -61,6 +61,10 @@ pub struct Limits {
     pub operations_per_link_max: usize,
     /// The same of one participant, on all its links together; what goes beyond is no request that is taken.
     pub operations_per_participant_max: usize,
+    /// Proposals of the topic that are not over.
+    pub proposals_max: usize,
+    /// The same of one participant.
+    pub proposals_per_participant_max: usize,
     /// Entries of one list of one upstream.
     pub items_per_list_max: usize,
     /// Resource templates of one upstream.
@@ -79,6 +83,8 @@ impl Default for Limits {
             operations_max: 100_000,
             operations_per_link_max: 1_024,
             operations_per_participant_max: 4_096,
+            proposals_max: 10_000,
+            proposals_per_participant_max: 256,
             items_per_list_max: 10_000,
             templates_max: 256,
             name_bytes_max: 512,

@@ -3,10 +3,10 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use model::{Capabilities, LinkId, ParticipantId, REQUEST};
+use model::{Capabilities, LinkId, PROPOSAL, ParticipantId, REQUEST};
 
 use crate::{
-    admission::{Verdict, judge},
+    admission::{Verdict, judge, proposes},
     catalog::UpstreamIndex,
     effect::{Effect, Effects},
     event::Role,
@@ -28,6 +28,7 @@ struct Sight {
     upstream: ParticipantId,
     own: Arc<str>,
     public: Box<str>,
+    held: bool,
 }
 
 /// One entry that came, went or changed.
@@ -62,6 +63,7 @@ impl Topic {
                 upstream: one.upstream.clone(),
                 own: one.own.clone(),
                 public: one.public.as_ref().into(),
+                held: one.held,
             })
             .collect()
         };
@@ -85,7 +87,10 @@ impl Topic {
                 let now = self.list(*link, list);
                 let same = now.len() == seen.len()
                     && now.iter().zip(seen).all(|(now, seen)| {
-                        *now.upstream == seen.upstream && *now.own == seen.own && *now.public == *seen.public
+                        *now.upstream == seen.upstream
+                            && *now.own == seen.own
+                            && *now.public == *seen.public
+                            && now.held == seen.held
                     });
                 if !same && self.members.link(*link).is_some() {
                     links.push(*link);
@@ -121,7 +126,10 @@ impl Topic {
                     .filter(|link| self.is_concerned(**link, index, whose))
                     .copied()
                     .collect();
-                if !concerned.is_empty() && self.could_see(&member.capabilities, index, list, &changed) {
+                let promotes =
+                    concerned.iter().any(|link| self.members.link(*link).is_some_and(|own| own.promotes));
+                let who = Looker { capabilities: &member.capabilities, promotes };
+                if !concerned.is_empty() && self.could_see(who, index, list, &changed) {
                     links.extend(concerned);
                 }
             }
@@ -138,19 +146,17 @@ impl Topic {
 
     fn could_see(
         &self,
-        capabilities: &Capabilities,
+        who: Looker<'_>,
         index: UpstreamIndex,
         list: ListKind,
         changed: &[Changed<'_>],
     ) -> bool {
         let method = list.method();
-        let admits = |id: &ParticipantId, text: &str| {
-            judge(capabilities, method, Some(text), id.as_str()) == Verdict::Admit
-        };
+        let admits = |id: &ParticipantId, text: &str| who.sees(method, text, id);
         // A URI that one upstream lists decides how others' equal ones are spelled: whoever sees those counts.
         let of_any = |seen: &dyn Fn(&ParticipantId) -> bool| self.catalog.ids().any(seen);
         if changed.len() > LOOKED_AT_MAX {
-            return of_any(&|id| capabilities.admits_some(REQUEST, method, &[None], &[id.as_str()]));
+            return of_any(&|id| who.sees_some(method, &[None], id));
         }
         changed.iter().any(|one| match (list, one.shape) {
             (ListKind::Tools | ListKind::Prompts, _) => {
@@ -160,11 +166,29 @@ impl Topic {
                 of_any(&|id| admits(id, one.text) || admits(id, &public_uri(id, one.text)))
             }
             // Templates that overlap are respelled as well, so nothing narrower than this is certain.
-            (ListKind::Templates, Some(shape)) => of_any(&|id| {
-                capabilities.admits_some(REQUEST, method, shape, &[id.as_str()])
-                    || capabilities.admits_some(REQUEST, method, &[None], &[id.as_str()])
-            }),
+            (ListKind::Templates, Some(shape)) => {
+                of_any(&|id| who.sees_some(method, shape, id) || who.sees_some(method, &[None], id))
+            }
         })
+    }
+}
+
+/// Whoever may have to be told: more often than needed is allowed, so the gateway's own entries are not set apart.
+#[derive(Clone, Copy)]
+struct Looker<'a> {
+    capabilities: &'a Capabilities,
+    promotes: bool,
+}
+
+impl Looker<'_> {
+    fn sees(self, method: &str, text: &str, id: &ParticipantId) -> bool {
+        judge(self.capabilities, method, Some(text), id.as_str()) == Verdict::Admit
+            || self.promotes && proposes(self.capabilities, method, Some(text), id.as_str())
+    }
+
+    fn sees_some(self, method: &str, shape: &[Option<char>], id: &ParticipantId) -> bool {
+        self.capabilities.admits_some(REQUEST, method, shape, &[id.as_str()])
+            || self.promotes && self.capabilities.admits_some(PROPOSAL, method, shape, &[id.as_str()])
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, OperationId, Outcome, ParticipantId, Refusal};
+use model::{LinkId, OperationId, Outcome, ParticipantId, ProposalState, Refusal};
 use smallvec::SmallVec;
 
 use crate::ListKind;
@@ -37,6 +37,41 @@ pub enum Cause {
     Taken,
     /// A kind that only the gateway itself may say.
     Reserved,
+    /// The proposal behind it was rejected.
+    Rejected,
+    /// The proposal behind it was taken back.
+    TakenBack,
+    /// Nobody decides about a proposal of their own.
+    Own,
+    /// A proposal that is decided already, or is being decided.
+    Decided,
+    /// What was decided about is not what was proposed.
+    Differs,
+    /// What must be written down first cannot be written down.
+    LogUnavailable,
+}
+
+/// What is to be written down about a proposal before it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    /// It was made.
+    Opened,
+    /// It was decided. Rejected and withdrawn, it is over; no [`Record::Ended`] follows.
+    Decided {
+        /// Who decided.
+        by: ParticipantId,
+        /// [`ProposalState::Running`] if it was approved, or rejected or withdrawn.
+        state: ProposalState,
+        /// Why, in words for the proposer.
+        reason: Option<Arc<str>>,
+    },
+    /// It is over: completed, failed or expired, or withdrawn after it was approved and before it ran.
+    Ended {
+        /// How.
+        state: ProposalState,
+        /// Why, in words for the proposer.
+        reason: Option<Arc<str>>,
+    },
 }
 
 /// Why the topic ended a link.
@@ -106,6 +141,72 @@ pub enum Effect {
         to: ParticipantId,
         /// The upstream's own name or URI; `None` if it is spelled as it was asked.
         own: Option<Arc<str>>,
+    },
+    /// A request may only be proposed, so it waits: propose it, with this operation held behind it.
+    Hold {
+        /// The request.
+        operation: OperationId,
+        /// Who asked.
+        from: LinkId,
+        /// The upstream that it would go to.
+        to: ParticipantId,
+        /// The upstream's own name or URI; `None` if it is spelled as it was asked.
+        own: Option<Arc<str>>,
+    },
+    /// Write this down, then say [`Event::Stored`](crate::Event::Stored) or
+    /// [`Event::NotStored`](crate::Event::NotStored). Until then nobody is told.
+    Store {
+        /// The proposal.
+        proposal: OperationId,
+        /// What happened to it.
+        what: Record,
+    },
+    /// A proposal is open to decisions.
+    Proposed {
+        /// Which.
+        proposal: OperationId,
+    },
+    /// A proposal was not taken, or could not be written down. There is none.
+    NotProposed {
+        /// Which.
+        proposal: OperationId,
+        /// Whose.
+        by: ParticipantId,
+        /// What may be told.
+        refusal: Box<Refusal>,
+        /// Why, for records.
+        cause: Cause,
+    },
+    /// A proposal runs now, once. A call that is held behind it is delivered in the same step; else whoever
+    /// carries it out says [`Event::Execute`](crate::Event::Execute) or, in the end,
+    /// [`Event::Outcome`](crate::Event::Outcome).
+    Approved {
+        /// Which.
+        proposal: OperationId,
+        /// On whose authority.
+        by: ParticipantId,
+    },
+    /// A proposal is over: its proposer is told. Nothing names it afterwards.
+    Told {
+        /// Which.
+        proposal: OperationId,
+        /// Whose.
+        by: ParticipantId,
+        /// How it ended.
+        state: ProposalState,
+        /// Why, in words for the proposer.
+        reason: Option<Arc<str>>,
+    },
+    /// A decision does not count.
+    RefuseDecision {
+        /// About which proposal.
+        proposal: OperationId,
+        /// Whose decision.
+        by: ParticipantId,
+        /// What may be told.
+        refusal: Box<Refusal>,
+        /// Why, for records.
+        cause: Cause,
     },
     /// An ask goes to a caller.
     DeliverAsk {

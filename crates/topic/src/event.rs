@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId};
+use model::{Capabilities, Digest, LinkId, OperationId, Outcome, ParticipantId, ProposalState};
 
 use crate::{Ear, ListKind, Manifest, RateLimit, UpstreamNames};
 
@@ -55,6 +55,43 @@ pub enum About {
     Call(OperationId),
     /// The session that this link has of its own at the asking upstream (see [`Event::Attach`]).
     Session(LinkId),
+}
+
+/// What is proposed, by whom, and until when.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms<'a> {
+    /// The proposer.
+    pub by: &'a ParticipantId,
+    /// The method of the request that is proposed.
+    pub method: &'a str,
+    /// The upstream's own name or URI, if the method has one.
+    pub context: Option<&'a str>,
+    /// Whom it names; nobody is anybody.
+    pub to: &'a [ParticipantId],
+    /// Of what is shown to whoever decides.
+    pub digest: Digest,
+    /// When it expires, on the clock of [`Topic::step`](crate::Topic::step).
+    pub expires_ms: u64,
+}
+
+/// What somebody decides about a proposal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision<'a> {
+    /// It may run, once.
+    Approve {
+        /// Of what was shown.
+        digest: Digest,
+    },
+    /// It never runs.
+    Reject {
+        /// Why, in words for the proposer.
+        reason: Option<&'a str>,
+    },
+    /// Its proposer takes it back.
+    Withdraw {
+        /// Why, for the record.
+        reason: Option<&'a str>,
+    },
 }
 
 /// What can happen. An event of a link that is not in the topic has no effects.
@@ -164,7 +201,67 @@ pub enum Event<'a> {
         method: &'a str,
         /// The upstream's own name or URI, if the method has one.
         context: Option<&'a str>,
+        /// The approved proposal that this carries out: once, and with nothing else than what was proposed.
+        /// The end of the operation is then the end of the proposal, and what its link may do is not asked
+        /// for. If there is no room for it, the proposal has failed.
+        proposal: Option<OperationId>,
     },
+    /// The caller of a held call was answered for now, so that the call is over. Its proposal is not; when it is
+    /// approved, nothing is delivered with that. A call that is not held any more goes on.
+    Release {
+        /// The held call.
+        operation: OperationId,
+    },
+    /// Somebody proposes what was admitted as a proposal.
+    Propose {
+        /// A new id for this proposal's life. An id that is in use is ignored.
+        proposal: OperationId,
+        /// What, by whom, until when.
+        terms: Terms<'a>,
+        /// The call that is held behind it (see [`Effect::Hold`](crate::Effect::Hold)), of the same participant.
+        held: Option<OperationId>,
+    },
+    /// A proposal that was open before a restart is open again. Nothing follows.
+    Restore {
+        /// Its id.
+        proposal: OperationId,
+        /// What, by whom, until when.
+        terms: Terms<'a>,
+    },
+    /// Somebody decides. Whoever could make the request may approve or reject it, except its proposer; only its
+    /// proposer may withdraw it. The first decision counts.
+    Decide {
+        /// About which proposal.
+        proposal: OperationId,
+        /// Who decides.
+        by: &'a ParticipantId,
+        /// What it may do, if it is not in the topic: then it decides through the API.
+        outside: Option<&'a Capabilities>,
+        /// What is decided.
+        decision: Decision<'a>,
+    },
+    /// What [`Effect::Store`](crate::Effect::Store) named last of this proposal is written down.
+    Stored {
+        /// The proposal.
+        proposal: OperationId,
+    },
+    /// It could not be written down. Openings and decisions are then as if they had never been; an end holds.
+    NotStored {
+        /// The proposal.
+        proposal: OperationId,
+    },
+    /// An approved proposal was carried out, or could not be. One that an operation carries out ends with that
+    /// anyway; the first end counts.
+    Outcome {
+        /// The proposal.
+        proposal: OperationId,
+        /// [`ProposalState::Completed`] or [`ProposalState::Failed`]; anything else is ignored.
+        state: ProposalState,
+        /// Why, in words for the proposer.
+        reason: Option<&'a str>,
+    },
+    /// Time goes on: pending proposals expire. See [`Topic::next_expiry_ms`](crate::Topic::next_expiry_ms).
+    Tick,
     /// An upstream asks its current caller something: sampling, elicitation, roots.
     Ask {
         /// The asking upstream.

@@ -3,10 +3,10 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use model::{Capabilities, LinkId, ParticipantId, REQUEST};
+use model::{Capabilities, LinkId, PROPOSAL, ParticipantId, REQUEST};
 
 use crate::{
-    admission::{Verdict, judge},
+    admission::{Verdict, judge, proposes},
     catalog::{Overrides, UpstreamIndex},
     manifest::ListKind,
     topic::Topic,
@@ -24,10 +24,12 @@ pub struct Listing<'a> {
     pub own: &'a Arc<str>,
     /// Its public spelling.
     pub public: Cow<'a, str>,
+    /// Whether acting on it is held as a proposal; else it is done at once.
+    pub held: bool,
 }
 
 impl Topic {
-    /// What this link sees of a list: configured order, then the upstream's own. Empty for a link that is
+    /// What this link sees of a list, which is what it could do or have held as a proposal: configured order, then the upstream's own. Empty for a link that is
     /// not in the topic.
     pub fn list(&self, link: LinkId, list: ListKind) -> Vec<Listing<'_>> {
         let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else {
@@ -35,7 +37,9 @@ impl Topic {
         };
         let mut listings = Vec::new();
         for (index, names, view) in self.catalog.each(&own.overrides) {
-            let seen = Seen { capabilities: &member.capabilities, overrides: &own.overrides, index };
+            let promotes = own.promotes && !names.builtin;
+            let (capabilities, overrides) = (&member.capabilities, &own.overrides);
+            let seen = Seen { capabilities, overrides, index, promotes };
             self.entries(seen, &names.id, view, list, &mut listings);
         }
         listings
@@ -49,23 +53,19 @@ impl Topic {
         list: ListKind,
         listings: &mut Vec<Listing<'a>>,
     ) {
-        let Seen { capabilities, overrides, index } = seen;
-        let admits = |public: &str| {
-            judge(capabilities, list.method(), Some(public), upstream.as_str()) == Verdict::Admit
-        };
-        let mut push = |own: &'a Arc<str>, public: Cow<'a, str>| {
-            listings.push(Listing { upstream, index, own, public });
+        let Seen { overrides, index, .. } = seen;
+        let mut push = |own: &'a Arc<str>, public: Cow<'a, str>, held: Option<bool>| {
+            listings.extend(held.map(|held| Listing { upstream, index, own, public, held }));
         };
         if let Some(names) = view.named(list) {
-            for name in names.all.iter().filter(|name| admits(&name.public)) {
-                push(&name.own, Cow::Borrowed(&name.public));
+            for name in &names.all {
+                push(&name.own, Cow::Borrowed(&name.public), seen.as_held(list, &name.public, upstream));
             }
         } else if list == ListKind::Resources {
             for item in &view.resources {
                 let public = respelled(self.catalog.respelled(overrides, index, &item.own), &item.own);
-                if admits(&public) {
-                    push(&item.own, public);
-                }
+                let held = seen.as_held(list, &public, upstream);
+                push(&item.own, public, held);
             }
         } else {
             for one in &view.templates {
@@ -79,9 +79,7 @@ impl Topic {
                         Cow::Owned(added.chars().map(Some).chain(one.shape.iter().copied()).collect())
                     }
                 };
-                if capabilities.admits_some(REQUEST, list.method(), &shape, &[upstream.as_str()]) {
-                    push(own, public);
-                }
+                push(own, public, seen.some_as_held(list, &shape, upstream));
             }
         }
     }
@@ -93,6 +91,28 @@ struct Seen<'a> {
     capabilities: &'a Capabilities,
     overrides: &'a Overrides,
     index: UpstreamIndex,
+    /// Whether what is not admitted here may be held as a proposal.
+    promotes: bool,
+}
+
+impl Seen<'_> {
+    /// Whether an entry is seen, and then whether it is held.
+    fn as_held(&self, list: ListKind, public: &str, upstream: &ParticipantId) -> Option<bool> {
+        let (method, context, at) = (list.method(), Some(public), upstream.as_str());
+        if judge(self.capabilities, method, context, at) == Verdict::Admit {
+            return Some(false);
+        }
+        (self.promotes && proposes(self.capabilities, method, context, at)).then_some(true)
+    }
+
+    /// The same of a template: some of what it stands for is enough.
+    fn some_as_held(&self, list: ListKind, shape: &[Option<char>], upstream: &ParticipantId) -> Option<bool> {
+        let some = |head| self.capabilities.admits_some(head, list.method(), shape, &[upstream.as_str()]);
+        if some(REQUEST) {
+            return Some(false);
+        }
+        (self.promotes && some(PROPOSAL)).then_some(true)
+    }
 }
 
 fn respelled(public: Option<String>, own: &Arc<str>) -> Cow<'_, str> {

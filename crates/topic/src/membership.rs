@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, LinkId, OperationId, ParticipantId};
+use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId};
 
 use crate::{
-    admission::{Verdict, judge},
+    admission::{Verdict, judge, proposes},
     ear::Ear,
     effect::{Cause, Effect, Effects, End},
     event::Role,
@@ -105,6 +105,7 @@ impl Topic {
             effects.push(Effect::Ended { link, why: End::Revoked });
             self.leave(effects, link);
         }
+        self.recall_of(effects, participant, true);
     }
 
     /// Ends what a link that is gone had open: its requests stop at their upstreams, the asks that waited for
@@ -114,11 +115,12 @@ impl Topic {
             match self.operations.get(operation).map(|open| open.way) {
                 None => {}
                 Some(Way::Ask { .. }) => self.refuse_ask(effects, operation, Cause::Moot),
-                Some(Way::Call) => {
-                    if let Some(open) = self.operations.remove(operation) {
+                Some(way) => {
+                    if let Some(open) = self.operations.remove(operation).filter(|open| open.way.is_call()) {
                         let stop = |upstream| Effect::CancelAt { operation, upstream };
                         self.to_upstream(effects, open.upstream, stop);
                     }
+                    self.call_is_over(effects, way, Outcome::Cancelled);
                 }
             }
         }
@@ -132,8 +134,8 @@ impl Topic {
             for operation in self.operations.which(|open| open.upstream == seat) {
                 match self.operations.get(operation).map(|open| open.way) {
                     None => {}
-                    Some(Way::Call) => self.refuse_call(effects, operation, Cause::UpstreamDown),
                     Some(Way::Ask { .. }) => self.refuse_ask(effects, operation, Cause::Moot),
+                    Some(_) => self.refuse_call(effects, operation, Cause::UpstreamDown),
                 }
             }
             self.forget_views(effects, &member.id);
@@ -169,6 +171,7 @@ impl Topic {
             Role::Caller => self.withdraw_calls(effects, &links),
             Role::Upstream => self.withdraw_asks(effects, seat),
         }
+        self.recall_of(effects, participant, false);
         // Whoever comes in is welcomed anyway.
         effects.extend(listener.filter(|_| listener != newest).map(|link| Effect::Regranted { link }));
         self.tell_changes(effects, &before);
@@ -191,16 +194,20 @@ impl Topic {
             return false;
         };
         let upstream = self.members.get(open.upstream).map(|upstream| upstream.id.as_str());
-        open.way == Way::Call
-            && upstream.is_some_and(|upstream| {
-                let context = open.context.as_deref();
-                judge(&member.capabilities, open.method.as_str(), context, upstream) != Verdict::Admit
-            })
+        let (granted, method, context) =
+            (&member.capabilities, open.method.as_str(), open.context.as_deref());
+        let admitted = |at: &str| judge(granted, method, context, at) == Verdict::Admit;
+        upstream.is_some_and(|at| match open.way {
+            Way::Call => !admitted(at),
+            Way::Held { .. } => !admitted(at) && !proposes(granted, method, context, at),
+            // It runs on the approver's authority, and what was approved in time stays approved.
+            Way::Run { .. } | Way::Ask { .. } => false,
+        })
     }
 
     /// Ends the asks of an upstream that are no longer admitted.
     fn withdraw_asks(&mut self, effects: &mut Effects, seat: Seat) {
-        for operation in self.operations.which(|open| open.upstream == seat && open.way != Way::Call) {
+        for operation in self.operations.which(|open| open.upstream == seat && open.way.is_ask()) {
             let withdrawn = self.operations.get(operation).is_some_and(|open| {
                 let asker = self.members.get(seat);
                 let caller = self.members.of_link(open.link);

@@ -38,6 +38,11 @@ impl Method {
         }
     }
 
+    /// Whether its context is a name in a list, with a public spelling of its own.
+    pub(crate) fn names_an_entry(&self) -> bool {
+        matches!(self.as_str(), "tools/call" | "prompts/get")
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         match self {
             Self::Common(method) => method,
@@ -51,8 +56,24 @@ impl Method {
 pub(crate) enum Way {
     /// A caller's request to an upstream.
     Call,
+    /// A call that is held until its proposal is decided; nobody has it yet.
+    Held { proposal: Option<OperationId> },
+    /// A call that carries out an approved proposal, on the approver's authority.
+    Run { proposal: OperationId },
     /// An upstream's question to a caller, about an open call if it is about one.
     Ask { about: Option<OperationId> },
+}
+
+impl Way {
+    /// Whether an upstream has it and owes the answer.
+    pub(crate) fn is_call(self) -> bool {
+        matches!(self, Self::Call | Self::Run { .. })
+    }
+
+    /// Whether an upstream asks it.
+    pub(crate) fn is_ask(self) -> bool {
+        matches!(self, Self::Ask { .. })
+    }
 }
 
 /// One open operation.

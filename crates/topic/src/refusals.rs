@@ -1,7 +1,7 @@
 //! Owns the words of a topic's refusals. What is hidden and what is absent read alike.
 //! Must not know how a wire spells a refusal.
 
-use model::{Refusal, RefusalCode};
+use model::{ProposalState, Refusal, RefusalCode};
 
 use crate::{effect::Cause, event::Target};
 
@@ -34,7 +34,64 @@ pub(crate) fn plain(cause: Cause) -> Refusal {
             RefusalCode::CapabilityViolation,
             "kinds under `system` and `presence` are the gateway's own",
         ),
+        Cause::Rejected => Refusal::new(RefusalCode::CapabilityViolation, "the proposal was rejected"),
+        Cause::TakenBack => Refusal::new(RefusalCode::Cancelled, "the proposal was withdrawn"),
+        Cause::Own => Refusal::new(RefusalCode::Conflict, "nobody decides about a proposal of their own")
+            .hint("wait for somebody else to decide, or withdraw it"),
+        Cause::Decided => Refusal::new(RefusalCode::Conflict, "this proposal is decided already"),
+        Cause::Differs => {
+            Refusal::new(RefusalCode::Conflict, "the proposal is not what was shown when this was decided")
+                .hint("look at it again and decide about what it is now")
+        }
+        Cause::LogUnavailable => {
+            Refusal::new(RefusalCode::LogUnavailable, "this cannot be written down now, so it was not done")
+                .hint("try again later")
+        }
     }
+}
+
+/// The refusal of a proposal.
+pub(crate) fn of_proposal(cause: Cause) -> Refusal {
+    match cause {
+        Cause::Limit => Refusal::new(RefusalCode::Overloaded, "too many proposals are open at once")
+            .hint("wait until some of them are decided, or withdraw some"),
+        other => plain(other),
+    }
+}
+
+/// The refusal of a decision. Whoever may not decide does not learn whether there is anything to decide.
+pub(crate) fn of_decision(cause: Cause) -> Refusal {
+    match cause {
+        Cause::Unknown | Cause::NotAdmitted => Refusal::new(
+            RefusalCode::UnknownTarget,
+            "there is no open proposal of this id that you may decide",
+        ),
+        Cause::Expired => Refusal::new(RefusalCode::Conflict, "this proposal has expired"),
+        Cause::Moot => Refusal::new(RefusalCode::Conflict, "this proposal was withdrawn meanwhile"),
+        other => plain(other),
+    }
+}
+
+/// The refusal of a held call whose proposal ended without having run.
+pub(crate) fn of_held(state: ProposalState, reason: Option<&str>) -> (Refusal, Cause) {
+    let (cause, code, what) = match state {
+        ProposalState::Rejected => (
+            Cause::Rejected,
+            RefusalCode::CapabilityViolation,
+            "this call needs approval, and it was rejected",
+        ),
+        ProposalState::Expired => (
+            Cause::Expired,
+            RefusalCode::CapabilityViolation,
+            "this call needs approval, and nobody decided in time",
+        ),
+        _ => (Cause::TakenBack, RefusalCode::Cancelled, "this call needs approval, and it was withdrawn"),
+    };
+    let refusal = match reason {
+        Some(reason) => Refusal::new(code, format!("{what}: {reason}")),
+        None => Refusal::new(code, what),
+    };
+    (refusal, cause)
 }
 
 /// The refusal of a request or an ask that came too soon.

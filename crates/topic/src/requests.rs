@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{LinkId, OperationId, Outcome};
 
 use crate::{
-    admission::{Verdict, judge},
+    admission::{Verdict, judge, proposes},
     catalog::{Catalog, Route},
     effect::{Cause, Effect, Effects},
     event::{Role, Target},
@@ -43,7 +43,8 @@ impl Topic {
         }
         let (Some(own), Some(member)) = (self.members.link(link), self.members.get(seat)) else { return };
         let route = self.catalog.resolve(&own.overrides, target);
-        let (route, upstream) = match admit(member, method, target, route, &self.present) {
+        let promotes = own.promotes && route.is_some_and(|route| Some(route.index) != self.catalog.builtin());
+        let (route, upstream, way) = match admit(member, method, target, route, promotes, &self.present) {
             Ok(admitted) => admitted,
             Err(cause) => return effects.push(refuse(refusals::of_request(cause, target), cause)),
         };
@@ -51,9 +52,13 @@ impl Topic {
         let asked = context.map(|context| route.public.cloned().unwrap_or_else(|| context.into()));
         let respelled = || Catalog::respelled_own(&route, context).map(Arc::from);
         let own = route.renamed.cloned().or_else(respelled);
-        effects.push(Effect::Deliver { operation, from: link, to: route.upstream.clone(), own });
+        let (from, to) = (link, route.upstream.clone());
+        effects.push(match way {
+            Way::Held { .. } => Effect::Hold { operation, from, to, own },
+            _ => Effect::Deliver { operation, from, to, own },
+        });
         let method = Method::new(method);
-        let open = Open { order: 0, way: Way::Call, link, upstream, method, context: asked, asks: 0 };
+        let open = Open { order: 0, way, link, upstream, method, context: asked, asks: 0 };
         self.operations.insert(operation, open);
         self.members.begin(link, operation);
     }
@@ -71,9 +76,9 @@ impl Topic {
             return;
         };
         match open.way {
-            Way::Call if open.upstream == seat => {
+            Way::Call | Way::Run { .. } if open.upstream == seat => {
                 let to = open.link;
-                self.close_call(effects, operation);
+                self.close_call(effects, operation, outcome);
                 effects.push(Effect::Settle { operation, to, outcome });
             }
             Way::Ask { .. } if open.link == link => {
@@ -81,7 +86,7 @@ impl Topic {
                 self.close_ask(operation);
                 self.to_upstream(effects, upstream, |to| Effect::SettleAsk { operation, to, outcome });
             }
-            Way::Call | Way::Ask { .. } => {}
+            Way::Call | Way::Held { .. } | Way::Run { .. } | Way::Ask { .. } => {}
         }
     }
 
@@ -94,8 +99,8 @@ impl Topic {
         let (to, upstream) = (open.link, open.upstream);
         let outcome = Outcome::Cancelled;
         match open.way {
-            Way::Call if to == link => {
-                self.cancel_call(effects, operation);
+            Way::Call | Way::Held { .. } | Way::Run { .. } if to == link => {
+                self.cancel_call(effects, operation, outcome);
                 effects.push(Effect::Settle { operation, to, outcome });
             }
             Way::Ask { .. } if upstream == seat => {
@@ -103,35 +108,47 @@ impl Topic {
                 effects.push(Effect::CancelAsk { operation, to });
                 self.to_upstream(effects, upstream, |to| Effect::SettleAsk { operation, to, outcome });
             }
-            Way::Call | Way::Ask { .. } => {}
+            Way::Call | Way::Held { .. } | Way::Run { .. } | Way::Ask { .. } => {}
         }
     }
 
     pub(crate) fn expire(&mut self, effects: &mut Effects, operation: OperationId) {
         match self.operations.get(operation).map(|open| open.way) {
             None => {}
-            Some(Way::Call) => self.refuse_call(effects, operation, Cause::Expired),
             Some(Way::Ask { .. }) => self.refuse_ask(effects, operation, Cause::Expired),
+            Some(_) => self.refuse_call(effects, operation, Cause::Expired),
         }
     }
 
     /// Ends a call from our side: its upstream stops, its caller is told why.
     pub(crate) fn refuse_call(&mut self, effects: &mut Effects, operation: OperationId, cause: Cause) {
-        if let Some(open) = self.cancel_call(effects, operation) {
+        if let Some(open) = self.cancel_call(effects, operation, Outcome::Refused) {
             let refusal = Box::new(refusals::plain(cause));
             effects.push(Effect::Refuse { operation, to: open.link, refusal, cause });
         }
     }
 
     /// Closes a call and tells its upstream to stop.
-    fn cancel_call(&mut self, effects: &mut Effects, operation: OperationId) -> Option<Open> {
-        let open = self.close_call(effects, operation)?;
-        self.to_upstream(effects, open.upstream, |upstream| Effect::CancelAt { operation, upstream });
+    fn cancel_call(
+        &mut self,
+        effects: &mut Effects,
+        operation: OperationId,
+        outcome: Outcome,
+    ) -> Option<Open> {
+        let open = self.close_call(effects, operation, outcome)?;
+        if open.way.is_call() {
+            self.to_upstream(effects, open.upstream, |upstream| Effect::CancelAt { operation, upstream });
+        }
         Some(open)
     }
 
     /// Takes a call out of the books and ends the asks about it. Whoever closes it settles it.
-    fn close_call(&mut self, effects: &mut Effects, operation: OperationId) -> Option<Open> {
+    pub(crate) fn close_call(
+        &mut self,
+        effects: &mut Effects,
+        operation: OperationId,
+        outcome: Outcome,
+    ) -> Option<Open> {
         let open = self.operations.remove(operation)?;
         let mut moot = Vec::new();
         self.members.finish(open.link, operation);
@@ -143,6 +160,7 @@ impl Topic {
                 self.refuse_ask(effects, ask, Cause::Moot);
             }
         }
+        self.call_is_over(effects, open.way, outcome);
         Some(open)
     }
 
@@ -159,23 +177,28 @@ impl Topic {
     }
 }
 
-/// The route of a request that may go on, and the seat of its upstream.
+/// The route of a request that may go on, the seat of its upstream, and whether it goes there or waits.
 fn admit<'a>(
     member: &Member,
     method: &str,
     target: Option<Target<'_>>,
     route: Option<Route<'a>>,
+    promotes: bool,
     present: &[Option<Seat>],
-) -> Result<(Route<'a>, Seat), Cause> {
+) -> Result<(Route<'a>, Seat, Way), Cause> {
     if member.role != Role::Caller {
         return Err(Cause::NotAdmitted);
     }
     let route = route.ok_or(Cause::Unknown)?;
     let context = target.and_then(Target::context);
-    match judge(&member.capabilities, method, context, route.upstream.as_str()) {
-        Verdict::Admit => {}
+    let (granted, at) = (&member.capabilities, route.upstream.as_str());
+    let way = match judge(granted, method, context, at) {
+        Verdict::Admit => Way::Call,
+        Verdict::Refuse(Cause::NotAdmitted) if promotes && proposes(granted, method, context, at) => {
+            Way::Held { proposal: None }
+        }
         Verdict::Refuse(cause) => return Err(cause),
-    }
+    };
     let seat = present.get(usize::from(route.index.0)).copied().flatten();
-    seat.map(|seat| (route, seat)).ok_or(Cause::UpstreamDown)
+    seat.map(|seat| (route, seat, way)).ok_or(Cause::UpstreamDown)
 }

@@ -1,12 +1,12 @@
 //! Owns the one way in: an event, and what follows from it.
 //! Must not know more than which part of the topic an event concerns.
 
-use crate::{effect::Effects, event::Event, membership::Newcomer, topic::Topic};
+use crate::{effect::Effects, event::Event, execute::Execution, membership::Newcomer, topic::Topic};
 
 impl Topic {
     /// Takes one step. Pure: the same topic, time and event give the same effects, in the same order.
     ///
-    /// `now_ms` is a steady clock in milliseconds; only rate limits look at it.
+    /// `now_ms` is a steady clock in milliseconds; only rate limits and proposals look at it.
     pub fn step(&mut self, now_ms: u64, event: Event<'_>) -> Effects {
         let mut effects = Effects::new();
         match event {
@@ -29,9 +29,22 @@ impl Topic {
                 self.request(&mut effects, now_ms, link, operation, method, target);
             }
             Event::Say { link, kind, to } => self.say(&mut effects, now_ms, link, kind, to),
-            Event::Execute { link, operation, upstream, method, context } => {
-                self.execute(&mut effects, link, operation, upstream, method, context);
+            Event::Execute { link, operation, upstream, method, context, proposal } => {
+                let run = Execution { link, operation, upstream, method, context, proposal };
+                self.execute(&mut effects, run);
             }
+            Event::Release { operation } => self.release(&mut effects, operation),
+            Event::Propose { proposal, terms, held } => self.propose(&mut effects, proposal, terms, held),
+            Event::Restore { proposal, terms } => self.restore(proposal, terms),
+            Event::Decide { proposal, by, outside, decision } => {
+                self.decide(&mut effects, now_ms, proposal, by, outside, decision);
+            }
+            Event::Stored { proposal } => self.stored(&mut effects, proposal),
+            Event::NotStored { proposal } => self.not_stored(&mut effects, proposal),
+            Event::Outcome { proposal, state, reason } => {
+                self.outcome(&mut effects, proposal, state, reason.map(Into::into));
+            }
+            Event::Tick => self.tick(&mut effects, now_ms),
             Event::Ask { upstream, operation, about, method } => {
                 self.ask(&mut effects, now_ms, upstream, operation, about, method);
             }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use model::{Capabilities, LinkId, Operation, OperationId, OperationState, ParticipantId, TopicName};
 
 use crate::{
-    admission::{Verdict, judge},
+    admission::{Verdict, judge, proposes},
     catalog::{Catalog, Route, UpstreamIndex},
     config::{Limits, TopicConfig, UpstreamNames},
     event::{Role, Target},
     manifest::ListKind,
     members::{Members, Seat},
     operations::Operations,
+    proposals::Proposals,
     view::Quarantined,
 };
 
@@ -24,6 +25,7 @@ pub struct Topic {
     pub(crate) catalog: Catalog,
     pub(crate) members: Members,
     pub(crate) operations: Operations,
+    pub(crate) proposals: Proposals,
     /// The seat of each upstream that is in the topic, by its place in the configured order.
     pub(crate) present: Vec<Option<Seat>>,
 }
@@ -50,6 +52,7 @@ impl Topic {
             catalog: Catalog::new(&config.upstreams, config.limits),
             members: Members::default(),
             operations: Operations::default(),
+            proposals: Proposals::default(),
             present: vec![None; config.upstreams.len()],
         }
     }
@@ -65,8 +68,8 @@ impl Topic {
         self.catalog.resolve(&link.overrides, Some(target))
     }
 
-    /// Whether this link may act on an entry of a list, and so may see it: it leads somewhere and is
-    /// admitted there. `public` is the public name, URI or URI template.
+    /// Whether this link may act on an entry of a list, or have that held as a proposal, and so may see it: it
+    /// leads somewhere and is admitted there. `public` is the public name, URI or URI template.
     pub fn visible(&self, link: LinkId, list: ListKind, public: &str) -> bool {
         let target = match list {
             ListKind::Tools => Target::Tool(public),
@@ -78,8 +81,10 @@ impl Topic {
         };
         let Some(member) = self.members.of_link(link) else { return false };
         self.lookup(link, target).is_some_and(|route| {
-            let upstream = route.upstream.as_str();
-            judge(&member.capabilities, list.method(), Some(public), upstream) == Verdict::Admit
+            let (granted, method, upstream) = (&member.capabilities, list.method(), route.upstream.as_str());
+            let promotes = self.promotes(link) && Some(route.index) != self.catalog.builtin();
+            judge(granted, method, Some(public), upstream) == Verdict::Admit
+                || promotes && proposes(granted, method, Some(public), upstream)
         })
     }
 

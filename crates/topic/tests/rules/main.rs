@@ -11,8 +11,10 @@
 mod asks;
 mod catalog;
 mod cost;
+mod holds;
 mod limits;
 mod membership;
+mod proposals;
 mod requests;
 mod room;
 mod stage;

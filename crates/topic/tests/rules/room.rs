@@ -129,7 +129,8 @@ fn what_was_said_is_executed_as_the_speakers_operation() {
     stage.listener(BOB, "bob", &["mcp/request:tools/call:a"], Ear::All);
     let execute = |stage: &mut Stage, operation, upstream: &str| {
         let (upstream, method, context) = (&id(upstream), "tools/call", Some("a"));
-        stage.step(Event::Execute { link: BOB, operation: op(operation), upstream, method, context })
+        let (link, operation) = (BOB, op(operation));
+        stage.step(Event::Execute { link, operation, upstream, method, context, proposal: None })
     };
     assert_eq!(delivered(&execute(&mut stage, 1, "one")), ("one".into(), None));
     assert!(execute(&mut stage, 1, "one").is_empty(), "an id counts once");

@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, LinkId, OperationId, ParticipantId, TopicName};
+use model::{Capabilities, Digest, LinkId, OperationId, ParticipantId, TopicName};
 use topic::{
-    Cause, Ear, Effect, Effects, Event, Item, Limits, ListKind, Manifest, RateLimit, Role, Target, Topic,
-    TopicConfig, UpstreamNames, View,
+    Cause, Decision, Ear, Effect, Effects, Event, Item, Limits, ListKind, Manifest, RateLimit, Role, Target,
+    Terms, Topic, TopicConfig, UpstreamNames, View,
 };
 
 pub(crate) const ANN: LinkId = LinkId(1);
 pub(crate) const ONE: LinkId = LinkId(101);
 pub(crate) const TWO: LinkId = LinkId(102);
 pub(crate) const BARE: LinkId = LinkId(103);
+
+/// The digest of what reviewers are shown.
+pub(crate) const SHOWN: Digest = Digest([7; 32]);
+pub(crate) const APPROVE: Decision<'static> = Decision::Approve { digest: SHOWN };
 
 pub(crate) fn id(name: &str) -> ParticipantId {
     ParticipantId::new(name).unwrap()
@@ -103,6 +107,33 @@ impl Stage {
         self.step(Event::Join { link, participant, role, capabilities, rate, ear, promotes: false })
     }
 
+    /// A link whose wire cannot say a proposal.
+    pub(crate) fn promoting(&mut self, link: LinkId, name: &str, grants: &[&str]) -> Effects {
+        let capabilities = caps(grants);
+        let (participant, role, rate, ear) = (&id(name), Role::Caller, None, None);
+        self.step(Event::Join { link, participant, role, capabilities, rate, ear, promotes: true })
+    }
+
+    /// Proposes a call of `a` at `one`, which expires at 1000.
+    pub(crate) fn propose(&mut self, proposal: u128, by: &str, held: Option<u128>) -> Effects {
+        let (by, to) = (&id(by), &[id("one")]);
+        let (method, context, digest, expires_ms) = ("tools/call", Some("a"), SHOWN, 1_000);
+        let terms = Terms { by, method, context, to, digest, expires_ms };
+        self.step(Event::Propose { proposal: op(proposal), terms, held: held.map(op) })
+    }
+
+    pub(crate) fn stored(&mut self, proposal: u128) -> Effects {
+        self.step(Event::Stored { proposal: op(proposal) })
+    }
+
+    pub(crate) fn not_stored(&mut self, proposal: u128) -> Effects {
+        self.step(Event::NotStored { proposal: op(proposal) })
+    }
+
+    pub(crate) fn decide(&mut self, proposal: u128, by: &str, decision: Decision<'_>) -> Effects {
+        self.step(Event::Decide { proposal: op(proposal), by: &id(by), outside: None, decision })
+    }
+
     pub(crate) fn say(&mut self, link: LinkId, kind: &str, to: &[&str]) -> Effects {
         self.step(Event::Say { link, kind, to })
     }
@@ -145,6 +176,8 @@ pub(crate) fn refused(effects: &Effects) -> Cause {
             Effect::Refuse { cause, .. }
             | Effect::RefuseAsk { cause, .. }
             | Effect::Withhold { cause, .. }
+            | Effect::NotProposed { cause, .. }
+            | Effect::RefuseDecision { cause, .. }
             | Effect::NotJoined { cause, .. },
         ] => *cause,
         other => panic!("not one refusal: {other:?}"),

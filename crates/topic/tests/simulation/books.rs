@@ -73,6 +73,9 @@ impl Books {
         match effect {
             Effect::Joined { .. } | Effect::NotJoined { .. } => {}
             Effect::Publish { .. } | Effect::Withhold { .. } | Effect::Regranted { .. } => {}
+            Effect::Hold { .. } | Effect::Store { .. } | Effect::Proposed { .. } => {}
+            Effect::NotProposed { .. } | Effect::Approved { .. } | Effect::Told { .. } => {}
+            Effect::RefuseDecision { .. } => {}
             Effect::Left { participant } => {
                 let left = |link: &LinkId| expected.leaving.contains(link);
                 self.links.retain(|link, own| own != participant || !left(link));

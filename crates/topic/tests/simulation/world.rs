@@ -479,6 +479,9 @@ fn touches_lists(event: &Event<'_>) -> bool {
         Event::Configure { .. } | Event::Attach { .. } | Event::Detach { .. } | Event::Listed { .. } => true,
         Event::Request { .. } | Event::Ask { .. } | Event::Answer { .. } => false,
         Event::Cancel { .. } | Event::Expire { .. } | Event::Say { .. } | Event::Execute { .. } => false,
+        Event::Release { .. } | Event::Propose { .. } | Event::Restore { .. } => false,
+        Event::Decide { .. } | Event::Stored { .. } | Event::NotStored { .. } => false,
+        Event::Outcome { .. } | Event::Tick => false,
     }
 }
 
