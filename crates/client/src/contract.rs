@@ -49,6 +49,9 @@ pub enum LinkFailure {
     /// No connection could be made; nothing was sent.
     #[error("cannot connect: {0}")]
     Unreachable(String),
+    /// The server's certificate is not one that this machine trusts for its name; nothing was sent.
+    #[error("certificate not trusted: {0}")]
+    Untrusted(String),
     /// The server took the connection but did not answer in time.
     #[error("no answer in time")]
     Timeout,
@@ -81,7 +84,7 @@ impl LinkFailure {
     /// True where the request is known not to have been run, so that it may be sent again.
     #[must_use]
     pub fn not_run(&self) -> bool {
-        matches!(self, Self::SessionGone | Self::Unreachable(_) | Self::Unauthorized)
+        matches!(self, Self::SessionGone | Self::Unreachable(_) | Self::Untrusted(_) | Self::Unauthorized)
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{ClientConfig, Error as TlsError, RootCertStore};
 
 use super::origin::Origin;
 use crate::contract::LinkFailure;
@@ -104,10 +104,17 @@ impl Pool {
         });
         match dialled.await {
             Ok(Ok(sender)) => Ok(sender),
+            Ok(Err(error)) if is_distrust(&error) => Err(LinkFailure::Untrusted(error.to_string())),
             Ok(Err(error)) => Err(LinkFailure::Unreachable(error.to_string())),
             Err(_) => Err(LinkFailure::Unreachable("connecting took too long".to_owned())),
         }
     }
+}
+
+/// Whether a connection failed because its certificate was not accepted.
+fn is_distrust(error: &io::Error) -> bool {
+    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
+    matches!(tls, Some(TlsError::InvalidCertificate(_)))
 }
 
 async fn start(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> io::Result<Sender> {

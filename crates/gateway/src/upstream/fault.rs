@@ -45,6 +45,7 @@ fn link(failure: &LinkFailure) -> (RefusalCode, &'static str, &'static str) {
         LinkFailure::Exited { .. } => (UpstreamFailed, "ended before it answered", RESTARTED),
         LinkFailure::Broken(_) => (UpstreamFailed, "broke the connection before it answered", ""),
         LinkFailure::Unreachable(_) => (UpstreamDown, "cannot be reached", "try again later"),
+        LinkFailure::Untrusted(_) => (UpstreamDown, "has a certificate that is not trusted", ""),
         LinkFailure::Timeout => (UpstreamTimeout, "did not answer in time", ""),
         LinkFailure::Http { .. } => (UpstreamFailed, "answered with an HTTP error", ""),
         LinkFailure::SessionGone => (UpstreamFailed, "has ended the session", "try again"),

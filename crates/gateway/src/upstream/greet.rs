@@ -74,7 +74,11 @@ async fn probe_http(session: &Arc<Session>) -> Result<(), Fault> {
     let answer = session.ask(Era::Modern, "server/discover", &[], Some(patience))?.answer().await;
     match answer {
         // A server that is not there, or wants other credentials, has said nothing about its era.
-        Err(fault @ Fault::Link(LinkFailure::Unreachable(_) | LinkFailure::Unauthorized)) => {
+        Err(
+            fault @ Fault::Link(
+                LinkFailure::Unreachable(_) | LinkFailure::Untrusted(_) | LinkFailure::Unauthorized,
+            ),
+        ) => {
             return Err(fault);
         }
         answer => match judge(answer).unwrap_or(None) {

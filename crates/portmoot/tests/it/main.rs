@@ -32,5 +32,6 @@ mod slow;
 mod socket;
 mod streams;
 mod support;
+mod tls;
 mod upstreams;
 mod uris;

@@ -1,0 +1,99 @@
+//! A server behind TLS: reached where the machine trusts its certificate, refused with a clear reason where not.
+
+use std::sync::Arc;
+
+use harness::Running;
+use serde_json::json;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::{ServerConfig, crypto::ring};
+
+use crate::runner::Home;
+use crate::socket::{Gateway, until};
+
+/// The fixture behind TLS, with a certificate for `localhost` that nobody else has.
+struct Secure {
+    port: u16,
+    pem: String,
+    _fixture: Running,
+}
+
+impl Secure {
+    fn start() -> Secure {
+        let fixture = Running::fixture(&[]);
+        let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certified.cert.der().clone()], key)
+            .unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let plain = fixture.url().split('/').nth(2).unwrap().to_owned();
+        // Ends with the test's process.
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(terminate(listener, TlsAcceptor::from(Arc::new(config)), plain));
+        });
+        Secure { port, pem: certified.cert.pem(), _fixture: fixture }
+    }
+
+    fn table(&self, host: &str) -> String {
+        format!("[servers.secure]\nurl = \"https://{host}:{}/mcp\"\nprefix = \"\"\n", self.port)
+    }
+}
+
+/// Takes the TLS off every connection and passes it on.
+async fn terminate(listener: std::net::TcpListener, acceptor: TlsAcceptor, plain: String) {
+    let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+    while let Ok((tcp, _)) = listener.accept().await {
+        let (acceptor, plain) = (acceptor.clone(), plain.clone());
+        tokio::spawn(async move {
+            // A client that does not trust us leaves here.
+            let Ok(mut secure) = acceptor.accept(tcp).await else { return };
+            let mut plain = tokio::net::TcpStream::connect(plain).await.unwrap();
+            let _ = tokio::io::copy_bidirectional(&mut secure, &mut plain).await;
+        });
+    }
+}
+
+/// A gateway on a machine that trusts this certificate alone.
+fn trusting(home: &Home, pem: &str, config: &str) -> Gateway {
+    let file = home.write("trusted.pem", pem);
+    Gateway::serve_with(config, &[("SSL_CERT_FILE", file.to_str().unwrap())])
+}
+
+#[test]
+fn a_server_whose_certificate_is_trusted_is_reached() {
+    let (secure, home) = (Secure::start(), Home::new());
+    let gateway = trusting(&home, &secure.pem, &secure.table("localhost"));
+    let session = gateway.session();
+    let echoed = session.call("echo", &json!({"text": "over TLS"}));
+    assert_eq!(echoed.pointer("/result/content/0/text"), Some(&json!("over TLS")), "{echoed}");
+    let modern = gateway.modern("tools/call", Some("echo"), r#""name":"echo","arguments":{"text":"x"}"#);
+    assert_eq!(modern.json().pointer("/result/content/0/text"), Some(&json!("x")), "{modern:?}");
+}
+
+#[test]
+fn a_server_whose_certificate_is_not_trusted_is_down_and_says_why() {
+    let (secure, home) = (Secure::start(), Home::new());
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap().cert.pem();
+    // Another certificate of the same name, and the right one under another name.
+    for (pem, host) in [(&other, "localhost"), (&secure.pem, "127.0.0.1")] {
+        let gateway = trusting(&home, pem, &secure.table(host));
+        until("it is down", || {
+            gateway.request("GET /api/v1/servers/secure", &[], b"").json()["state"] == "down"
+        });
+        let url = format!("http://{}", gateway.address());
+        let ran = home.run(&["servers", "ls", "--url", &url]).expect(0);
+        let line = ran.stdout.lines().find(|line| line.contains("secure")).unwrap();
+        assert!(line.contains("down") && line.contains("certificate that is not trusted"), "{line}");
+        assert!(!line.contains("https://"), "{line}");
+        let refused = gateway.session().call("echo", &json!({"text": "x"}));
+        assert_eq!(refused.pointer("/error/data/code"), Some(&json!("upstream_down")), "{refused}");
+        assert!(gateway.log().contains("certificate"), "{}", gateway.log());
+    }
+}
