@@ -12,6 +12,7 @@ pub mod door;
 pub mod gate;
 mod greeting;
 pub mod ground;
+mod hosted;
 mod legacy;
 mod lists;
 mod modern;

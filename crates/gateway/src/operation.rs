@@ -34,6 +34,15 @@ pub trait Road: Send + Sync {
     fn spell_refusal(&self, operation: &Operation, refusal: &Refusal) -> (Bytes, i64);
 }
 
+/// How names and URIs are spelled in an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// As the topic shows them to its callers.
+    Public,
+    /// As the upstream itself has them.
+    Own,
+}
+
 /// One open request.
 pub struct Operation {
     /// Its id in the topic.
@@ -48,6 +57,8 @@ pub struct Operation {
     pub target: Option<Box<str>>,
     /// The stream that takes its answer.
     pub out: Arc<Stream>,
+    /// How names and URIs are spelled to whoever asked.
+    pub names: Names,
     /// The upstream that has it, once the topic has said so.
     pub upstream: OnceLock<(ParticipantId, LinkId)>,
     road: Arc<dyn Road>,
@@ -65,6 +76,7 @@ impl Operation {
         message: &Message,
         target: Option<&str>,
         out: Arc<Stream>,
+        names: Names,
     ) -> Option<Arc<Self>> {
         Some(Arc::new(Self {
             id,
@@ -73,6 +85,7 @@ impl Operation {
             method: method::lookup(message.method()).map_or("", |method| method.name),
             target: target.map(Into::into),
             out,
+            names,
             upstream: OnceLock::new(),
             road,
             session: OnceLock::new(),

@@ -6,6 +6,7 @@
 mod follow;
 mod members;
 mod patience;
+mod repeats;
 mod say;
 mod send;
 mod servers;
@@ -25,11 +26,13 @@ use wire::rpc::Message;
 
 use crate::caller::Caller;
 use crate::ground::Ground;
-use crate::operation::{Operation, Road};
+
+use crate::operation::{Names, Operation, Road};
 use crate::room::{self, Room, RoomConfig};
 use crate::spell;
 use crate::stream::Stream;
 use crate::upstream::{Answer, CallSink, Hello, Upstream};
+use repeats::Repeats;
 pub use say::Hearing;
 use send::{read, translate, untranslated};
 
@@ -58,6 +61,8 @@ pub struct Pump {
     callers: Mutex<HashMap<LinkId, Weak<Caller>>>,
     admitted: AtomicU64,
     refused: AtomicU64,
+    /// What hosted participants have acted on lately.
+    repeats: Repeats,
     this: Weak<Pump>,
 }
 
@@ -103,6 +108,7 @@ impl Pump {
             callers: Mutex::default(),
             admitted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            repeats: Repeats::default(),
             this: this.clone(),
         })
     }
@@ -166,12 +172,9 @@ impl Pump {
             }
         };
         let text = target.and_then(Target::context);
-        let road = self.this.upgrade()?;
-        let id = self.ground.operation();
-        let operation = Operation::new(id, road, Arc::clone(caller), message, text, Arc::clone(out))?;
-        let open: Arc<Operation> = Arc::clone(&operation);
-        caller.begin(id, operation.request.clone(), open);
-        let event = Event::Request { link: caller.link(), operation: id, method: message.method(), target };
+        let operation = self.open(caller, message, text, out, Names::Public)?;
+        let (link, id) = (caller.link(), operation.id);
+        let event = Event::Request { link, operation: id, method: message.method(), target };
         let effects = self.topic().step(self.ground.now_ms(), event);
         let routed = self.routed(&operation, &seats, effects);
         match routed {
@@ -185,6 +188,41 @@ impl Pump {
             None => operation.refuse(&unknown_method(message.method())),
         }
         Some((operation, routed?))
+    }
+
+    /// Has an upstream carry out what a link said to the room: it was admitted there, and names are the upstream's own.
+    pub fn execute(&self, caller: &Arc<Caller>, seat: &Seat, message: &Message, out: &Arc<Stream>) {
+        let Some(params) = read(message, out) else { return };
+        let text = params.target().map(mcp::Target::text);
+        let Some(operation) = self.open(caller, message, text, out, Names::Own) else { return };
+        let event = Event::Execute {
+            link: caller.link(),
+            operation: operation.id,
+            upstream: &seat.id,
+            method: message.method(),
+            context: text,
+        };
+        let effects = self.topic().step(self.ground.now_ms(), event);
+        if let Some(Routed::Upstream(seat, own)) = self.routed(&operation, &self.seats(), effects) {
+            let _ = operation.upstream.set((seat.id.clone(), seat.link));
+            self.hand_over(&operation, &seat, own, &params, caller.hello().clone());
+        }
+    }
+
+    fn open(
+        &self,
+        caller: &Arc<Caller>,
+        message: &Message,
+        target: Option<&str>,
+        out: &Arc<Stream>,
+        names: Names,
+    ) -> Option<Arc<Operation>> {
+        let (road, id) = (self.this.upgrade()?, self.ground.operation());
+        let operation =
+            Operation::new(id, road, Arc::clone(caller), message, target, Arc::clone(out), names)?;
+        let open: Arc<Operation> = Arc::clone(&operation);
+        caller.begin(id, operation.request.clone(), open);
+        Some(operation)
     }
 
     fn routed(&self, operation: &Arc<Operation>, seats: &[Seat], effects: Effects) -> Option<Routed> {
@@ -337,7 +375,7 @@ impl Pump {
 
     /// How a URI of the server that has this operation is spelled towards its caller, if otherwise.
     fn respelled(&self, operation: &Operation, own: &str) -> Option<String> {
-        let (upstream, _) = operation.upstream.get()?;
+        let (upstream, _) = operation.upstream.get().filter(|_| operation.names == Names::Public)?;
         self.with(|topic| topic.respelled_uri(operation.caller.link(), upstream, own))
     }
 

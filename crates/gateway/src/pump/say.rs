@@ -9,12 +9,14 @@ use bytes::Bytes;
 use model::{Capabilities, LinkId, ParticipantId, Refusal};
 use topic::{Ear, Effect, End, Event, Topic};
 use wire::mcpx::system::{self, Notice, Person};
-use wire::mcpx::{Breach, Envelope};
+use wire::mcpx::{self, Breach, Draft, Envelope};
 use wire::time::rfc3339;
 
 use super::Pump;
+use super::repeats::Repeats;
 use crate::caller::Caller;
 use crate::ground::unix_ms;
+use crate::hosted;
 use crate::room::{Close, Entry, Item, Room, Said, Socket, text};
 
 /// How somebody hears.
@@ -36,7 +38,7 @@ impl Pump {
     }
 
     /// Takes an envelope: admitted, it goes to everybody who hears it; else its sender is told why not.
-    pub fn say(&self, caller: &Caller, envelope: &Envelope) {
+    pub fn say(self: &Arc<Self>, caller: &Arc<Caller>, envelope: &Envelope) {
         let who = caller.participant();
         if envelope.from() != who.id.as_str() {
             let refusal = Refusal::new(
@@ -45,23 +47,52 @@ impl Pump {
             );
             return self.tell_refused(caller, envelope, &refusal);
         }
-        if let Err(refusal) = self.publish(caller.link(), envelope) {
-            self.tell_refused(caller, envelope, &refusal);
+        let to: Vec<&str> = envelope.to().collect();
+        match self.publish(caller.link(), envelope.frame(), &to, envelope.kind()) {
+            Ok(()) => hosted::receive(self, caller, envelope),
+            Err(refusal) => self.tell_refused(caller, envelope, &refusal),
         }
     }
 
+    /// Says something in the name of a participant that the gateway hosts.
+    pub(crate) fn announce(
+        &self,
+        link: LinkId,
+        from: &str,
+        to: &[&str],
+        kind: &str,
+        correlation_id: Option<&str>,
+        payload: &[u8],
+    ) {
+        let (id, ts) = self.stamp();
+        let (id, ts) = (id.as_str(), Some(ts.as_str()));
+        let envelope = mcpx::envelope(&Draft { id, ts, from, to, kind, correlation_id, payload });
+        if let Err(refusal) = self.publish(link, &envelope, to, kind) {
+            tracing::warn!(from, kind, %refusal, "a hosted participant may not say this");
+        }
+    }
+
+    /// The link of the gateway's own participant.
+    pub(crate) fn own_link(&self) -> LinkId {
+        self.own.1
+    }
+
+    /// What hosted participants have acted on lately.
+    pub(crate) fn repeats(&self) -> &Repeats {
+        &self.repeats
+    }
+
     /// Puts an envelope into the room if the topic admits it.
-    pub(super) fn publish(&self, link: LinkId, envelope: &Envelope) -> Result<(), Box<Refusal>> {
-        let to: Vec<&str> = envelope.to().collect();
+    fn publish(&self, link: LinkId, envelope: &Bytes, to: &[&str], kind: &str) -> Result<(), Box<Refusal>> {
         let mut topic = self.topic();
-        let effects = topic.step(self.ground.now_ms(), Event::Say { link, kind: envelope.kind(), to: &to });
+        let effects = topic.step(self.ground.now_ms(), Event::Say { link, kind, to });
         for effect in effects {
             match effect {
                 Effect::Publish { .. } => self.room.push(Item::Say(Said {
                     link: Some(link),
-                    envelope: envelope.frame().clone(),
+                    envelope: envelope.clone(),
                     to: to.iter().map(|to| Box::from(*to)).collect(),
-                    kind: envelope.kind().into(),
+                    kind: kind.into(),
                 })),
                 Effect::Withhold { refusal, .. } => return Err(refusal),
                 other => self.carry(other),
