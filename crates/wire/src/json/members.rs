@@ -70,18 +70,23 @@ impl<'a> Members<'a> {
 
     /// The first key that occurs a second time.
     pub(crate) fn duplicate(&self) -> Option<&str> {
-        if self.list.len() <= FEW {
-            let mut rest = self.list.iter();
-            while let Some(member) = rest.next() {
-                if rest.clone().any(|later| later.key == member.key) {
-                    return Some(&member.key);
-                }
-            }
-            return None;
-        }
-        let mut seen = HashSet::with_capacity(self.list.len());
-        self.list.iter().map(|member| &*member.key).find(|key| !seen.insert(*key))
+        duplicate(self.list.iter().map(|member| &*member.key))
     }
+}
+
+/// The first of these keys that occurs a second time.
+pub(crate) fn duplicate<'k>(keys: impl ExactSizeIterator<Item = &'k str> + Clone) -> Option<&'k str> {
+    if keys.len() <= FEW {
+        let mut rest = keys;
+        while let Some(key) = rest.next() {
+            if rest.clone().any(|later| later == key) {
+                return Some(key);
+            }
+        }
+        return None;
+    }
+    let mut seen = HashSet::with_capacity(keys.len());
+    keys.into_iter().find(|key| !seen.insert(*key))
 }
 
 impl<'s, 'a> IntoIterator for &'s Members<'a> {
@@ -117,6 +122,17 @@ pub(crate) fn scan(frame: &[u8], within: Span) -> Result<Members<'_>, JsonError>
         Some(()) => Ok(Members { list, object }),
         None => scan_thoroughly(frame, within, object),
     }
+}
+
+/// Gives key and value of each member of the object that fills `frame`, without keeping any. All syntax is checked.
+/// `None` leaves the object to [`scan`]; what was given by then does not count.
+pub(crate) fn each<'a>(frame: &'a [u8], mut give: impl FnMut(&'a str, Span)) -> Option<()> {
+    quick::scan(frame, trim(frame, Span::all(frame)), |key, span, _| give(key, span))
+}
+
+/// Gives each element of an array that was read before; `None` if it is none, or if there is more in it than simple values.
+pub(crate) fn each_element(frame: &[u8], within: Span, give: impl FnMut(Span)) -> Option<()> {
+    quick::list(frame, within, give)
 }
 
 fn scan_thoroughly(frame: &[u8], within: Span, object: Span) -> Result<Members<'_>, JsonError> {

@@ -3,14 +3,10 @@
 //! It takes less than JSON allows and never more; all that it does not take is left to the thorough way, which also
 //! knows what to say about bad syntax. It must not know what any member means.
 
-use memchr::memchr2;
-
 use super::splice::Span;
 
 /// Values nested deeper are left to the thorough way, which needs no stack for them.
 const DEPTH_MAX: u32 = 32;
-/// Strings up to this many bytes are looked through byte by byte.
-const SHORT: usize = 24;
 
 /// Gives each member of the object that fills `object` in `frame`: its key, the place of its value, the place of both.
 /// `None` where it is not sure of the object, as with escapes in a key; what was given by then does not count.
@@ -78,25 +74,32 @@ pub(super) fn plain(raw: &[u8]) -> Option<&str> {
 
 /// How many bytes of a string lie before its next quote or backslash; `None` if it has no end or holds what it may not.
 fn end_of_plain(rest: &[u8]) -> Option<usize> {
-    let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..b' ');
-    // Most strings are so short that a search which begins with setting up costs more than it saves.
-    let head = rest.get(..SHORT).unwrap_or(rest);
-    if let Some(at) = head.iter().position(ends) {
-        return (*head.get(at)? >= b' ').then_some(at);
+    let (words, tail) = rest.as_chunks::<8>();
+    for (count, word) in words.iter().enumerate() {
+        let ends = ends_in(u64::from_le_bytes(*word));
+        if ends != 0 {
+            let at = count * 8 + ends.trailing_zeros() as usize / 8;
+            return (*rest.get(at)? >= b' ').then_some(at);
+        }
     }
-    let tail = rest.get(SHORT..)?;
-    let at = memchr2(b'"', b'\\', tail)?;
-    (least(tail.get(..at)?) >= b' ').then_some(SHORT + at)
+    let at = tail.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))?;
+    (*tail.get(at)? >= b' ').then_some(rest.len() - tail.len() + at)
+}
+
+/// Which of eight bytes end a plain stretch of a string: the high bit of the first such byte is the lowest that is set.
+/// Bits above it mean nothing.
+fn ends_in(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    // A byte below n sets its high bit in `word - n` and has it not itself; a borrow can only reach bytes above it.
+    let below = |word: u64, n: u8| word.wrapping_sub(ONES * u64::from(n)) & !word;
+    let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    (is(b'"') | is(b'\\') | below(word, b' ')) & HIGH
 }
 
 /// White space by JSON's grammar.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
-}
-
-/// The least byte; it is found many at a time. Below the space are the control characters, which no string may hold.
-fn least(bytes: &[u8]) -> u8 {
-    bytes.iter().fold(u8::MAX, |least, byte| least.min(*byte))
 }
 
 /// A place in a text, which only moves on.

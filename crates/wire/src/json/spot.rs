@@ -13,12 +13,21 @@ pub(crate) struct Spot {
 }
 
 impl Spot {
-    /// The string whose value lies at `whole`, quotes included; `None` if it is no string.
+    /// The string whose value lies at `whole`, quotes included; `None` if it is no string. The value must have been read
+    /// before: its syntax is not checked again.
     pub(crate) fn read(frame: &[u8], whole: Span) -> Option<Self> {
-        let text = text(whole.of(frame))?;
+        let raw = whole.of(frame);
+        if raw.first() != Some(&b'"') {
+            return None;
+        }
         let span = Span { start: whole.start + 1, end: whole.end.saturating_sub(1) };
-        let unescaped = (text.len() != span.len()).then(|| text.into());
+        let unescaped = if raw.contains(&b'\\') { Some(text(raw)?.into()) } else { None };
         Some(Self { span, unescaped })
+    }
+
+    /// How many bytes the text has, unescaped.
+    pub(crate) fn len(&self) -> usize {
+        self.unescaped.as_ref().map_or(self.span.len(), |text| text.len())
     }
 
     /// Where it lies, without quotes, as it was spelled.

@@ -3,11 +3,14 @@
 //! The syntax of the whole frame is checked, the payload is not looked into. It must not know what a kind means beyond
 //! its head, nor who may send it.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use model::{PARTICIPANT_BYTES_MAX, Refusal, RefusalCode};
+use smallvec::SmallVec;
 
 use super::{PROTOCOL, refusal};
-use crate::json::{self, JsonError, Member, Members, Span, Spot};
+use crate::json::{self, JsonError, Span, Spot};
 
 /// The longest `id` or `correlation_id`, in bytes.
 pub const ID_BYTES_MAX: usize = 256;
@@ -20,10 +23,16 @@ pub const TO_MAX: usize = 64;
 #[derive(Debug, Clone)]
 pub struct Envelope {
     frame: Bytes,
+    at: Places,
+}
+
+/// Where the members lie in the frame.
+#[derive(Debug, Clone)]
+struct Places {
     id: Spot,
     ts: Option<Spot>,
     from: Spot,
-    to: Vec<Spot>,
+    to: SmallVec<[Spot; 2]>,
     kind: Spot,
     correlation_id: Option<Spot>,
     payload: Span,
@@ -106,69 +115,77 @@ impl Envelope {
     /// The message's id: 1 to [`ID_BYTES_MAX`] bytes.
     #[must_use]
     pub fn id(&self) -> &str {
-        self.id.text(&self.frame)
+        self.at.id.text(&self.frame)
     }
 
     /// When it was sent, as the sender wrote it; not checked.
     #[must_use]
     pub fn ts(&self) -> Option<&str> {
-        Some(self.ts.as_ref()?.text(&self.frame))
+        Some(self.at.ts.as_ref()?.text(&self.frame))
     }
 
     /// Who says that they sent it: 1 to [`PARTICIPANT_BYTES_MAX`] bytes. Only the door knows whether it is true.
     #[must_use]
     pub fn from(&self) -> &str {
-        self.from.text(&self.frame)
+        self.at.from.text(&self.frame)
     }
 
     /// The addressees, at most [`TO_MAX`]; none means everybody.
     pub fn to(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
-        self.to.iter().map(|spot| spot.text(&self.frame))
+        self.at.to.iter().map(|spot| spot.text(&self.frame))
     }
 
     /// Whether it is for everybody.
     #[must_use]
     pub fn is_broadcast(&self) -> bool {
-        self.to.is_empty()
+        self.at.to.is_empty()
     }
 
     /// The kind as it was written: 1 to [`KIND_BYTES_MAX`] bytes, not checked against the grammar.
     #[must_use]
     pub fn kind(&self) -> &str {
-        self.kind.text(&self.frame)
+        self.at.kind.text(&self.frame)
     }
 
     /// The id of the envelope that this one answers, fulfils or continues.
     #[must_use]
     pub fn correlation_id(&self) -> Option<&str> {
-        Some(self.correlation_id.as_ref()?.text(&self.frame))
+        Some(self.at.correlation_id.as_ref()?.text(&self.frame))
     }
 
     /// The payload: an object, as it was written.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
-        self.payload.of(&self.frame)
+        self.at.payload.of(&self.frame)
     }
 
     /// The payload, sharing the frame.
     #[must_use]
     pub fn payload_bytes(&self) -> Bytes {
-        self.frame.slice(self.payload.start..self.payload.end)
+        self.frame.slice(self.at.payload.start..self.at.payload.end)
     }
 
     fn read_as(frame: Bytes, tolerant: bool) -> Result<Self, Breach> {
-        let members = json::scan(&frame, Span::all(&frame)).map_err(|error| breach(&error, None))?;
-        let mut parts = Parts { frame: &frame, tolerant, ..Parts::default() };
-        parts.sort(&members);
-        if let Some(key) = members.duplicate() {
-            let id = if key == "id" { None } else { parts.id_to_tell() };
-            return Err(breach(&JsonError::Duplicate(key.to_owned()), id));
-        }
-        let read = parts.protocol().and_then(|()| parts.envelope());
-        let read = read.map_err(|(code, message)| Breach { code, message, id: parts.id_to_tell() });
-        // The members lie in the frame, which can only now be given away.
-        read.map(|read| Self { frame: frame.clone(), ..read })
+        let at = places(&frame, tolerant)?;
+        Ok(Self { frame, at })
     }
+}
+
+fn places(frame: &[u8], tolerant: bool) -> Result<Places, Breach> {
+    let mut parts = Parts { frame, tolerant, ..Parts::default() };
+    if json::each(frame, |key, span| parts.take(Cow::Borrowed(key), span)).is_none() {
+        parts = Parts { frame, tolerant, ..Parts::default() };
+        let members = json::scan(frame, Span::all(frame)).map_err(|error| breach(&error, None))?;
+        for member in &members {
+            parts.take(member.key.clone(), member.span);
+        }
+    }
+    if let Some(key) = parts.duplicate() {
+        let id = if key == "id" { None } else { parts.id_to_tell() };
+        return Err(breach(&JsonError::Duplicate(key), id));
+    }
+    let read = parts.protocol().and_then(|()| parts.places());
+    read.map_err(|(code, message)| Breach { code, message, id: parts.id_to_tell() })
 }
 
 fn breach(error: &JsonError, id: Option<String>) -> Breach {
@@ -186,6 +203,10 @@ fn malformed(message: impl Into<String>) -> Why {
 struct Parts<'a> {
     frame: &'a [u8],
     tolerant: bool,
+    /// The first member that the protocol knows and that came twice.
+    twice: Option<Cow<'a, str>>,
+    /// The names of all members that it does not know.
+    unknown: Vec<Cow<'a, str>>,
     protocol: Option<Span>,
     id: Option<Span>,
     ts: Option<Span>,
@@ -196,22 +217,27 @@ struct Parts<'a> {
     payload: Option<Span>,
 }
 
-impl Parts<'_> {
-    fn sort(&mut self, members: &Members<'_>) {
-        for Member { key, span, .. } in members {
-            let place = match &**key {
-                "protocol" => &mut self.protocol,
-                "id" => &mut self.id,
-                "ts" => &mut self.ts,
-                "from" => &mut self.from,
-                "to" => &mut self.to,
-                "kind" => &mut self.kind,
-                "correlation_id" => &mut self.correlation_id,
-                "payload" => &mut self.payload,
-                _ => continue,
-            };
-            *place = Some(*span);
+impl<'a> Parts<'a> {
+    fn take(&mut self, key: Cow<'a, str>, span: Span) {
+        let place = match &*key {
+            "protocol" => &mut self.protocol,
+            "id" => &mut self.id,
+            "ts" => &mut self.ts,
+            "from" => &mut self.from,
+            "to" => &mut self.to,
+            "kind" => &mut self.kind,
+            "correlation_id" => &mut self.correlation_id,
+            "payload" => &mut self.payload,
+            _ => return self.unknown.push(key),
+        };
+        if place.replace(span).is_some() && self.twice.is_none() {
+            self.twice = Some(key);
         }
+    }
+
+    fn duplicate(&self) -> Option<String> {
+        let unknown = || json::duplicate(self.unknown.iter().map(|key| &**key));
+        self.twice.as_deref().or_else(unknown).map(str::to_owned)
     }
 
     /// The id, if a refusal can refer to it.
@@ -231,9 +257,8 @@ impl Parts<'_> {
         }
     }
 
-    fn envelope(&self) -> Result<Envelope, Why> {
-        let envelope = Envelope {
-            frame: Bytes::new(),
+    fn places(&self) -> Result<Places, Why> {
+        let places = Places {
             id: self.short("id", self.id, ID_BYTES_MAX)?,
             ts: self.ts.map(|ts| self.string("ts", Some(ts))).transpose()?,
             from: self.short("from", self.from, PARTICIPANT_BYTES_MAX)?,
@@ -242,25 +267,35 @@ impl Parts<'_> {
             correlation_id: self.correlation()?,
             payload: self.payload()?,
         };
-        let head = envelope.kind.text(self.frame).split(':').next().unwrap_or_default();
-        match (head, &envelope.correlation_id) {
+        let head = places.kind.text(self.frame).split(':').next().unwrap_or_default();
+        match (head, &places.correlation_id) {
             ("mcp/response", None) => {
                 Err(malformed("a response needs `correlation_id`: the id of the request that it answers"))
             }
             ("mcp/proposal", Some(_)) => Err(malformed("a proposal must not have `correlation_id`")),
-            (_, None | Some(_)) => Ok(envelope),
+            (_, None | Some(_)) => Ok(places),
         }
     }
 
-    fn addressees(&self) -> Result<Vec<Spot>, Why> {
-        let Some(to) = self.to else { return Ok(Vec::new()) };
-        let wrong = || malformed("`to` must be an array of participant ids");
-        let list = json::elements(self.frame, to).map_err(|_| wrong())?;
-        if list.len() > TO_MAX {
+    fn addressees(&self) -> Result<SmallVec<[Spot; 2]>, Why> {
+        let mut list = SmallVec::new();
+        let Some(to) = self.to else { return Ok(list) };
+        let (mut wrong, mut count) = (false, 0);
+        let all = json::each_element(self.frame, to, |span| {
+            count += 1;
+            match self.short("to", Some(span), PARTICIPANT_BYTES_MAX) {
+                Ok(spot) if count <= TO_MAX => list.push(spot),
+                Ok(_) => {}
+                Err(_) => wrong = true,
+            }
+        });
+        if all.is_none() || wrong {
+            return Err(malformed("`to` must be an array of participant ids"));
+        }
+        if count > TO_MAX {
             return Err(malformed(format!("`to` names more than {TO_MAX} participants")));
         }
-        let one = |span| self.short("to", Some(span), PARTICIPANT_BYTES_MAX).map_err(|_| wrong());
-        list.into_iter().map(one).collect()
+        Ok(list)
     }
 
     fn correlation(&self) -> Result<Option<Spot>, Why> {
@@ -290,7 +325,7 @@ impl Parts<'_> {
     /// A string that is neither empty nor too long.
     fn short(&self, key: &str, place: Option<Span>, bytes_max: usize) -> Result<Spot, Why> {
         let spot = self.string(key, place)?;
-        match spot.text(self.frame).len() {
+        match spot.len() {
             0 => Err(malformed(format!("`{key}` must not be empty"))),
             len if len > bytes_max => Err(malformed(format!("`{key}` is longer than {bytes_max} bytes"))),
             _ => Ok(spot),
