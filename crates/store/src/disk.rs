@@ -13,7 +13,6 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn place(&self) -> &Path;
 
     /// The names of its files, sorted.
-    #[expect(dead_code, reason = "for the audit log")]
     fn names(&self) -> io::Result<Vec<String>>;
 
     /// All bytes of a file; `None` if it is not there.
@@ -36,7 +35,6 @@ pub(crate) trait DiskFile: Debug + Send {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// Writes over what is there.
-    #[expect(dead_code, reason = "for the audit log")]
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Shortens it.

@@ -1,9 +1,10 @@
-//! What survives a restart: the journal of one data directory.
+//! What survives a restart: the journal of one data directory, and beside it the audit log, for people.
 //!
 //! Owns the file formats, the lock that gives a directory to one process, and the order "synced first, told second".
 //! Must not know who may issue a token, what a capability means, or how anything is sealed: it keeps names, hashes,
 //! strings and keys as they are handed in.
 
+pub mod audit;
 mod directory;
 mod disk;
 mod error;

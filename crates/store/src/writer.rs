@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use crate::directory::{Directory, io};
-use crate::disk::Folder;
 use crate::error::StoreError;
 use crate::group::{Bounds, Group, Place, Sink, Waiting};
 use crate::journal::{Journal, Log, lines, shortest};
@@ -123,10 +122,9 @@ impl Writer {
         self.0.directory.as_ref().map_or(Ok(()), |directory| directory.announce(Some(listen)))
     }
 
-    /// A folder in the data directory.
-    #[expect(dead_code, reason = "for the audit log")]
-    pub(crate) fn folder(&self, name: &str) -> Option<Folder> {
-        self.0.directory.as_ref().map(|directory| Folder::new(directory.path().join(name)))
+    /// The data directory.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.0.directory.as_ref().map(Directory::path)
     }
 }
 

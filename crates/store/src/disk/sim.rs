@@ -46,6 +46,28 @@ impl Sim {
         platter.seed = random;
     }
 
+    pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
+        self.0.lock().unwrap().files[name].seen.clone()
+    }
+
+    /// Somebody changes a file behind our back.
+    pub(crate) fn tamper(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut platter = self.0.lock().unwrap();
+        let content = platter.files.get_mut(name).unwrap();
+        change(&mut content.seen);
+        content.synced.clone_from(&content.seen);
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        self.0.lock().unwrap().files.remove(name);
+    }
+
+    /// Another disk with the same files, to try something on.
+    pub(crate) fn copy(&self) -> Sim {
+        let files = self.0.lock().unwrap().files.clone();
+        Sim(Arc::new(Mutex::new(Platter { files, ..Platter::default() })))
+    }
+
     fn act<T>(&self, act: impl FnOnce(&mut Platter) -> T) -> io::Result<T> {
         let mut platter = self.0.lock().unwrap();
         match platter.acts_left.as_mut() {

@@ -1,0 +1,237 @@
+//! One entry of the audit log, and how it is spelled. Must not know the chain, nor files.
+
+use std::borrow::Cow;
+
+use model::OperationId;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use super::chain::{push_hex, push_number};
+use super::redact::{REDACTED, Redaction};
+
+/// The longest text of one member, in bytes; what is longer is cut, and ends with an ellipsis.
+pub const ENTRY_TEXT_BYTES_MAX: usize = 4096;
+
+/// The longest payload that is written in full, in bytes; of a longer one only the digest is written.
+pub const ENTRY_PAYLOAD_BYTES_MAX: usize = 64 * 1024;
+
+/// What became of an envelope or an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Let through.
+    Admitted,
+    /// Turned down.
+    Refused,
+    /// Kept as a proposal until somebody decides.
+    Held,
+    /// A proposal may run.
+    Approved,
+    /// A proposal will not run.
+    Rejected,
+    /// A proposal was taken back.
+    Withdrawn,
+    /// Nobody decided in time.
+    Expired,
+    /// An operation came to its end.
+    Completed,
+    /// An operation came to a bad end, or its outcome is unknown.
+    Failed,
+    /// The log itself: what was found at a start did not fit the head that was kept.
+    Broken,
+}
+
+impl Verdict {
+    /// As it is written in the log and asked for.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Admitted => "admitted",
+            Verdict::Refused => "refused",
+            Verdict::Held => "held",
+            Verdict::Approved => "approved",
+            Verdict::Rejected => "rejected",
+            Verdict::Withdrawn => "withdrawn",
+            Verdict::Expired => "expired",
+            Verdict::Completed => "completed",
+            Verdict::Failed => "failed",
+            Verdict::Broken => "broken",
+        }
+    }
+}
+
+/// What is to be written down. Texts beyond [`ENTRY_TEXT_BYTES_MAX`] are cut.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    /// When, in Unix milliseconds.
+    pub at_ms: u64,
+    /// In which topic; `None` outside of topics.
+    pub topic: Option<&'a str>,
+    /// Who.
+    pub from: &'a str,
+    /// What: the kind, with the target's own name.
+    pub kind: &'a str,
+    /// Whom it is addressed to.
+    pub to: &'a [&'a str],
+    /// What became of it.
+    pub verdict: Verdict,
+    /// Why: the capability that admitted it, the refusal's code, the words of who decided.
+    pub why: Option<&'a str>,
+    /// The operation that it belongs to.
+    pub operation: Option<OperationId>,
+    /// Digest of what a decision is bound to, 64 hexadecimal digits.
+    pub digest: Option<&'a str>,
+    /// The payload as it came; what of it is written is the policy's affair.
+    pub payload: Option<&'a [u8]>,
+}
+
+/// What of a payload is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Payloads {
+    /// All of it, but for what is redacted.
+    Full,
+    /// SHA-256 of what `Full` would write, so that no digest betrays a short secret.
+    #[default]
+    Digest,
+    /// Nothing.
+    None,
+}
+
+/// What of payloads is written, and what never is.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    payloads: Payloads,
+    redaction: Redaction,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy::new(Payloads::default(), &REDACTED)
+    }
+}
+
+impl Policy {
+    /// Writes this of payloads, and never the values of members with these names ([`REDACTED`] by default).
+    pub fn new<S: AsRef<str>>(payloads: Payloads, redact: &[S]) -> Policy {
+        Policy { payloads, redaction: Redaction::new(redact) }
+    }
+
+    /// The entry's members, without number, mac and braces. Never holds a line feed.
+    pub(super) fn body(&self, entry: &Entry<'_>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256 + entry.payload.map_or(0, <[u8]>::len).min(1024));
+        out.extend_from_slice(br#""at_ms":"#);
+        push_number(&mut out, entry.at_ms);
+        let mut member = |name: &str, value: &str| {
+            out.extend_from_slice(name.as_bytes());
+            push_string(&mut out, cut(value).as_ref());
+        };
+        if let Some(topic) = entry.topic {
+            member(r#","topic":"#, topic);
+        }
+        member(r#","from":"#, entry.from);
+        member(r#","kind":"#, entry.kind);
+        for (at, name) in entry.to.iter().enumerate() {
+            member(if at == 0 { r#","to":["# } else { "," }, name);
+        }
+        if !entry.to.is_empty() {
+            out.push(b']');
+        }
+        let mut member = |name: &str, value: &str| {
+            out.extend_from_slice(name.as_bytes());
+            push_string(&mut out, cut(value).as_ref());
+        };
+        member(r#","verdict":"#, entry.verdict.as_str());
+        if let Some(why) = entry.why {
+            member(r#","why":"#, why);
+        }
+        if let Some(digest) = entry.digest {
+            member(r#","digest":"#, digest);
+        }
+        if let Some(operation) = entry.operation {
+            out.extend_from_slice(br#","operation":""#);
+            push_hex(&mut out, &operation.0.to_be_bytes());
+            out.push(b'"');
+        }
+        if let Some(payload) = entry.payload {
+            self.payload(&mut out, payload);
+        }
+        out
+    }
+
+    /// What is no JSON could be anything, so only its digest is written.
+    fn payload(&self, out: &mut Vec<u8>, payload: &[u8]) {
+        if self.payloads == Payloads::None {
+            return;
+        }
+        let redacted = self.redaction.apply(payload);
+        if let (Some(redacted), Payloads::Full) = (&redacted, self.payloads)
+            && redacted.len() <= ENTRY_PAYLOAD_BYTES_MAX
+        {
+            out.extend_from_slice(br#","payload":"#);
+            out.extend_from_slice(redacted);
+            return;
+        }
+        out.extend_from_slice(br#","payload_sha256":""#);
+        push_hex(out, &Sha256::digest(redacted.as_deref().unwrap_or(payload)));
+        out.push(b'"');
+    }
+}
+
+/// An entry as it is found in the log.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Recorded<'a> {
+    /// Its number, from 1.
+    pub seq: u64,
+    /// When, in Unix milliseconds.
+    pub at_ms: u64,
+    /// In which topic.
+    #[serde(borrow, default)]
+    pub topic: Option<Cow<'a, str>>,
+    /// Who.
+    #[serde(borrow)]
+    pub from: Cow<'a, str>,
+    /// What.
+    #[serde(borrow)]
+    pub kind: Cow<'a, str>,
+    /// Whom it is addressed to.
+    #[serde(borrow, default)]
+    pub to: Vec<Cow<'a, str>>,
+    /// What became of it, as [`Verdict::as_str`].
+    #[serde(borrow)]
+    pub verdict: Cow<'a, str>,
+    /// Why.
+    #[serde(borrow, default)]
+    pub why: Option<Cow<'a, str>>,
+    /// Digest of what a decision is bound to.
+    #[serde(borrow, default)]
+    pub digest: Option<Cow<'a, str>>,
+    /// The operation, 32 hexadecimal digits.
+    #[serde(borrow, default)]
+    pub operation: Option<Cow<'a, str>>,
+    /// The payload, redacted.
+    #[serde(borrow, default)]
+    pub payload: Option<&'a RawValue>,
+    /// SHA-256 of the redacted payload, where it is not written itself.
+    #[serde(borrow, default)]
+    pub payload_sha256: Option<Cow<'a, str>>,
+}
+
+fn cut(text: &str) -> Cow<'_, str> {
+    if text.len() <= ENTRY_TEXT_BYTES_MAX {
+        return Cow::Borrowed(text);
+    }
+    let longest = ENTRY_TEXT_BYTES_MAX - '\u{2026}'.len_utf8();
+    let kept = (0..=longest).rev().find_map(|end| text.get(..end)).unwrap_or_default();
+    Cow::Owned(format!("{kept}\u{2026}"))
+}
+
+fn push_string(out: &mut Vec<u8>, text: &str) {
+    if text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        // Writing to memory does not fail.
+        let _ = serde_json::to_writer(out, text);
+    } else {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+    }
+}

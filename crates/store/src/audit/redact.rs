@@ -1,0 +1,197 @@
+//! Takes secrets out of a payload before it is written: the values of members with certain names. Must not know what
+//! else is in it.
+
+use serde::de::IgnoredAny;
+
+/// Members whose values are never written, unless told otherwise. Case, `-` and `_` make no difference.
+pub const REDACTED: [&str; 16] = [
+    "authorization",
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "client_secret",
+    "token",
+    "access_token",
+    "refresh_token",
+    "id_token",
+    "api_key",
+    "x-api-key",
+    "private_key",
+    "credentials",
+    "cookie",
+    "set_cookie",
+];
+
+const IN_ITS_PLACE: &[u8] = br#""[redacted]""#;
+
+/// The names, as they are compared.
+#[derive(Debug, Clone)]
+pub(super) struct Redaction {
+    names: Vec<String>,
+}
+
+impl Redaction {
+    pub(super) fn new<S: AsRef<str>>(names: &[S]) -> Self {
+        Self { names: names.iter().map(|name| plain(name.as_ref())).collect() }
+    }
+
+    /// The payload on one line, without the values of those members; `None` if it is no JSON.
+    pub(super) fn apply(&self, payload: &[u8]) -> Option<Vec<u8>> {
+        serde_json::from_slice::<IgnoredAny>(payload).ok()?;
+        let mut out = Vec::with_capacity(payload.len());
+        let mut at = 0;
+        while let Some(byte) = payload.get(at).copied() {
+            match byte {
+                b'"' => {
+                    let end = string_end(payload, at);
+                    let text = payload.get(at..end)?;
+                    out.extend_from_slice(text);
+                    let colon = past_space(payload, end);
+                    at = end;
+                    if payload.get(colon) == Some(&b':') && self.names_it(text) {
+                        out.push(b':');
+                        out.extend_from_slice(IN_ITS_PLACE);
+                        at = value_end(payload, past_space(payload, colon + 1));
+                    }
+                }
+                b'\n' | b'\r' | b'\t' | b' ' => at += 1,
+                other => {
+                    out.push(other);
+                    at += 1;
+                }
+            }
+        }
+        Some(out)
+    }
+
+    fn names_it(&self, key: &[u8]) -> bool {
+        let unescaped = match key.contains(&b'\\') {
+            true => serde_json::from_slice::<String>(key).ok(),
+            false => std::str::from_utf8(key).ok().map(|key| key.trim_matches('"').to_owned()),
+        };
+        let name = plain(&unescaped.unwrap_or_default());
+        self.names.contains(&name)
+    }
+}
+
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
+}
+
+fn past_space(text: &[u8], at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    at + rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count()
+}
+
+/// Where the string that begins at `at` ends, past its quotation mark.
+fn string_end(text: &[u8], at: usize) -> usize {
+    let mut end = at + 1;
+    loop {
+        match text.get(end) {
+            Some(b'\\') => end += 2,
+            Some(b'"') | None => return (end + 1).min(text.len()),
+            Some(_) => end += 1,
+        }
+    }
+}
+
+/// Where the value that begins at `at` ends.
+fn value_end(text: &[u8], at: usize) -> usize {
+    let (mut end, mut depth) = (at, 0_usize);
+    loop {
+        match text.get(end) {
+            Some(b'"') => end = string_end(text, end),
+            Some(b'{' | b'[') => {
+                depth += 1;
+                end += 1;
+            }
+            // What follows a number, `true` or the like.
+            Some(b',' | b'}' | b']') if depth == 0 => return end,
+            Some(b'}' | b']') => {
+                depth -= 1;
+                end += 1;
+            }
+            Some(_) => {
+                end += 1;
+                continue;
+            }
+            None => return text.len(),
+        }
+        if depth == 0 {
+            return end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn redacted(payload: &str) -> Option<String> {
+        let out = Redaction::new(&REDACTED).apply(payload.as_bytes())?;
+        Some(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn values_of_named_members_are_taken_out() {
+        let check = |payload: &str, expected: &str| {
+            assert_eq!(redacted(payload).as_deref(), Some(expected), "{payload}");
+        };
+        check(r#"{"a":1.50}"#, r#"{"a":1.50}"#);
+        check(r#"{"token":"x"}"#, r#"{"token":"[redacted]"}"#);
+        check("{ \"Pass-Word\" :\r\n 12 , \"b\" : [1, 2] }", r#"{"Pass-Word":"[redacted]","b":[1,2]}"#);
+        check(r#"{"secret":{"a":[1,"}"]},"b":true}"#, r#"{"secret":"[redacted]","b":true}"#);
+        check(r#"{"a":[{"API_KEY":null}],"c":"token"}"#, r#"{"a":[{"API_KEY":"[redacted]"}],"c":"token"}"#);
+        check(r#"{"\u0074oken":"x"}"#, r#"{"\u0074oken":"[redacted]"}"#);
+        check(r#"["token","x"]"#, r#"["token","x"]"#);
+        check(r#"{"q":"a\"token\":\\"}"#, r#"{"q":"a\"token\":\\"}"#);
+        check(r#"{"tokens":3}"#, r#"{"tokens":3}"#);
+        assert_eq!(redacted(r#"{"token":"x""#), None);
+        assert_eq!(redacted(""), None);
+    }
+
+    fn any_json() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<i64>().prop_map(Into::into),
+            "[a-z\"\\\\{}\\[\\]:, \n]{0,8}".prop_map(serde_json::Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(serde_json::Value::from),
+                prop::collection::btree_map("token|Secret|[a-c\"\\\\]", inner, 0..4)
+                    .prop_map(|map| serde_json::Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn by_tree(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Array(items) => items.iter_mut().for_each(by_tree),
+            serde_json::Value::Object(members) => {
+                for (name, value) in members {
+                    match name.as_str() {
+                        "token" | "Secret" => *value = "[redacted]".into(),
+                        _ => by_tree(value),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_same_as_on_a_tree(value in any_json(), pretty: bool) {
+            let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
+            let found = redacted(&text.unwrap()).unwrap();
+            prop_assert!(!found.contains('\n'));
+            let mut expected = value;
+            by_tree(&mut expected);
+            prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&found).unwrap(), expected);
+        }
+    }
+}
