@@ -201,6 +201,7 @@ impl Pump {
             upstream: &seat.id,
             method: message.method(),
             context: text,
+            proposal: None,
         };
         let effects = self.topic().step(self.ground.now_ms(), event);
         if let Some(Routed::Upstream(seat, own)) = self.routed(&operation, &self.seats(), effects) {
