@@ -237,3 +237,33 @@ impl Cursor<'_> {
         count
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What [`end_of_plain`] must say, byte by byte.
+    fn slowly(rest: &[u8]) -> Option<usize> {
+        let at = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))?;
+        (rest[at] >= b' ').then_some(at)
+    }
+
+    #[test]
+    fn strings_end_where_they_end() {
+        for fill in [b'a', b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xa2, 0xff] {
+            for len in 0..26 {
+                assert_eq!(end_of_plain(&vec![fill; len]), None);
+                for at in 0..len {
+                    for byte in 0..=u8::MAX {
+                        let mut text = vec![fill; len];
+                        text[at] = byte;
+                        assert_eq!(end_of_plain(&text), slowly(&text), "{text:?}");
+                        // A later end changes nothing.
+                        text[len - 1] = b'"';
+                        assert_eq!(end_of_plain(&text), slowly(&text), "{text:?}");
+                    }
+                }
+            }
+        }
+    }
+}
