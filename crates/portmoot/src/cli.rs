@@ -59,6 +59,11 @@ pub(crate) enum Command {
     /// Issue and revoke tokens
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Ask the audit log what happened, and check that nobody changed it
+    ///
+    /// Works on the data directory, also while a gateway runs.
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Find out what is wrong, and how to mend it
     Doctor(DoctorArgs),
     /// Check and show the configuration
@@ -236,6 +241,50 @@ pub(crate) enum TokenCommand {
         name: String,
         #[command(flatten)]
         gateway: GatewayArgs,
+    },
+}
+
+/// `audit ...`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// List what happened, oldest first
+    Query {
+        /// Only these kinds, such as chat, mcp/request:tools/call:read_* or system/*
+        kinds: Option<String>,
+        /// Only from or to this participant
+        #[arg(long, value_name = "NAME")]
+        participant: Option<String>,
+        /// Only in this topic
+        #[arg(long, value_name = "TOPIC")]
+        topic: Option<String>,
+        /// Only what was admitted, refused, held, approved, rejected, withdrawn, expired, completed or failed
+        #[arg(long, value_name = "VERDICT")]
+        verdict: Option<String>,
+        /// Only this operation or proposal
+        #[arg(long, value_name = "ID")]
+        operation: Option<String>,
+        /// Not before this: 2h (ago), 2026-07-28 or 2026-07-28T12:30:00Z
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
+        /// Before this, in the same words
+        #[arg(long, value_name = "TIME")]
+        until: Option<String>,
+        /// Only the last so many of them
+        #[arg(long, value_name = "COUNT")]
+        last: Option<usize>,
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
+    /// Find any entry that was changed, removed, moved or cut off
+    ///
+    /// Prints the log's head. Note it down elsewhere and hand it in later: then it also shows if the log and the head
+    /// beside it were put back together.
+    Verify {
+        /// A head that was printed earlier, and must be part of the log
+        #[arg(long, value_name = "SEQ:HEX")]
+        head: Option<String>,
+        #[command(flatten)]
+        config: ConfigArgs,
     },
 }
 

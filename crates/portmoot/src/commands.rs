@@ -1,5 +1,6 @@
 //! The commands, one file each, and what they share. Must not know the grammar that named them.
 
+mod audit;
 mod config;
 mod doctor;
 mod reach;
@@ -25,6 +26,7 @@ pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Servers(command) => servers::run(command, output).await,
         Command::Tools(command) => tools::run(command, output).await,
         Command::Token(command) => token::run(command, output).await,
+        Command::Audit(command) => audit::run(command, output),
         Command::Doctor(args) => doctor::run(&args, output),
         Command::Config(command) => config::run(command, output),
         Command::Completions { shell } => Ok(shell::completions(shell, output)),

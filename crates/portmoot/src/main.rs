@@ -12,6 +12,7 @@ mod form;
 mod gate;
 mod interview;
 mod machine;
+mod moment;
 mod output;
 mod run;
 mod terminal;

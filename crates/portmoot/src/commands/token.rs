@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gate::{Api, Remote};
 use crate::machine::now_ms;
+use crate::moment::date;
 use crate::output::Output;
 
 const COLUMNS: [&str; 5] = ["NAME", "CAPABILITIES", "TOPICS", "CREATED", "EXPIRES"];
@@ -151,34 +152,4 @@ fn lifetime(text: &str) -> Result<u64, Failure> {
         || Failure::new(Exit::Usage, "bad_argument", format!("--expires must be {DURATION}, not \"{text}\""));
     let lifetime = duration(text).ok_or_else(wrong)?;
     u64::try_from(lifetime.as_millis()).map_err(|_| wrong())
-}
-
-/// Unix milliseconds as `2026-07-28 12:30 UTC` (days to a date: H. Hinnant's `civil_from_days`).
-fn date(ms: u64) -> String {
-    let (days, minutes) = (ms / 86_400_000 + 719_468, ms / 60_000 % 1_440);
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates() {
-        for (seconds, expect) in [
-            (0, "1970-01-01 00:00 UTC"),
-            (951_782_400, "2000-02-29 00:00 UTC"),
-            (1_785_241_800, "2026-07-28 12:30 UTC"),
-            (4_102_444_799, "2099-12-31 23:59 UTC"),
-        ] {
-            assert_eq!(date(seconds * 1_000), expect);
-        }
-    }
 }

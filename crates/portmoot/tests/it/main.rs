@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 #![allow(clippy::print_stdout, clippy::type_complexity)]
 
+mod audit;
 mod callers;
 mod cli;
 mod cli_gateway;

@@ -1,0 +1,144 @@
+//! `audit query` and `audit verify`: read the log in the data directory, whether a gateway runs or not.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use serde_json::json;
+use store::audit::{Filter, Head, Kinds, Recorded, Report, query, verify};
+
+use crate::cli::{AuditCommand, ConfigArgs};
+use crate::commands::config::{load, sources};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::machine::now_ms;
+use crate::moment::{MOMENT, moment, stamp};
+use crate::output::Output;
+
+const COLUMNS: [&str; 8] = ["ENTRY", "TIME", "TOPIC", "FROM", "KIND", "TO", "VERDICT", "WHY"];
+
+pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure> {
+    match command {
+        AuditCommand::Query { kinds, participant, topic, verdict, operation, since, until, last, config } => {
+            let kinds = kinds.as_deref().map(kinds_asked).transpose()?;
+            let since_ms = since.as_deref().map(|text| time("--since", text)).transpose()?;
+            let until_ms = until.as_deref().map(|text| time("--until", text)).transpose()?;
+            let filter = Filter { kinds, participant, topic, verdict, operation, since_ms, until_ms };
+            list(&data_dir(&config, output)?, &filter, last, output)
+        }
+        AuditCommand::Verify { head, config } => {
+            let head = head.as_deref().map(head_given).transpose()?;
+            let dir = data_dir(&config, output)?;
+            let report = verify(&dir, head)?.ok_or_else(|| {
+                let failure = Failure::new(
+                    Exit::NotFound,
+                    "no_audit_log",
+                    "there is no audit log in the data directory",
+                );
+                failure.hint("name the right one: --data-dir DIR, or --config FILE")
+            })?;
+            tell(&report, output);
+            Ok(if report.is_whole() { Exit::Ok } else { Exit::Failed })
+        }
+    }
+}
+
+/// Prints as it reads, unless only the last are wanted, or columns are to be as wide as what is in them.
+fn list(
+    dir: &std::path::Path,
+    filter: &Filter,
+    last: Option<usize>,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let (mut lines, mut rows) = (VecDeque::new(), VecDeque::new());
+    let most = last.unwrap_or(usize::MAX);
+    query(dir, filter, |entry, line| {
+        if output.json {
+            lines.push_back(line.to_owned())
+        } else {
+            rows.push_back(row(entry))
+        }
+        if lines.len() > most {
+            lines.pop_front();
+        }
+        if rows.len() > most {
+            rows.pop_front();
+        }
+        ControlFlow::Continue(())
+    })?;
+    if output.json {
+        // The lines as they stand in the log, so that nothing in them is spelled anew.
+        let lines: Vec<String> = lines.into_iter().map(|line| format!("\n    {line}")).collect();
+        output.result(&format!("{{\n  \"entries\": [{}\n  ]\n}}", lines.join(",")));
+    } else {
+        output.listing(&json!(null), &COLUMNS, &Vec::from(rows));
+    }
+    Ok(Exit::Ok)
+}
+
+fn row(entry: &Recorded<'_>) -> Vec<String> {
+    let to: Vec<&str> = entry.to.iter().map(AsRef::as_ref).collect();
+    vec![
+        entry.seq.to_string(),
+        stamp(entry.at_ms),
+        entry.topic.as_deref().unwrap_or("-").to_owned(),
+        entry.from.clone().into_owned(),
+        entry.kind.clone().into_owned(),
+        if to.is_empty() { "-".to_owned() } else { to.join(", ") },
+        entry.verdict.clone().into_owned(),
+        entry.why.as_deref().unwrap_or_default().to_owned(),
+    ]
+}
+
+fn tell(report: &Report, output: Output) {
+    let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+    if output.json {
+        return output.result_json(&json!({
+            "whole": report.is_whole(),
+            "entries": report.entries,
+            "head": report.head.to_string(),
+            "unfinished_bytes": report.unfinished_bytes,
+            "findings": findings,
+            "findings_count": report.findings_count,
+        }));
+    }
+    let shown = findings.iter().map(|finding| crate::visible::line(finding));
+    shown.for_each(|finding| output.result(&finding));
+    let more = report.findings_count - findings.len() as u64;
+    if more > 0 {
+        output.result(&format!("and {more} more"));
+    }
+    let whole = if report.is_whole() { "whole" } else { "NOT whole" };
+    output.result(&format!("{whole}: {} entries, head {}", report.entries, report.head));
+    if report.unfinished_bytes > 0 {
+        let bytes = report.unfinished_bytes;
+        output.talk(&format!(
+            "{bytes} bytes at the end are an entry that is not finished; nobody was told of it"
+        ));
+    }
+}
+
+fn data_dir(config: &ConfigArgs, output: Output) -> Result<PathBuf, Failure> {
+    load(&sources(config), output)?.config.data_dir.ok_or_else(|| {
+        let failure = Failure::new(Exit::Usage, "no_data_dir", "there is no place where a log could be");
+        failure.hint("name one: --data-dir DIR, or [server] data_dir")
+    })
+}
+
+fn kinds_asked(text: &str) -> Result<Kinds, Failure> {
+    Kinds::parse(text).map_err(|error| {
+        let failure =
+            Failure::new(Exit::Usage, "bad_argument", format!("\"{text}\" names no kinds: {error}"));
+        failure.hint("such as chat, mcp/request:tools/call:read_* or system/*")
+    })
+}
+
+fn time(flag: &str, text: &str) -> Result<u64, Failure> {
+    let wrong =
+        || Failure::new(Exit::Usage, "bad_argument", format!("{flag} must be {MOMENT}, not \"{text}\""));
+    moment(text, now_ms()).ok_or_else(wrong)
+}
+
+fn head_given(text: &str) -> Result<Head, Failure> {
+    text.parse().map_err(|error| Failure::new(Exit::Usage, "bad_argument", format!("--head: {error}")))
+}
