@@ -178,6 +178,8 @@ pub struct TopicConfig {
     pub builtin: Vec<BuiltIn>,
     /// How long a first list waits for servers that are still starting.
     pub list_wait: Duration,
+    /// How long a proposal waits for a decision.
+    pub proposal_ttl: Duration,
 }
 
 /// What the others in a topic see of an MCP client's call.

@@ -11,6 +11,7 @@ fn config(participants: Vec<ParticipantConfig>) -> Config {
         mcp_calls: crate::config::McpCalls::Kinds,
         builtin: Vec::new(),
         list_wait: std::time::Duration::from_secs(1),
+        proposal_ttl: std::time::Duration::from_secs(300),
     };
     Config { participants, topics: vec![topic], ..Config::default() }
 }

@@ -15,6 +15,7 @@ const MCP_CALLS: [(&str, McpCalls); 3] =
 const BUILT_IN: [(&str, BuiltIn); 2] = [("proxy", BuiltIn::Proxy), ("search_tools", BuiltIn::SearchTools)];
 const HISTORY_MAX: u64 = 100_000;
 const LIST_WAIT: Duration = Duration::from_secs(5);
+const PROPOSAL_TTL: Duration = Duration::from_secs(300);
 
 /// Reads every topic; `servers` are those that are configured.
 pub(crate) fn read(root: &Table<'_>, servers: &[ServerConfig]) -> Vec<TopicConfig> {
@@ -33,9 +34,10 @@ fn topic(entry: &Entry, table: Table<'_>, servers: &[ServerConfig]) -> Option<To
     let mcp_calls = table.choice("mcp_calls", &MCP_CALLS).unwrap_or_default();
     let builtin = builtin(&table);
     let list_wait = table.duration("list_wait").unwrap_or(LIST_WAIT);
+    let proposal_ttl = table.duration("proposal_ttl").unwrap_or(PROPOSAL_TTL);
     table.finish();
     let history = usize::try_from(history).unwrap_or(usize::MAX);
-    Some(TopicConfig { name: name?, history, servers: chosen, mcp_calls, builtin, list_wait })
+    Some(TopicConfig { name: name?, history, servers: chosen, mcp_calls, builtin, list_wait, proposal_ttl })
 }
 
 fn chosen_servers(table: &Table<'_>, servers: &[ServerConfig]) -> Vec<ParticipantId> {
