@@ -5,10 +5,11 @@
 
 mod core;
 mod exchange;
-mod origin;
+pub(crate) mod origin;
 pub(crate) mod peer;
 mod pool;
 pub(crate) mod stream;
+pub(crate) mod tls;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,6 @@
-//! Links: the wires that lead from this process to an MCP server.
+//! Dialling out: links to MCP servers, and a participant of MCPx topics for agents to use.
+//!
+//! A [`Participant`] comes into a topic of a gateway, speaks, proposes, and serves tools.
 //!
 //! A [`Link`] carries JSON-RPC messages as bytes, in both directions, over one of these transports: a child
 //! process ([`StdioSpec`]), Streamable HTTP or the older HTTP+SSE pair ([`HttpSpec`]), or a server in this process. It knows where a message came from and
@@ -10,6 +12,7 @@ pub mod guard;
 mod http;
 mod link;
 mod local;
+pub mod participant;
 mod sse;
 mod stdio;
 
@@ -18,4 +21,5 @@ pub use guard::Guard;
 pub use http::{HttpLimits, HttpSpec};
 pub use link::Link;
 pub use local::Answerer;
+pub use participant::{Participant, ParticipantSpec};
 pub use stdio::{StdioLimits, StdioSpec};

@@ -6,9 +6,9 @@ use tokio_rustls::rustls::pki_types::ServerName;
 /// The origin and the path of an endpoint.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
-    pub(super) tls: Option<ServerName<'static>>,
-    pub(super) host: String,
-    pub(super) port: u16,
+    pub(crate) tls: Option<ServerName<'static>>,
+    pub(crate) host: String,
+    pub(crate) port: u16,
     /// What the `Host` header says.
     pub(super) authority: HeaderValue,
     /// Path and query.

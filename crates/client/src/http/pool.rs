@@ -1,9 +1,9 @@
 //! Connections to one origin, kept alive between requests.
 //!
-//! Owns dialling and TLS. Speaks hyper's http1 directly: a connection is one task and one `SendRequest`.
+//! Owns dialling. Speaks hyper's http1 directly: a connection is one task and one `SendRequest`.
 
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -15,10 +15,10 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::{ClientConfig, Error as TlsError, RootCertStore};
+use tokio_rustls::rustls::Error as TlsError;
 
 use super::origin::Origin;
+use super::tls;
 use crate::contract::LinkFailure;
 
 /// An idle connection is not used again after this long: common servers close theirs after 5 s, and a request that
@@ -99,7 +99,7 @@ impl Pool {
             tcp.set_nodelay(true)?;
             match &self.origin.tls {
                 None => start(tcp).await,
-                Some(name) => start(TlsConnector::from(tls()?).connect(name.clone(), tcp).await?).await,
+                Some(name) => start(tls::connector()?.connect(name.clone(), tcp).await?).await,
             }
         });
         match dialled.await {
@@ -125,29 +125,4 @@ async fn start(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> 
         }
     });
     Ok(sender)
-}
-
-/// The TLS settings, made on first use: the machine's certificates, HTTP/1.1.
-fn tls() -> io::Result<Arc<ClientConfig>> {
-    static TLS: OnceLock<Arc<ClientConfig>> = OnceLock::new();
-    if let Some(config) = TLS.get() {
-        return Ok(Arc::clone(config));
-    }
-    let found = rustls_native_certs::load_native_certs();
-    for error in &found.errors {
-        tracing::warn!(%error, "a certificate store cannot be read");
-    }
-    let mut roots = RootCertStore::empty();
-    let (added, _) = roots.add_parsable_certificates(found.certs);
-    if added == 0 {
-        return Err(io::Error::other("no trusted certificates found on this machine"));
-    }
-    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::clone(TLS.get_or_init(|| Arc::new(config))))
 }

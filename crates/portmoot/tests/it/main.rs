@@ -21,6 +21,7 @@ mod limits;
 mod lossless;
 mod mixed;
 mod paging;
+mod participants;
 mod peer;
 mod pty;
 mod real;

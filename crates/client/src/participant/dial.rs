@@ -1,0 +1,82 @@
+//! Dialling a gateway: TCP, TLS where the URL says so, and the upgrade (MCPx v0.1, section 6.2).
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, HeaderValue};
+use http::{StatusCode, Uri};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{Error, http::Response};
+
+use super::error::ConnectError;
+use super::spec::{FRAME_BYTES_MAX, ParticipantSpec};
+use crate::http::origin::Origin;
+use crate::http::tls;
+
+/// Characters of a gateway's explanation that are kept.
+const MESSAGE_CHARS: usize = 300;
+
+/// Bytes in both directions.
+pub(super) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+
+/// A WebSocket after its handshake.
+pub(super) type Socket = WebSocketStream<Box<dyn Wire>>;
+
+/// Dials once.
+pub(super) async fn dial(spec: &ParticipantSpec) -> Result<Socket, ConnectError> {
+    let address = spec.address()?;
+    let dialled = timeout(spec.connect_timeout, open(&address, spec.token.as_deref()));
+    dialled.await.unwrap_or_else(|_| Err(ConnectError::Unreachable("connecting took too long".to_owned())))
+}
+
+async fn open(address: &Uri, token: Option<&str>) -> Result<Socket, ConnectError> {
+    let unreachable = |error: &dyn ToString| ConnectError::Unreachable(error.to_string());
+    // The same origin rules as for servers; only the scheme is spelled otherwise.
+    let plain = address.to_string().replacen("ws", "http", 1);
+    let origin = Origin::parse(&plain).map_err(ConnectError::BadUrl)?;
+    let tcp =
+        TcpStream::connect((origin.host.as_str(), origin.port)).await.map_err(|error| unreachable(&error))?;
+    tcp.set_nodelay(true).map_err(|error| unreachable(&error))?;
+    let stream: Box<dyn Wire> = match origin.tls {
+        None => Box::new(tcp),
+        Some(name) => {
+            let connector = tls::connector().map_err(|error| unreachable(&error))?;
+            Box::new(connector.connect(name, tcp).await.map_err(|error| unreachable(&error))?)
+        }
+    };
+    let mut request = address
+        .clone()
+        .into_client_request()
+        .map_err(|_| ConnectError::BadUrl("it cannot be written as a request"))?;
+    if let Some(token) = token {
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
+            ConnectError::Unauthenticated("a token has no spaces and no line ends".to_owned())
+        })?;
+        bearer.set_sensitive(true);
+        request.headers_mut().insert(AUTHORIZATION, bearer);
+    }
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(FRAME_BYTES_MAX))
+        .max_frame_size(Some(FRAME_BYTES_MAX));
+    match tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await {
+        Ok((socket, _)) => Ok(socket),
+        Err(Error::Http(response)) => Err(refused(*response)),
+        Err(error) => Err(unreachable(&error)),
+    }
+}
+
+fn refused(response: Response<Option<Vec<u8>>>) -> ConnectError {
+    let (head, body) = response.into_parts();
+    let body = Bytes::from(body.unwrap_or_default());
+    let message: String = String::from_utf8_lossy(&body).trim().chars().take(MESSAGE_CHARS).collect();
+    match head.status {
+        StatusCode::UNAUTHORIZED => ConnectError::Unauthenticated(message),
+        StatusCode::FORBIDDEN => ConnectError::Forbidden(message),
+        status => ConnectError::Http { status: status.as_u16(), message },
+    }
+}

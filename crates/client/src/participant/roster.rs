@@ -1,0 +1,108 @@
+//! Who is in the topic, and what oneself may do, as the latest welcome and presence say (MCPx v0.1, 3.4 and 3.5.1).
+
+use std::collections::BTreeMap;
+
+use model::{Capabilities, Capability, KindRef};
+use wire::mcpx::system::{Change, Seen, Welcome};
+
+/// Who is here.
+#[derive(Debug, Default)]
+pub(super) struct Roster {
+    you: Option<Seen>,
+    allowed: Capabilities,
+    others: BTreeMap<String, Seen>,
+}
+
+impl Roster {
+    /// Takes a welcome, the first or a renewed one: it replaces everything.
+    pub(super) fn welcome(&mut self, welcome: &Welcome) {
+        // A capability that this version cannot read allows nothing that could be asked here.
+        self.allowed =
+            welcome.you.capabilities.iter().filter_map(|text| Capability::parse(text).ok()).collect();
+        self.you = Some(welcome.you.clone());
+        self.others = welcome.participants.iter().map(|seen| (seen.id.clone(), seen.clone())).collect();
+    }
+
+    /// Takes somebody's coming or going. One's own changes nothing.
+    pub(super) fn change(&mut self, change: &Change) {
+        match change {
+            Change::Join(seen) if !self.is_me(&seen.id) => {
+                self.others.insert(seen.id.clone(), seen.clone());
+            }
+            Change::Leave(seen) => {
+                self.others.remove(&seen.id);
+            }
+            Change::Join(_) => {}
+        }
+    }
+
+    /// Oneself, once welcomed.
+    pub(super) fn you(&self) -> Option<&Seen> {
+        self.you.as_ref()
+    }
+
+    /// One's own id; empty before the first welcome.
+    pub(super) fn id(&self) -> &str {
+        self.you.as_ref().map_or("", |you| &you.id)
+    }
+
+    /// Whether this is one's own id.
+    pub(super) fn is_me(&self, id: &str) -> bool {
+        self.you.as_ref().is_some_and(|you| you.id == id)
+    }
+
+    /// The others, by id.
+    pub(super) fn others(&self) -> impl Iterator<Item = &Seen> {
+        self.others.values()
+    }
+
+    /// Whether the latest welcome allows this.
+    pub(super) fn allows(&self, kind: &str, to: &[&str]) -> bool {
+        KindRef::parse(kind).is_ok_and(|kind| self.allowed.admits(kind, to))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(id: &str, capabilities: &[&str]) -> Seen {
+        Seen { id: id.into(), capabilities: capabilities.iter().map(|text| (*text).to_owned()).collect() }
+    }
+
+    #[test]
+    fn welcome_and_presence_say_who_is_here() {
+        let mut roster = Roster::default();
+        let names = |roster: &Roster| roster.others().map(|seen| seen.id.clone()).collect::<Vec<_>>();
+        assert!(!roster.is_me(""));
+        let welcome = Welcome { you: seen("me", &["chat"]), participants: vec![seen("b", &[])] };
+        roster.welcome(&welcome);
+        for (change, expect) in [
+            (Change::Join(seen("me", &["chat"])), vec!["b"]),
+            (Change::Join(seen("a", &[])), vec!["a", "b"]),
+            (Change::Leave(seen("b", &[])), vec!["a"]),
+            (Change::Leave(seen("nobody", &[])), vec!["a"]),
+        ] {
+            roster.change(&change);
+            assert_eq!(names(&roster), expect);
+        }
+    }
+
+    #[test]
+    fn the_latest_welcome_decides() {
+        let mut roster = Roster::default();
+        let allows = |roster: &Roster| {
+            ["mcp/request:tools/call:x", "mcp/proposal:tools/call:x", "chat", "system/x"]
+                .map(|kind| roster.allows(kind, &["t"]))
+        };
+        assert_eq!(allows(&roster), [false; 4]);
+        for (capabilities, expect) in [
+            (&["mcp/proposal:*", "**not one**"][..], [false, true, false, false]),
+            (&["mcp/*", "chat"], [true, true, true, false]),
+            (&[], [false; 4]),
+        ] {
+            roster.welcome(&Welcome { you: seen("me", capabilities), participants: Vec::new() });
+            assert_eq!(allows(&roster), expect);
+        }
+    }
+}

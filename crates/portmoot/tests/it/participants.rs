@@ -1,0 +1,343 @@
+//! Participants of a topic over the real gateway: agents on the SDK that talk, serve tools and call each other's.
+
+use client::participant::{CallError, ConnectError, Event, Events, Mode, Tools, Way};
+use client::{Participant, ParticipantSpec};
+use serde_json::{Value, json};
+
+use crate::http::PATIENCE;
+use crate::runner::Home;
+use crate::support::Gateway;
+
+/// Who there is, with the token `token-of-NAME-in-the-room` each.
+const PEOPLE: &[(&str, &[&str])] = &[
+    ("boss", &["mcp/*", "chat", "game/*"]),
+    ("worker", &["mcp/response:*", "chat"]),
+    ("mallory", &["mcp/response:*", "mcp/request:tools/call:echo", "chat"]),
+    ("scout", &["mcp/proposal:tools/call", "mcp/response:*", "chat"]),
+    ("mute", &["mcp/response:*"]),
+];
+
+fn token(name: &str) -> String {
+    format!("token-of-{name}-in-the-room")
+}
+
+fn home() -> Home {
+    PEOPLE.iter().fold(Home::new(), |home, (name, _)| home.env(&format!("TOKEN_{name}"), &token(name)))
+}
+
+fn config(home: &Home) -> String {
+    let mut config = format!("[server]\ndata_dir = \"{}\"\n", home.path().join("data").display());
+    for (name, capabilities) in PEOPLE {
+        config += &format!(
+            "[participants.{name}]\ntoken_env = \"TOKEN_{name}\"\ncapabilities = {capabilities:?}\n"
+        );
+    }
+    config
+}
+
+fn spec(gateway: &Gateway, name: &str) -> ParticipantSpec {
+    let spec = ParticipantSpec::new(&gateway.url(), Some(&token(name)), "main");
+    ParticipantSpec { request_timeout: PATIENCE, ..spec }
+}
+
+async fn join(gateway: &Gateway, name: &str) -> (Participant, Events) {
+    enter(spec(gateway, name)).await
+}
+
+async fn enter(spec: ParticipantSpec) -> (Participant, Events) {
+    let participant = Participant::connect(spec).await.unwrap();
+    let events = participant.events();
+    (participant, events)
+}
+
+/// The first event of which `pick` makes something.
+async fn hear<T>(events: &mut Events, what: &str, mut pick: impl FnMut(Event) -> Option<T>) -> T {
+    let wait = async {
+        loop {
+            let event = events.next().await.unwrap_or_else(|| panic!("the end, but not {what}"));
+            if let Some(found) = pick(event) {
+                return found;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("never: {what}"))
+}
+
+async fn misbehaved(events: &mut Events) -> String {
+    hear(events, "somebody misbehaves", |event| match event {
+        Event::Misbehaved { from, .. } => Some(from),
+        _ => None,
+    })
+    .await
+}
+
+fn tools() -> Tools {
+    Tools::new("worker", "1").tool("echo", "Says it again", json!({ "type": "object" }), |arguments| async move {
+        arguments.get("text").cloned().ok_or_else(|| "`text` is missing".to_owned())
+    })
+}
+
+fn echo(text: &str) -> Value {
+    json!({ "name": "echo", "arguments": { "text": text } })
+}
+
+fn read(raw: &serde_json::value::RawValue) -> Value {
+    serde_json::from_str(raw.get()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn they_learn_who_they_are_and_who_is_there() {
+    let home = home();
+    let gateway = Gateway::start(&home, &config(&home));
+    let (boss, mut heard) = join(&gateway, "boss").await;
+    assert_eq!((boss.you().id.as_str(), boss.you().capabilities.len()), ("boss", 3));
+    let (worker, _) = join(&gateway, "worker").await;
+    assert!(worker.others().iter().any(|seen| seen.id == "boss"));
+    let came = |event| match event {
+        Event::Joined(seen) if seen.id == "worker" => Some(seen.capabilities),
+        _ => None,
+    };
+    assert_eq!(hear(&mut heard, "the worker comes", came).await, ["mcp/response:*", "chat"]);
+    assert!(boss.others().iter().any(|seen| seen.id == "worker"));
+    worker.close().await;
+    let went = |event| matches!(event, Event::Left(seen) if seen.id == "worker").then_some(());
+    hear(&mut heard, "the worker goes", went).await;
+    assert!(!boss.others().iter().any(|seen| seen.id == "worker"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_not_come_in_is_told_why() {
+    let home = home();
+    let gateway = Gateway::start(&home, &config(&home));
+    let wrong = ParticipantSpec::new(&gateway.url(), Some("a-token-of-nobody-at-all"), "main");
+    assert!(matches!(Participant::connect(wrong).await, Err(ConnectError::Unauthenticated(_))));
+    let elsewhere = ParticipantSpec { topic: "vault".into(), ..spec(&gateway, "boss") };
+    assert!(matches!(Participant::connect(elsewhere).await, Err(ConnectError::Forbidden(_))));
+    let nowhere = ParticipantSpec::new("http://127.0.0.1:1", None, "main");
+    assert!(matches!(Participant::connect(nowhere).await, Err(ConnectError::Unreachable(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_hear_the_same_in_the_same_order() {
+    let home = home();
+    let gateway = Gateway::start(&home, &config(&home));
+    let mut all = Vec::new();
+    for name in ["boss", "worker", "mallory"] {
+        all.push(enter(ParticipantSpec { echo: true, ..spec(&gateway, name) }).await);
+    }
+    for number in 0..50 {
+        for (participant, _) in &all {
+            participant.chat(&format!("{number} of {}", participant.you().id)).unwrap();
+        }
+    }
+    let mut orders = Vec::new();
+    for (_, events) in &mut all {
+        let mut order = Vec::new();
+        while order.len() < 150 {
+            let said = |event| match event {
+                Event::Chat { from, text, .. } => Some((from, text)),
+                _ => None,
+            };
+            order.push(hear(events, "150 things are said", said).await);
+        }
+        orders.push(order);
+    }
+    assert_eq!(orders[0], orders[1]);
+    assert_eq!(orders[0], orders[2]);
+    let own: Vec<_> =
+        orders[0].iter().filter(|(from, _)| from == "boss").map(|(_, text)| text.clone()).collect();
+    assert_eq!(own, (0..50).map(|number| format!("{number} of boss")).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_one_serves_is_called_by_another() {
+    let home = home();
+    let gateway = Gateway::start(&home, &config(&home));
+    let (_worker, _) = enter(spec(&gateway, "worker").serving(tools()).hearing(Mode::Directed)).await;
+    let (boss, _) = join(&gateway, "boss").await;
+    let greeted = boss.request("worker", "initialize", &json!({ "protocolVersion": "2025-06-18" })).await;
+    assert_eq!(read(&greeted.unwrap())["serverInfo"]["name"], "worker");
+    boss.notify(&["worker"], "notifications/initialized", &()).unwrap();
+    let listed = boss.request("worker", "tools/list", &()).await.unwrap();
+    assert_eq!(read(&listed)["tools"][0]["name"], "echo");
+    assert_eq!(boss.way("worker", "tools/call", &echo("")).unwrap(), Some(Way::Request));
+    let calls = (0..20).map(|number| {
+        let boss = boss.clone();
+        tokio::spawn(async move { boss.call("worker", "tools/call", &echo(&number.to_string())).await })
+    });
+    for (number, call) in calls.enumerate().collect::<Vec<_>>() {
+        let result = call.await.unwrap().unwrap();
+        assert_eq!(read(&result)["content"][0]["text"], number.to_string());
+    }
+    let unknown = boss.request("worker", "tools/call", &json!({ "name": "none" })).await.unwrap_err();
+    assert!(matches!(unknown, CallError::Answered(error) if error.code == -32602));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_capabilities_do_not_allow_is_not_even_sent() {
+    let home = home();
+    let gateway = Gateway::start(&home, &config(&home));
+    let (worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
+    let (scout, _) = join(&gateway, "scout").await;
+    for (participant, method, expect) in
+        [(&scout, "tools/call", Some(Way::Propose)), (&scout, "prompts/list", None), (&worker, "ping", None)]
+    {
+        let params = json!({ "name": "echo" });
+        assert_eq!(participant.way("worker", method, &params).unwrap(), expect, "{method}");
+        if expect.is_none() {
+            let refused = participant.call("worker", method, &params).await.unwrap_err();
+            assert!(matches!(refused, CallError::NotAllowed { .. }), "{refused}");
+        }
+    }
+    let refused = scout.request("worker", "tools/call", &echo("x")).await.unwrap_err();
+    let CallError::Refused(told) = refused else { panic!("{refused}") };
+    assert_eq!(told.error, "capability_violation");
+    assert_eq!(told.attempted_kind.as_deref(), Some("mcp/request:tools/call:echo"));
+    let (mute, mut heard) = join(&gateway, "mute").await;
+    let id = mute.chat("hm").unwrap();
+    let about = |event| match event {
+        Event::Refused { envelope, told } => Some((envelope, told.error)),
+        _ => None,
+    };
+    let told = hear(&mut heard, "the refusal of a chat", about).await;
+    assert_eq!(told, (Some(id), "capability_violation".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proposal_is_fulfilled_by_another_and_both_get_the_answer() {
+    let home = home();
+    let gateway = Gateway::start(&home, &config(&home));
+    let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
+    let (boss, mut heard) = enter(spec(&gateway, "boss").hearing(Mode::DirectedAndProposals)).await;
+    for mode in [Mode::All, Mode::Directed] {
+        let (scout, _) = enter(spec(&gateway, "scout").hearing(mode)).await;
+        let waiting = tokio::spawn(async move { scout.call("worker", "tools/call", &echo("please")).await });
+        let proposed = hear(&mut heard, "a proposal", |event| match event {
+            Event::Proposal(proposed) => Some(proposed),
+            _ => None,
+        });
+        let proposed = proposed.await;
+        assert_eq!((proposed.from(), proposed.to()), ("scout", vec!["worker"]));
+        let own = read(&boss.fulfil(&proposed, None).await.unwrap());
+        assert_eq!(own["content"][0]["text"], "please");
+        assert_eq!(read(&waiting.await.unwrap().unwrap()), own, "{mode:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_of_somebody_else_is_ignored_and_counted() {
+    let home = home();
+    let gateway = Gateway::start(&home, &config(&home));
+    let (worker, mut asked) = join(&gateway, "worker").await;
+    let (mallory, mut overheard) = join(&gateway, "mallory").await;
+    let (boss, mut heard) = join(&gateway, "boss").await;
+    // Two that overhear a request for a third that is not there.
+    let calling = boss.clone();
+    let call = tokio::spawn(async move { calling.request("absent", "tools/call", &echo("x")).await });
+    for (participant, events) in [(&mallory, &mut overheard), (&worker, &mut asked)] {
+        let request = hear(events, "the request", |event| match event {
+            Event::Heard(envelope) if envelope.kind() == "mcp/request:tools/call:echo" => Some(envelope),
+            _ => None,
+        });
+        let request = request.await;
+        let payload: Value = serde_json::from_slice(request.payload()).unwrap();
+        let forged = json!({ "jsonrpc": "2.0", "id": payload["id"], "result": { "content": [] } });
+        participant.say("mcp/response:tools/call:echo", &["boss"], Some(request.id()), &forged).unwrap();
+        assert_eq!(misbehaved(&mut heard).await, participant.you().id);
+    }
+    assert!(!call.is_finished());
+    let counted: Vec<_> = boss.misbehaviour().into_iter().collect();
+    assert_eq!(counted, [("mallory".to_owned(), 1), ("worker".to_owned(), 1)]);
+    call.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_differs_from_its_payload_is_refused_and_counted() {
+    let home = home();
+    let gateway = Gateway::start(&home, &config(&home));
+    let (worker, mut noticed) = enter(spec(&gateway, "worker").serving(tools().tool(
+        "wipe",
+        "Never to be run",
+        json!({}),
+        |_| async { panic!("it ran") },
+    )))
+    .await;
+    let (mallory, mut heard) = join(&gateway, "mallory").await;
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "wipe" } });
+    // Admitted for what its kind says; the payload says otherwise.
+    let id = mallory.say("mcp/request:tools/call:echo", &["worker"], None, &call).unwrap();
+    assert_eq!(misbehaved(&mut noticed).await, "mallory");
+    let answer = hear(&mut heard, "the refusal", |event| match event {
+        Event::Heard(envelope) if envelope.correlation_id() == Some(&id) => Some(envelope),
+        _ => None,
+    });
+    let payload: Value = serde_json::from_slice(answer.await.payload()).unwrap();
+    assert_eq!(payload["error"]["code"], -32600, "{payload}");
+    // The same in a proposal, and a request for somebody else: nothing runs.
+    let (boss, mut seen) = join(&gateway, "boss").await;
+    boss.say("mcp/proposal:tools/call:echo", &["worker"], None, &call).unwrap();
+    assert_eq!(misbehaved(&mut noticed).await, "boss");
+    boss.say("mcp/request:tools/call:wipe", &["mallory"], None, &call).unwrap();
+    boss.say("mcp/proposal:tools/call:wipe", &["worker"], None, &call).unwrap();
+    let proposed = |event| matches!(event, Event::Proposal(_)).then_some(());
+    hear(&mut noticed, "a proposal", proposed).await;
+    let honest = boss.request("worker", "tools/call", &echo("still here")).await.unwrap();
+    assert_eq!(read(&honest)["content"][0]["text"], "still here");
+    assert_eq!(
+        worker.misbehaviour().into_iter().collect::<Vec<_>>(),
+        [("boss".to_owned(), 1), ("mallory".to_owned(), 1)]
+    );
+    // What was asked of mallory, who serves nothing, is an error of its own, not the worker's result.
+    let said = |event| match event {
+        Event::Heard(envelope) if envelope.from() == "mallory" => Some(envelope),
+        _ => None,
+    };
+    let said = hear(&mut seen, "an answer of mallory", said).await;
+    assert!(String::from_utf8_lossy(said.payload()).contains("-32602"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn they_come_back_after_the_gateway_restarts() {
+    let home = home();
+    let gateway = Gateway::start(&home, &config(&home));
+    let address = gateway.address().to_owned();
+    let (worker, mut heard) = enter(spec(&gateway, "worker").serving(tools())).await;
+    let (boss, _) = join(&gateway, "boss").await;
+    let calling = boss.clone();
+    let open = tokio::spawn(async move { calling.request("nobody", "ping", &()).await });
+    let asked =
+        |event| matches!(event, Event::Heard(envelope) if envelope.kind().ends_with("ping")).then_some(());
+    hear(&mut heard, "the request", asked).await;
+    drop(gateway);
+    assert_eq!(open.await.unwrap().unwrap_err(), CallError::Lost);
+    let away = |event| match event {
+        Event::Away { is_final, .. } => Some(is_final),
+        _ => None,
+    };
+    assert!(!hear(&mut heard, "the connection is lost", away).await);
+    assert_eq!(worker.chat("anybody?").unwrap_err(), CallError::Away);
+    let again = Gateway::serve(home.command(&["serve", "--config", "portmoot.toml", "--listen", &address]));
+    for participant in [&worker, &boss] {
+        tokio::time::timeout(PATIENCE, participant.here()).await.unwrap().unwrap();
+    }
+    let result = boss.call("worker", "tools/call", &echo("again")).await.unwrap();
+    assert_eq!(read(&result)["content"][0]["text"], "again");
+    drop(again);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_connection_takes_over_and_the_first_stays_away() {
+    let home = home();
+    let gateway = Gateway::start(&home, &config(&home));
+    let (first, mut heard) = join(&gateway, "boss").await;
+    let (second, _) = join(&gateway, "boss").await;
+    let away = |event| match event {
+        Event::Away { is_final, why } => Some((is_final, why)),
+        _ => None,
+    };
+    let (is_final, why) = hear(&mut heard, "the first is replaced", away).await;
+    assert!(is_final, "{why}");
+    assert_eq!(first.here().await, Err(ConnectError::Replaced));
+    let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
+    second.request("worker", "ping", &()).await.unwrap();
+}
