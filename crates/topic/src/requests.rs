@@ -171,7 +171,8 @@ impl Topic {
         upstream: Seat,
         effect: impl FnOnce(model::ParticipantId) -> Effect,
     ) {
-        if let Some(member) = self.members.get(upstream) {
+        // Whoever calls itself and goes is told nothing any more.
+        if let Some(member) = self.members.get(upstream).filter(|member| !member.links.is_empty()) {
             effects.push(effect(member.id.clone()));
         }
     }

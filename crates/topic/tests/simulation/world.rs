@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use model::{Capabilities, KindRef, LinkId, OperationId, Outcome, ParticipantId, TopicName};
 use topic::{
-    About, Cause, Effect, Effects, Event, Item, Limits, ListKind, Manifest, RateLimit, Role, Target, Topic,
-    TopicConfig, UpstreamNames, View, public_name,
+    About, Cause, Ear, Effect, Effects, Event, Item, Limits, ListKind, Manifest, RateLimit, Role, Target,
+    Topic, TopicConfig, UpstreamNames, View, public_name,
 };
 
 use crate::{
@@ -14,18 +14,21 @@ use crate::{
     prng::Prng,
 };
 
-const CALLERS: [&str; 4] = ["ann", "bob", "cid", "dee"];
+pub(crate) const CALLERS: [&str; 4] = ["ann", "bob", "cid", "dee"];
 const UPSTREAMS: [(&str, &str); 4] =
     [("one", "one"), ("two", "two"), ("bare", ""), ("long", "a-long-prefix")];
-const GRANTS: [&[&str]; 6] = [
+const GRANTS: [&[&str]; 9] = [
     &["mcp/*"],
+    &["mcp/proposal:*", "mcp/response:*", "chat"],
+    &["mcp/proposal:tools/*", "mcp/request:tools/call:*a", "notes/*"],
+    &["mcp/request:tools/call:*", "mcp/proposal:prompts/*", "chat"],
     &[],
     &["mcp/request:tools/call:one_*", "mcp/request:resources/read:file:///*"],
     &["mcp/request:tools/*", "mcp/request:prompts/get:two_a"],
     &["mcp/request:resources/*", "mcp/request:completion/complete"],
     &["mcp/request:*/call:*a*", "mcp/request:resources/read:portmoot:*"],
 ];
-const NAMES: [&str; 7] = [
+pub(crate) const NAMES: [&str; 7] = [
     "a",
     "b",
     "deploy",
@@ -42,19 +45,19 @@ const TEMPLATES: [&str; 5] =
 type Sight = Vec<(String, String)>;
 
 pub(crate) struct World {
-    topic: Topic,
-    prng: Prng,
-    books: Books,
-    grants: BTreeMap<ParticipantId, Arc<Capabilities>>,
-    configured: Vec<UpstreamNames>,
-    next: u64,
-    now_ms: u64,
-    seed: u64,
-    recorded: bool,
+    pub(crate) topic: Topic,
+    pub(crate) prng: Prng,
+    pub(crate) books: Books,
+    pub(crate) grants: BTreeMap<ParticipantId, Arc<Capabilities>>,
+    pub(crate) configured: Vec<UpstreamNames>,
+    pub(crate) next: u64,
+    pub(crate) now_ms: u64,
+    pub(crate) seed: u64,
+    pub(crate) recorded: bool,
     pub(crate) log: Vec<String>,
 }
 
-fn id(name: &str) -> ParticipantId {
+pub(crate) fn id(name: &str) -> ParticipantId {
     ParticipantId::new(name).unwrap()
 }
 
@@ -62,20 +65,12 @@ impl World {
     pub(crate) fn new(seed: u64, recorded: bool) -> Self {
         let mut configured = vec![UpstreamNames::gateway()];
         configured.extend(UPSTREAMS.map(|(name, prefix)| UpstreamNames::new(id(name), prefix)));
-        let mut config = TopicConfig::new(TopicName::new("main").unwrap(), configured.clone());
-        config.limits = Limits {
-            participants_max: 7,
-            links_per_participant_max: 3,
-            operations_max: 30,
-            operations_per_link_max: 6,
-            ..Limits::default()
-        };
         let upstreams = configured.iter().map(|upstream| upstream.id.clone()).collect();
         let books = Books { upstreams, ..Books::default() };
         let (grants, log) = <_>::default();
         let prng = Prng(seed);
         Self {
-            topic: Topic::new(config),
+            topic: Self::topic(&configured),
             prng,
             books,
             grants,
@@ -88,13 +83,49 @@ impl World {
         }
     }
 
+    pub(crate) fn topic(configured: &[UpstreamNames]) -> Topic {
+        let mut config = TopicConfig::new(TopicName::new("main").unwrap(), configured.to_vec());
+        config.limits = Limits {
+            participants_max: 7,
+            links_per_participant_max: 3,
+            operations_max: 30,
+            operations_per_link_max: 6,
+            proposals_max: 8,
+            proposals_per_participant_max: 4,
+            ..Limits::default()
+        };
+        Topic::new(config)
+    }
+
+    /// Some come in, and say what they have.
+    pub(crate) fn open(&mut self) {
+        for _ in 0..4 {
+            self.join();
+            self.join();
+            self.listed();
+        }
+    }
+
     /// Draws one event and lives through it.
     pub(crate) fn step(&mut self) {
         self.now_ms += self.prng.below(400) as u64;
-        match self.prng.below(40) {
+        match self.prng.below(70) {
+            40..45 => self.say(),
+            45..50 => self.propose(),
+            50..55 => self.decide(),
+            55..64 => self.journal(),
+            64..66 => self.execute(),
+            66 if self.prng.one_in(2) => self.release(),
+            66 => self.deal(),
+            67 => self.outcome(),
+            68 if self.prng.one_in(2) => self.tick(),
+            68 => self.deal(),
+            69 if self.prng.one_in(4) => self.crash(),
+            69 => self.tick(),
             0..5 => self.join(),
             5..7 => self.leave(),
-            7 => self.regrant(),
+            7 if self.prng.one_in(2) => self.regrant(),
+            7 => self.request(),
             8..12 => self.listed(),
             12 => self.session(),
             13..26 => self.request(),
@@ -103,7 +134,8 @@ impl World {
             34..36 => self.cancel(),
             36..38 => self.expire(),
             38 => self.configure(),
-            _ => self.revoke(),
+            _ if self.prng.one_in(3) => self.revoke(),
+            _ => self.request(),
         }
     }
 
@@ -115,6 +147,7 @@ impl World {
         }
         assert!(self.books.open.is_empty());
         assert_eq!(self.topic.operations_len(), 0);
+        self.settle_deals();
         let links: Vec<LinkId> = self.books.links.keys().copied().collect();
         for link in links {
             self.live(Event::Leave { link }, Expected { leaving: vec![link], ..Expected::default() });
@@ -123,7 +156,7 @@ impl World {
     }
 
     /// Steps, and checks everything that must hold whatever the event was.
-    fn live(&mut self, event: Event<'_>, expected: Expected) -> Effects {
+    pub(crate) fn live(&mut self, event: Event<'_>, expected: Expected) -> Effects {
         if self.recorded {
             self.log.push(format!("{event:?}"));
         }
@@ -132,7 +165,9 @@ impl World {
         if self.recorded {
             self.log.push(format!("  {effects:?}"));
         }
-        self.books.enter(&effects, &expected);
+        self.books.enter(&effects, &expected, self.now_ms);
+        self.check_room();
+        assert_eq!(self.topic.proposals_len(), self.books.deals.open_len());
         assert_eq!(self.topic.operations_len(), self.books.open.len());
         assert_eq!(self.topic.links_len(), self.books.links.len());
         for operation in self.books.open.keys() {
@@ -188,12 +223,12 @@ impl World {
         }
     }
 
-    fn number(&mut self) -> u64 {
+    pub(crate) fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 
-    fn operation(&mut self) -> OperationId {
+    pub(crate) fn operation(&mut self) -> OperationId {
         // Now and then one that was used before: open or over, it must not do harm.
         let known: Vec<OperationId> = self.books.open.keys().copied().collect();
         match self.prng.pick(&known) {
@@ -202,19 +237,19 @@ impl World {
         }
     }
 
-    fn any_link(&mut self) -> LinkId {
+    pub(crate) fn any_link(&mut self) -> LinkId {
         let links: Vec<LinkId> = self.books.links.keys().copied().collect();
         self.prng.pick(&links).copied().filter(|_| !self.prng.one_in(30)).unwrap_or(LinkId(9_999_999))
     }
 
-    fn any_open(&mut self) -> OperationId {
+    pub(crate) fn any_open(&mut self) -> OperationId {
         let open: Vec<OperationId> = self.books.open.keys().copied().collect();
         let over: Vec<OperationId> = self.books.settled.iter().copied().collect();
         let late = self.prng.one_in(4);
         self.prng.pick(if late { &over } else { &open }).copied().unwrap_or(OperationId(0))
     }
 
-    fn any_upstream(&mut self) -> ParticipantId {
+    pub(crate) fn any_upstream(&mut self) -> ParticipantId {
         self.prng.pick(&self.configured).unwrap().id.clone()
     }
 
@@ -242,28 +277,36 @@ impl World {
         let capabilities = self.grant(role);
         let rate = self.prng.one_in(4).then_some(RateLimit { burst: 3, per_minute: 60 });
         let known = self.topic.has_participant(&participant);
+        let ears = [Ear::All, Ear::Directed, Ear::DirectedAndProposals];
+        let ear = self.prng.pick(&ears).copied().filter(|_| self.prng.one_in(3));
+        let heard =
+            |own: &(&LinkId, &ParticipantId)| self.books.ears.contains_key(own.0) && *own.1 == participant;
+        let replaced = ear.and_then(|_| self.books.links.iter().find(heard)).map(|(link, _)| *link);
+        let promotes = ear.is_none() && !self.prng.one_in(3);
+        let may = self.may_join(&participant, role, known, replaced.is_some());
         self.books.links.insert(link, participant.clone());
         let (participant, granted) = (&participant, capabilities.clone());
-        let (ear, promotes) = (None, false);
         let event = Event::Join { link, participant, role, capabilities: granted, rate, ear, promotes };
         // Whether it was let in decides the books, so the books are entered by hand here.
-        let may = self.may_join(participant, role, known);
         if !may {
             self.books.links.remove(&link);
         } else {
+            self.books.ears.extend(ear.map(|ear| (link, ear)));
             self.grants.insert(participant.clone(), capabilities);
         }
-        let effects = self.live(event, Expected::default());
+        let leaving = replaced.filter(|_| may).into_iter().collect();
+        let joining = may.then_some(link);
+        let effects = self.live(event, Expected { leaving, joining, ..Expected::default() });
         let refused = effects.iter().any(|effect| matches!(effect, Effect::NotJoined { .. }));
         assert_eq!(refused, !may, "seed {}", self.seed);
     }
 
-    fn may_join(&self, participant: &ParticipantId, role: Role, known: bool) -> bool {
+    fn may_join(&self, participant: &ParticipantId, role: Role, known: bool, replaces: bool) -> bool {
         let configured = self.configured.iter().any(|upstream| upstream.id == *participant);
         let links = self.topic.links(participant).len();
         let side =
             (role == Role::Upstream) == configured && (configured || participant.as_str() != "portmoot");
-        side && links < 3 && (known || self.topic.participants_len() < 7)
+        side && (links < 3 || replaces) && (known || self.topic.participants_len() < 7)
     }
 
     fn leave(&mut self) {
@@ -339,16 +382,26 @@ impl World {
         self.live(Event::Configure { upstreams: &all }, Expected { leaving, ..Expected::default() });
     }
 
-    fn request(&mut self) {
-        let (link, operation) = (self.any_link(), self.operation());
+    pub(crate) fn request(&mut self) {
+        let (mut link, operation) = (self.any_link(), self.operation());
+        // Mostly a caller: whatever an upstream asks for in this way is refused.
+        if self.books.links.get(&link).is_some_and(|own| self.books.upstreams.contains(own)) {
+            link = self.any_link();
+        }
         let prefix = self.prng.pick(&UPSTREAMS).unwrap().1;
-        let name = public_name(prefix, self.prng.pick(&NAMES).unwrap());
+        // Mostly something that this caller sees.
+        let seen = self.topic.list(link, ListKind::Tools);
+        let seen: Vec<String> = seen.iter().map(|one| one.public.to_string()).collect();
+        let name = match self.prng.pick(&seen) {
+            Some(seen) if !self.prng.one_in(4) => seen.clone(),
+            _ => public_name(prefix, self.prng.pick(&NAMES).unwrap()),
+        };
         let uri = format!("{}{}", ["", "portmoot:two/"][self.prng.below(2)], self.prng.pick(&URIS).unwrap());
-        let (method, target) = match self.prng.below(7) {
-            0..3 => ("tools/call", Some(Target::Tool(&name))),
-            3 => ("prompts/get", Some(Target::Prompt(&name))),
-            4 => ("resources/read", Some(Target::Uri(&uri))),
-            5 => ("tasks/get", Some(Target::Upstream("two"))),
+        let (method, target) = match self.prng.below(8) {
+            0..4 => ("tools/call", Some(Target::Tool(&name))),
+            4 => ("prompts/get", Some(Target::Prompt(&name))),
+            5 => ("resources/read", Some(Target::Uri(&uri))),
+            6 => ("tasks/get", Some(Target::Upstream("two"))),
             _ => (["ping", "tools/call:x", "logging/setLevel"][self.prng.below(3)], None),
         };
         let expected = match self.books.open.contains_key(&operation) || !self.books.links.contains_key(&link)
@@ -360,6 +413,14 @@ impl World {
         let visible = target.and_then(|target| self.topic.lookup(link, target));
         let route = visible.map(|route| (route.upstream.clone(), route.own.to_owned()));
         let effects = self.live(Event::Request { link, operation, method, target }, expected);
+        if let (Some(open), true) = (self.books.open.get_mut(&operation), fresh) {
+            open.method = ["tools/call", "prompts/get", "resources/read"]
+                .into_iter()
+                .find(|held| *held == method)
+                .unwrap_or_default();
+            open.public = target.and_then(Target::context).unwrap_or_default().to_owned();
+            open.own = route.as_ref().map(|(_, own)| own.clone()).unwrap_or_default();
+        }
         assert_eq!(effects.len(), usize::from(fresh), "one effect for a new request, none otherwise");
         self.check_request(link, method, target, route, &effects);
     }
@@ -381,7 +442,16 @@ impl World {
             !self.books.upstreams.contains(caller)
                 && kind.is_ok_and(|kind| free || self.grants[caller].admits(kind, &[upstream]))
         };
+        let proposed = |upstream: &str| {
+            let kind = KindRef::proposal(method, context);
+            self.topic.promotes(link)
+                && upstream != "portmoot"
+                && kind.is_ok_and(|kind| self.grants[&self.books.links[&link]].admits(kind, &[upstream]))
+        };
         match effects.first() {
+            Some(Effect::Hold { to, .. }) => {
+                assert!(!admitted(to.as_str()) && proposed(to.as_str()), "held without need or leave");
+            }
             Some(Effect::Deliver { to, own, .. }) => {
                 assert!(admitted(to.as_str()), "delivered without leave");
                 if let Some((upstream, name)) = route {
@@ -391,10 +461,10 @@ impl World {
                 }
             }
             Some(Effect::Refuse { cause: Cause::NotAdmitted, .. }) => {
-                assert!(
-                    !route.is_some_and(|(upstream, _)| admitted(upstream.as_str())),
-                    "refused with leave"
-                );
+                let at = route.as_ref().map(|(upstream, _)| upstream.as_str());
+                assert!(!at.is_some_and(admitted), "refused with leave");
+                let waits = matches!(method, "tools/call" | "prompts/get" | "resources/read");
+                assert!(!waits || !at.is_some_and(proposed), "refused, and it could be proposed");
             }
             Some(Effect::Refuse { cause: Cause::Unknown, .. }) => assert!(route.is_none()),
             _ => {}
@@ -433,7 +503,7 @@ impl World {
         if let Some(open) = self.books.open.get(&operation).cloned() {
             let owed = |own: &LinkId, who: &ParticipantId| match open.ask {
                 true => *own == open.link,
-                false => *who == open.upstream,
+                false => !open.held && *who == open.upstream,
             };
             rightful = self.books.links.iter().find(|(own, who)| owed(own, who)).map(|(own, _)| *own);
             link = rightful.filter(|_| !self.prng.one_in(6)).unwrap_or(link);
