@@ -213,28 +213,27 @@ impl Books {
         own: Option<&str>,
         expected: &Expected,
     ) {
-        match expected.turn {
+        match &expected.turn {
             // What was held goes on, in the step that tells that its approval is written down.
-            Turn::Stored(proposal) => {
+            &Turn::Stored(proposal) => {
                 let open = self.open.get_mut(&operation).unwrap();
                 assert_eq!((open.link, &open.upstream, open.proposal), (from, to, Some(proposal)));
                 assert!(std::mem::take(&mut open.held), "{operation} was not held");
                 let own = own.unwrap_or(&open.public);
-                self.deals.runs(proposal, to, own);
+                self.deals.runs(proposal, operation, to, own);
                 *self.tally.entry("let go").or_default() += 1;
                 return;
             }
-            Turn::Execute(new, proposal) => {
-                assert_eq!(new, operation);
-                let own = self.deals.all[&proposal].own.clone();
-                self.deals.runs(proposal, to, &own);
+            Turn::Execute(new, proposal, own) => {
+                assert_eq!(*new, operation);
+                self.deals.runs(*proposal, operation, to, own);
                 *self.tally.entry("carried out").or_default() += 1;
             }
             _ => {}
         }
         assert_eq!(expected.request, Some((operation, from)));
-        let proposal = match expected.turn {
-            Turn::Execute(_, proposal) => Some(proposal),
+        let proposal = match &expected.turn {
+            Turn::Execute(_, proposal, _) => Some(*proposal),
             _ => None,
         };
         let open = Open { proposal, ..Open::new(false, from, to) };

@@ -17,6 +17,7 @@ pub(crate) struct Deal {
     pub(crate) public: Option<String>,
     pub(crate) to: Vec<ParticipantId>,
     pub(crate) expires_ms: u64,
+    /// The call behind it, or the one that carries it out.
     pub(crate) held: Option<OperationId>,
     /// What the journal was asked to write and has not answered.
     pub(crate) waiting: Option<Record>,
@@ -40,8 +41,8 @@ pub(crate) enum Turn {
     Decide(OperationId, ParticipantId, bool),
     Stored(OperationId),
     NotStored(OperationId),
-    /// An operation that is to carry out a proposal.
-    Execute(OperationId, OperationId),
+    /// An operation that is to carry out a proposal, and the name that it is about.
+    Execute(OperationId, OperationId, String),
 }
 
 #[derive(Debug, Default)]
@@ -169,6 +170,13 @@ impl Deals {
         }
     }
 
+    /// A proposal whose call is over is on its way to its end, unless it waits for something else.
+    pub(crate) fn check_calls(&self, is_open: impl Fn(OperationId) -> bool) {
+        for (id, deal) in self.all.iter().filter(|(_, deal)| !deal.over && deal.waiting.is_none()) {
+            assert!(deal.held.is_none_or(&is_open), "{id} goes on without its call");
+        }
+    }
+
     /// The journal answers: what it was asked to write is there, or is not.
     pub(crate) fn journal(&mut self, id: OperationId, stored: bool) {
         let deal = self.all.get_mut(&id).unwrap();
@@ -177,8 +185,9 @@ impl Deals {
     }
 
     /// An upstream gets what was proposed: approved before, once, and nothing else.
-    pub(crate) fn runs(&mut self, id: OperationId, upstream: &ParticipantId, own: &str) {
+    pub(crate) fn runs(&mut self, id: OperationId, call: OperationId, upstream: &ParticipantId, own: &str) {
         let deal = self.all.get_mut(&id).unwrap();
+        deal.held = Some(call);
         assert!(deal.approved == 1 && !deal.over, "{id} runs unapproved");
         deal.runs += 1;
         assert_eq!(deal.runs, 1, "{id} runs twice");

@@ -37,7 +37,8 @@ impl World {
                 self.propose();
                 self.journal();
                 self.decide();
-                return self.journal();
+                self.journal();
+                return self.regrant();
             }
         }
     }
@@ -160,26 +161,31 @@ impl World {
         let upstream = if other { self.any_upstream() } else { deal.to[0].clone() };
         let plain = self.prng.one_in(4);
         let fresh = !self.books.open.contains_key(&operation) && self.books.links.contains_key(&link);
-        let turn = if plain { Turn::Other } else { Turn::Execute(operation, proposal) };
+        let own = if self.prng.one_in(8) { "something else".to_owned() } else { deal.own };
+        let turn = if plain { Turn::Other } else { Turn::Execute(operation, proposal, own.clone()) };
         let expected = Expected { request: fresh.then_some((operation, link)), turn, ..Expected::default() };
         let event = Event::Execute {
             link,
             operation,
             upstream: &upstream,
             method: deal.method,
-            context: Some(&deal.own),
+            context: Some(&own),
             proposal: (!plain).then_some(proposal),
         };
         let effects = self.live(event, expected);
         assert_eq!(effects.is_empty(), !fresh);
         if let (Some(open), true) = (self.books.open.get_mut(&operation), fresh) {
-            open.own = deal.own;
+            open.own = own;
         }
     }
 
     pub(crate) fn release(&mut self) {
         let operation = self.any_open();
         let held = self.books.open.get(&operation).is_some_and(|open| open.held && open.proposal.is_some());
+        let proposal = self.books.open.get(&operation).and_then(|open| open.proposal);
+        if let Some(deal) = proposal.filter(|_| held).and_then(|own| self.books.deals.all.get_mut(&own)) {
+            deal.held = None;
+        }
         let ending = held.then_some((operation, model::Outcome::Ok));
         let effects = self.live(Event::Release { operation }, Expected { ending, ..Expected::default() });
         assert_eq!(effects.len(), usize::from(held));

@@ -168,6 +168,7 @@ impl World {
         self.books.enter(&effects, &expected, self.now_ms);
         self.check_room();
         assert_eq!(self.topic.proposals_len(), self.books.deals.open_len());
+        self.books.deals.check_calls(|call| self.books.open.contains_key(&call));
         assert_eq!(self.topic.operations_len(), self.books.open.len());
         assert_eq!(self.topic.links_len(), self.books.links.len());
         for operation in self.books.open.keys() {
@@ -324,14 +325,25 @@ impl World {
         assert_eq!(ended, count, "each link is told");
     }
 
-    fn regrant(&mut self) {
+    pub(crate) fn regrant(&mut self) {
         let upstream = self.prng.one_in(3);
         let participant = if upstream { self.any_upstream() } else { id(self.prng.pick(&CALLERS).unwrap()) };
+        // Mostly somebody for whom something approved runs.
+        let runs = self.books.open.values().find(|open| open.proposal.is_some() && !open.held);
+        let runs = runs.and_then(|open| self.books.links.get(&open.link)).cloned();
+        let participant = runs.filter(|_| !self.prng.one_in(3)).unwrap_or(participant);
+        let upstream = self.books.upstreams.contains(&participant);
         let capabilities = self.grant(if upstream { Role::Upstream } else { Role::Caller });
         if self.topic.has_participant(&participant) {
             self.grants.insert(participant.clone(), capabilities.clone());
         }
+        let mine = |link: &LinkId| self.books.links.get(link) == Some(&participant);
+        let runs = self.books.open.iter().filter(|(_, open)| open.proposal.is_some() && !open.held);
+        let runs: Vec<OperationId> =
+            runs.filter(|(_, open)| mine(&open.link)).map(|(operation, _)| *operation).collect();
         self.live(Event::Regrant { participant: &participant, capabilities }, Expected::default());
+        let goes_on = |operation| self.books.open.contains_key(operation);
+        assert!(runs.iter().all(goes_on), "what is approved does not depend on the caller's grants");
     }
 
     fn items(&mut self, from: &[&str]) -> Vec<Item> {
