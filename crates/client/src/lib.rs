@@ -15,6 +15,7 @@ mod local;
 pub mod participant;
 mod sse;
 mod stdio;
+pub mod visible;
 
 pub use contract::{Bounds, Flow, Inbox, LinkFailure, SendMeta, Unsent};
 pub use guard::Guard;

@@ -14,6 +14,7 @@ mod handle;
 mod life;
 mod memory;
 mod proposal;
+mod review;
 mod roster;
 mod serve;
 mod shared;

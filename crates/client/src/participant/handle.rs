@@ -17,7 +17,7 @@ use wire::rpc::{self, Id};
 
 use super::dial::dial;
 use super::error::{CallError, ConnectError};
-use super::event::{Event, Events, Proposed};
+use super::event::{Event, Events};
 use super::life::live;
 use super::proposal::{Proposal, read};
 use super::shared::{Shared, Standing};
@@ -194,21 +194,6 @@ impl Participant {
         Ok(proposal)
     }
 
-    /// Fulfils a proposal: makes the call as it was proposed, or with these params instead, and waits for the answer.
-    ///
-    /// # Errors
-    /// As [`Participant::request`]; [`CallError::Unspeakable`] if the proposal names nobody whom to ask.
-    pub async fn fulfil(
-        &self,
-        proposed: &Proposed,
-        params: Option<&RawValue>,
-    ) -> Result<Box<RawValue>, CallError> {
-        let own =
-            proposed.call.params().and_then(|params| serde_json::from_slice::<Box<RawValue>>(params).ok());
-        let params = params.or(own.as_deref());
-        self.send(&proposed.to(), proposed.call.method(), params, Some(proposed.id())).await
-    }
-
     /// How a call may be made, by the latest welcome; `None` if not at all.
     ///
     /// # Errors
@@ -260,7 +245,7 @@ impl Participant {
         let _ = standing.wait_for(|standing| matches!(standing, Standing::Gone(_))).await;
     }
 
-    async fn send(
+    pub(super) async fn send(
         &self,
         to: &[&str],
         method: &str,

@@ -77,6 +77,16 @@ impl ParticipantSpec {
         }
     }
 
+    /// A participant as the environment says: `PORTMOOT_URL` (by default `http://127.0.0.1:7070`), `PORTMOOT_TOKEN`,
+    /// `PORTMOOT_TOPIC` (by default `main`).
+    #[must_use]
+    pub fn from_env() -> Self {
+        let read = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let url = read("PORTMOOT_URL").unwrap_or_else(|| "http://127.0.0.1:7070".to_owned());
+        let topic = read("PORTMOOT_TOPIC").unwrap_or_else(|| "main".to_owned());
+        Self::new(&url, read("PORTMOOT_TOKEN").as_deref(), &topic)
+    }
+
     /// The same, serving this.
     #[must_use]
     pub fn serving(mut self, serve: impl Serve) -> Self {
