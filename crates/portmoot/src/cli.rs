@@ -56,6 +56,17 @@ pub(crate) enum Command {
     /// Look at tools and call them
     #[command(subcommand)]
     Tools(ToolsCommand),
+    /// Take part in a topic from the terminal
+    ///
+    /// Lines are said to everybody. /tools, /call, /proposals, /approve, /reject and /who do the rest; /help explains
+    /// them. With --json every envelope that is heard is printed as it came.
+    Chat {
+        /// Topic to enter
+        #[arg(long, default_value = crate::config::MAIN_TOPIC)]
+        topic: String,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
     /// Issue and revoke tokens
     #[command(subcommand)]
     Token(TokenCommand),

@@ -1,6 +1,7 @@
 //! The commands, one file each, and what they share. Must not know the grammar that named them.
 
 mod audit;
+mod chat;
 mod config;
 mod doctor;
 mod reach;
@@ -26,6 +27,7 @@ pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Servers(command) => servers::run(command, output).await,
         Command::Tools(command) => tools::run(command, output).await,
         Command::Token(command) => token::run(command, output).await,
+        Command::Chat { topic, gateway } => chat::run(&topic, &gateway, cli.talk, output).await,
         Command::Audit(command) => audit::run(command, output),
         Command::Doctor(args) => doctor::run(&args, output),
         Command::Config(command) => config::run(command, output),

@@ -8,6 +8,7 @@ use crate::cli::GatewayArgs;
 use crate::commands::config::{load, sources};
 use crate::config::{Loaded, Sources};
 use crate::consent;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gate::{Remote, Source};
 use crate::output::Output;
@@ -41,6 +42,23 @@ pub(crate) async fn reach(
 /// The gateway behind `--url`.
 pub(crate) fn named(args: &GatewayArgs) -> Result<Option<Remote>, Failure> {
     args.url.as_ref().map(|url| Remote::new(url, args.token.clone())).transpose()
+}
+
+/// The URL of a running gateway: the one that was named, else one that runs here.
+///
+/// # Errors
+/// When the configuration is wrong, or no gateway runs here.
+pub(crate) fn address(args: &GatewayArgs, output: Output) -> Result<String, Failure> {
+    if let Some(url) = &args.url {
+        return Ok(url.clone());
+    }
+    let loaded = load(&sources(&args.config), output)?;
+    let owner = loaded.config.data_dir.as_deref().and_then(Directory::owner);
+    let listen = owner.and_then(|owner| owner.listen).ok_or_else(|| {
+        let failure = Failure::new(Exit::Failed, "gateway_unreachable", "no gateway runs here");
+        failure.hint("start one: portmoot serve; or name one: --url http://127.0.0.1:7070")
+    })?;
+    Ok(format!("http://{}", reachable(&listen)))
 }
 
 /// The gateway that owns this configuration's data directory, if one runs and listens.

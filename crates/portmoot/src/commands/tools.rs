@@ -1,7 +1,7 @@
 //! `tools ls`, `tools show` and `tools call`.
 
 mod arguments;
-mod content;
+pub(crate) mod content;
 
 use std::time::Duration;
 

@@ -4,6 +4,7 @@
 
 mod audit;
 mod callers;
+mod chat;
 mod cli;
 mod cli_gateway;
 mod clients;

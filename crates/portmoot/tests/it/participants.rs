@@ -17,15 +17,15 @@ const PEOPLE: &[(&str, &[&str])] = &[
     ("mute", &["mcp/response:*"]),
 ];
 
-fn token(name: &str) -> String {
+pub(crate) fn token(name: &str) -> String {
     format!("token-of-{name}-in-the-room")
 }
 
-fn home() -> Home {
+pub(crate) fn home() -> Home {
     PEOPLE.iter().fold(Home::new(), |home, (name, _)| home.env(&format!("TOKEN_{name}"), &token(name)))
 }
 
-fn config(home: &Home) -> String {
+pub(crate) fn config(home: &Home) -> String {
     let mut config = format!("[server]\ndata_dir = \"{}\"\n", home.path().join("data").display());
     for (name, capabilities) in PEOPLE {
         config += &format!(
@@ -35,23 +35,23 @@ fn config(home: &Home) -> String {
     config
 }
 
-fn spec(gateway: &Gateway, name: &str) -> ParticipantSpec {
+pub(crate) fn spec(gateway: &Gateway, name: &str) -> ParticipantSpec {
     let spec = ParticipantSpec::new(&gateway.url(), Some(&token(name)), "main");
     ParticipantSpec { request_timeout: PATIENCE, ..spec }
 }
 
-async fn join(gateway: &Gateway, name: &str) -> (Participant, Events) {
+pub(crate) async fn join(gateway: &Gateway, name: &str) -> (Participant, Events) {
     enter(spec(gateway, name)).await
 }
 
-async fn enter(spec: ParticipantSpec) -> (Participant, Events) {
+pub(crate) async fn enter(spec: ParticipantSpec) -> (Participant, Events) {
     let participant = Participant::connect(spec).await.unwrap();
     let events = participant.events();
     (participant, events)
 }
 
 /// The first event of which `pick` makes something.
-async fn hear<T>(events: &mut Events, what: &str, mut pick: impl FnMut(Event) -> Option<T>) -> T {
+pub(crate) async fn hear<T>(events: &mut Events, what: &str, mut pick: impl FnMut(Event) -> Option<T>) -> T {
     let wait = async {
         loop {
             let event = events.next().await.unwrap_or_else(|| panic!("the end, but not {what}"));
@@ -71,17 +71,17 @@ async fn misbehaved(events: &mut Events) -> String {
     .await
 }
 
-fn tools() -> Tools {
+pub(crate) fn tools() -> Tools {
     Tools::new("worker", "1").tool("echo", "Says it again", json!({ "type": "object" }), |arguments| async move {
         arguments.get("text").cloned().ok_or_else(|| "`text` is missing".to_owned())
     })
 }
 
-fn echo(text: &str) -> Value {
+pub(crate) fn echo(text: &str) -> Value {
     json!({ "name": "echo", "arguments": { "text": text } })
 }
 
-fn read(raw: &serde_json::value::RawValue) -> Value {
+pub(crate) fn read(raw: &serde_json::value::RawValue) -> Value {
     serde_json::from_str(raw.get()).unwrap()
 }
 
@@ -340,4 +340,27 @@ async fn a_second_connection_takes_over_and_the_first_stays_away() {
     assert_eq!(first.here().await, Err(ConnectError::Replaced));
     let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
     second.request("worker", "ping", &()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_proposes_may_stop_waiting_and_ask_again() {
+    let home = home();
+    let gateway = Gateway::start(&home, &config(&home));
+    let (scout, _) = join(&gateway, "scout").await;
+    let mut proposal = scout.propose(&["worker"], "tools/call", &json!({ "name": "echo" })).unwrap();
+    let waited = proposal.outcome(std::time::Duration::from_millis(1)).await;
+    assert_eq!(waited.unwrap_err(), CallError::Timeout);
+    let (boss, mut heard) = join(&gateway, "boss").await;
+    let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
+    let again = scout.propose(&["worker"], "tools/call", &echo("second")).unwrap();
+    let proposed = hear(&mut heard, "a proposal", |event| match event {
+        Event::Proposal(proposed) => Some(proposed),
+        _ => None,
+    });
+    let proposed = proposed.await;
+    assert_eq!(proposed.id(), again.id());
+    boss.fulfil(&proposed, None).await.unwrap();
+    let (mut again, waited) = (again, proposal.outcome(std::time::Duration::from_millis(1)).await);
+    assert_eq!(waited.unwrap_err(), CallError::Timeout, "the answer to another is none for this one");
+    assert_eq!(read(&again.outcome(PATIENCE).await.unwrap())["content"][0]["text"], "second");
 }

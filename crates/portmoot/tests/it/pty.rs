@@ -17,6 +17,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Runs with stdin and stderr on a terminal. For each step it waits until the terminal shows the first text, then types
 /// the second and a line feed. What the terminal showed is in `stderr`.
 pub(crate) fn talk(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
+    act(home, args, steps, false)
+}
+
+/// The same with stdout on the terminal too.
+pub(crate) fn talk_there(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
+    act(home, args, steps, true)
+}
+
+fn act(home: &Home, args: &[&str], steps: &[(&str, &str)], all: bool) -> Ran {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
@@ -24,6 +33,9 @@ pub(crate) fn talk(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
     let theirs = || open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
     let mut command = home.command(args);
     command.stdin(Stdio::from(theirs())).stderr(Stdio::from(theirs())).stdout(Stdio::piped());
+    if all {
+        command.stdout(Stdio::from(theirs()));
+    }
     let child = command.spawn().unwrap();
     // The command holds the other end too, and the terminal must end with the child.
     drop(command);

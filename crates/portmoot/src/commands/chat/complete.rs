@@ -1,0 +1,124 @@
+//! Completion of commands, participants, their tools and proposals. Must not know how lines are read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustyline::completion::Completer;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::validate::Validator;
+use rustyline::{Context, Helper};
+
+use crate::visible;
+
+const COMMANDS: [&str; 8] =
+    ["/approve", "/call", "/help", "/proposals", "/quit", "/reject", "/tools", "/who"];
+/// Tools of one participant that are remembered.
+const TOOLS_MAX: usize = 1024;
+
+/// What is known by name.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    people: BTreeSet<String>,
+    tools: BTreeMap<String, BTreeSet<String>>,
+    proposals: Vec<String>,
+}
+
+/// Shared with the thread that reads the terminal.
+pub(super) type Names = Arc<Mutex<Known>>;
+
+/// Notes who is here and which proposals are open. Names that hide something are not offered.
+pub(super) fn meet(
+    names: &Names,
+    people: impl Iterator<Item = String>,
+    proposals: impl Iterator<Item = String>,
+) {
+    let mut known = names.lock().unwrap_or_else(PoisonError::into_inner);
+    known.people = people.filter(|name| is_plain(name)).collect();
+    known.proposals = proposals.collect();
+    let Known { people, tools, .. } = &mut *known;
+    tools.retain(|owner, _| people.contains(owner));
+}
+
+/// Notes the tools of a participant.
+pub(super) fn learn(names: &Names, owner: &str, tools: impl Iterator<Item = String>) {
+    let mut known = names.lock().unwrap_or_else(PoisonError::into_inner);
+    let tools = tools.filter(|name| is_plain(name)).take(TOOLS_MAX).collect();
+    known.tools.insert(owner.to_owned(), tools);
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.chars().any(|c| visible::is_hidden(c) || c.is_whitespace())
+}
+
+impl Known {
+    /// Where the word at the end begins, and what it could become.
+    fn complete(&self, line: &str) -> (usize, Vec<String>) {
+        let start = line.rfind(' ').map_or(0, |at| at + 1);
+        let (before, word) = line.split_at(start);
+        let before: Vec<&str> = before.split_whitespace().collect();
+        let all: Vec<&str> = match before.as_slice() {
+            [] => COMMANDS.to_vec(),
+            ["/call" | "/tools"] => self.people.iter().map(String::as_str).collect(),
+            ["/call", owner] => self.tools.get(*owner).into_iter().flatten().map(String::as_str).collect(),
+            ["/approve" | "/reject"] => self.proposals.iter().map(String::as_str).collect(),
+            _ => Vec::new(),
+        };
+        // An empty line could become anything.
+        let is_begun = !word.is_empty() || start > 0;
+        let fitting = all.into_iter().filter(|one| is_begun && one.starts_with(word));
+        (start, fitting.map(|one| format!("{one} ")).collect())
+    }
+}
+
+/// What the line editor asks.
+pub(super) struct Completing(pub(super) Names);
+
+impl Completer for Completing {
+    type Candidate = String;
+
+    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(known.complete(line.get(..at).unwrap_or_default()))
+    }
+}
+
+impl Hinter for Completing {
+    type Hint = String;
+}
+
+impl Highlighter for Completing {}
+impl Validator for Completing {}
+impl Helper for Completing {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_what_they_could_become() {
+        let names = Names::default();
+        let texts = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>().into_iter();
+        meet(&names, texts(&["worker", "boss", "e\u{202e}vil", "a b"]), texts(&["1", "12"]));
+        learn(&names, "worker", texts(&["echo", "add", "e\nvil"]));
+        learn(&names, "boss", texts(&[]));
+        for (line, start, expect) in [
+            ("/p", 0, &["/proposals"][..]),
+            ("hello", 0, &[]),
+            ("", 0, &[]),
+            ("/call ", 6, &["boss", "worker"]),
+            ("/call w", 6, &["worker"]),
+            ("/tools b", 7, &["boss"]),
+            ("/call worker ", 13, &["add", "echo"]),
+            ("/call worker e", 13, &["echo"]),
+            ("/call nobody ", 13, &[]),
+            ("/approve 1", 9, &["1", "12"]),
+            ("say e", 4, &[]),
+        ] {
+            let found = names.lock().unwrap().complete(line);
+            assert_eq!(found, (start, texts(expect).map(|one| one + " ").collect()), "{line}");
+        }
+        meet(&names, texts(&["boss"]), texts(&[]));
+        assert_eq!(names.lock().unwrap().complete("/call worker ").1, Vec::<String>::new());
+    }
+}
