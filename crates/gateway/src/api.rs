@@ -4,12 +4,13 @@
 //! (`portmoot/servers`, `portmoot/tokens`). Must not know how anything works that it shows.
 
 mod metrics;
+mod pages;
+mod proposals;
 mod schema;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use auth::Participant;
 use axum::Json;
 use axum::Router;
 use axum::extract::rejection::JsonRejection;
@@ -17,32 +18,28 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get};
-use model::{KindRef, Refusal, RefusalCode};
+use model::{Refusal, RefusalCode};
 use wire::json;
 use wire::mcp::ListKind;
 
-pub use schema::document;
-use schema::{
-    Health, NewToken, Problem, Ready, Server, Servers, Token, TokenMade, TokensShown, Tool, Tools, Waiting,
-};
+use pages::{No, Page, Pages};
+use schema::{Health, NewToken, Ready, Server, Servers, Token, TokenMade, TokensShown, Tool, Tools, Waiting};
 
 use crate::caller::Caller;
-use crate::door::bearer;
 use crate::gate::Gate;
 use crate::office::{Office, Tokens};
 use crate::pump::Pump;
 use crate::tokens::TokenRequest;
 use crate::upstream::State as UpstreamState;
 
-/// What the pages are made from.
-#[derive(Clone)]
-struct Pages {
-    gate: Arc<Gate>,
-    tokens: Arc<Tokens>,
+/// The OpenAPI document, as it stands in `docs/openapi.json`.
+pub fn document() -> String {
+    let mut document = schema::document();
+    document.merge(proposals::document());
+    let mut text = document.to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
 }
-
-/// A page, or why there is none.
-type Page<T> = Result<T, No>;
 
 /// The pages' router.
 pub fn router(gate: &Arc<Gate>, office: &Arc<Office>) -> Router {
@@ -59,6 +56,7 @@ pub fn router(gate: &Arc<Gate>, office: &Arc<Office>) -> Router {
         .route("/api/v1/tools/{name}", get(tool))
         .route("/api/v1/tokens", get(list_tokens).post(issue))
         .route("/api/v1/tokens/{name}", delete(revoke))
+        .merge(proposals::router())
         .fallback(|| async {
             No(
                 StatusCode::NOT_FOUND,
@@ -67,80 +65,6 @@ pub fn router(gate: &Arc<Gate>, office: &Arc<Office>) -> Router {
             )
         })
         .with_state(pages)
-}
-
-/// A refusal as a page.
-struct No(StatusCode, Refusal);
-
-impl From<Refusal> for No {
-    fn from(refusal: Refusal) -> Self {
-        let status = match refusal.code {
-            RefusalCode::Unauthenticated => StatusCode::UNAUTHORIZED,
-            RefusalCode::Forbidden | RefusalCode::CapabilityViolation | RefusalCode::AuthViolation => {
-                StatusCode::FORBIDDEN
-            }
-            RefusalCode::UnknownTarget | RefusalCode::UnknownSession => StatusCode::NOT_FOUND,
-            RefusalCode::Malformed | RefusalCode::Unsupported | RefusalCode::UnsupportedProtocol => {
-                StatusCode::BAD_REQUEST
-            }
-            RefusalCode::Conflict => StatusCode::CONFLICT,
-            RefusalCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            RefusalCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-            RefusalCode::UpstreamBusy
-            | RefusalCode::UpstreamDown
-            | RefusalCode::Overloaded
-            | RefusalCode::LogUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-            RefusalCode::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
-            RefusalCode::UpstreamFailed | RefusalCode::OutcomeUnknown => StatusCode::BAD_GATEWAY,
-            RefusalCode::Cancelled | RefusalCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        Self(status, refusal)
-    }
-}
-
-impl IntoResponse for No {
-    fn into_response(self) -> Response {
-        let problem = Problem {
-            code: self.1.code.as_str().to_owned(),
-            message: self.1.message.to_string(),
-            hint: self.1.hint.map(|hint| hint.to_string()),
-        };
-        let mut response = (self.0, Json(problem)).into_response();
-        if self.0 == StatusCode::UNAUTHORIZED {
-            response
-                .headers_mut()
-                .insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
-        }
-        response
-    }
-}
-
-impl Pages {
-    fn who(&self, headers: &HeaderMap) -> Page<Arc<Participant>> {
-        Ok(self.gate.identify(bearer(headers))?)
-    }
-
-    /// Whoever asks, if it has this capability of the gateway's own.
-    fn may(&self, headers: &HeaderMap, capability: &str) -> Page<Arc<Participant>> {
-        let who = self.who(headers)?;
-        let admitted = KindRef::parse(capability).is_ok_and(|kind| who.capabilities.admits(kind, &[]));
-        if admitted {
-            return Ok(who);
-        }
-        let refusal = Refusal::new(
-            RefusalCode::CapabilityViolation,
-            format!("this needs the capability `{capability}`"),
-        );
-        Err(refusal.hint("ask the operator for it").into())
-    }
-
-    /// A caller for one page: it sees what its participant's MCP clients see.
-    fn visit(&self, headers: &HeaderMap, topic: &str) -> Page<(Arc<Pump>, Arc<Caller>)> {
-        let who = self.who(headers)?;
-        let pump = self.gate.enter(topic, &who)?;
-        let caller = self.gate.modern(&pump, &who)?;
-        Ok((pump, caller))
-    }
 }
 
 async fn healthz() -> Json<Health> {

@@ -116,6 +116,22 @@ impl Caller {
         Self::new(link, participant, topic, Era::Modern, home, bounds)
     }
 
+    /// The gateway's own participant, in whose name approved proposals are carried out.
+    pub fn own(link: LinkId, topic: &TopicName, bounds: &Arc<Bounds>) -> Self {
+        let participant = Participant {
+            id: model::ParticipantId::gateway(),
+            capabilities: Arc::default(),
+            topics: vec![topic.clone()],
+            rate: None,
+        };
+        let hello = Hello {
+            capabilities: Bytes::from_static(b"{}"),
+            client_info: None,
+            version: wire::mcp::Version::NEWEST_LEGACY.as_str().into(),
+        };
+        Self::legacy(link, Arc::new(participant), topic, hello, None, bounds)
+    }
+
     fn new(
         link: LinkId,
         participant: Arc<Participant>,

@@ -12,6 +12,7 @@ use auth::{Identities, Participant};
 use bytes::Bytes;
 use client::Guard;
 use model::{ParticipantId, Refusal, RefusalCode, TopicName};
+use store::Writer;
 use tokio::sync::Notify;
 use wire::mcp::Version;
 
@@ -20,7 +21,7 @@ use crate::caller::Caller;
 use crate::config::{Config, Limits, ServerConfig};
 use crate::greeting;
 use crate::ground::{Ground, unix_ms};
-use crate::pump::{Hearing, Pump};
+use crate::pump::{Hearing, Plan, Pump};
 use crate::resume;
 use crate::room::RoomConfig;
 use crate::sessions::{Session, Sessions};
@@ -29,6 +30,8 @@ use crate::upstream::{self, Hello, Upstream, UpstreamSpec};
 
 /// A modern caller without requests leaves its topic after this many seconds.
 pub const MODERN_IDLE_SECS: u64 = 300;
+/// How long a proposal waits for a decision (MCPx v0.1, 10.2).
+const PROPOSAL_TTL: Duration = Duration::from_secs(300);
 /// How often idle sessions and callers are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
 
@@ -36,6 +39,7 @@ const SWEEP: Duration = Duration::from_secs(5);
 pub struct Gate {
     ground: Arc<Ground>,
     guard: Option<Guard>,
+    journal: Option<Writer>,
     config: RwLock<Arc<Config>>,
     identities: RwLock<Arc<Identities>>,
     topics: RwLock<HashMap<TopicName, Arc<Pump>>>,
@@ -56,12 +60,19 @@ struct Seen {
 
 impl Gate {
     /// Starts the configured upstreams and opens the topics. Must be called inside a runtime.
-    pub fn start(config: Config, identities: Identities, ground: Ground, guard: Option<Guard>) -> Arc<Self> {
+    pub fn start(
+        config: Config,
+        identities: Identities,
+        ground: Ground,
+        guard: Option<Guard>,
+        journal: Option<Writer>,
+    ) -> Arc<Self> {
         let sessions = Sessions::new(config.limits.sessions_max, config.limits.participant_sessions_max);
         let held = Held::new(config.limits.held_bytes_max);
         let gate = Arc::new_cyclic(|this| Self {
             ground: Arc::new(ground),
             guard,
+            journal,
             config: RwLock::new(Arc::new(config.clone())),
             identities: RwLock::new(Arc::new(identities)),
             topics: RwLock::default(),
@@ -363,14 +374,27 @@ impl Gate {
                 operations_per_participant_max: config.limits.participant_calls_max,
                 ..topic::Limits::default()
             };
+            let new = !topics.contains_key(&topic.name);
             let pump = topics.entry(topic.name.clone()).or_insert_with(|| {
-                let room = RoomConfig { history: topic.history, ping_ms: millis(config.limits.keep_alive) };
-                Pump::new(Arc::clone(&self.ground), topic.name.clone(), topic.list_wait, limits, room)
+                let plan = Plan {
+                    name: topic.name.clone(),
+                    list_wait: topic.list_wait,
+                    limits,
+                    room: RoomConfig { history: topic.history, ping_ms: millis(config.limits.keep_alive) },
+                    proposal_ttl: PROPOSAL_TTL,
+                    mcp_calls: topic.mcp_calls,
+                    journal: self.journal.clone(),
+                    bounds: self.bounds(),
+                };
+                Pump::new(Arc::clone(&self.ground), plan)
             });
             let taking_part =
                 |id: &&ParticipantId| upstreams.iter().find(|up| up.spec().name() == id.as_str()).cloned();
             let seated: Vec<_> = topic.servers.iter().filter_map(|id| taking_part(&id)).collect();
             pump.configure(&seated);
+            if new {
+                pump.restore();
+            }
         }
         drop(topics);
         for (_, pump) in gone {

@@ -8,7 +8,7 @@ mod reply;
 
 use std::sync::Arc;
 
-use model::{Era, ParticipantId};
+use model::{Era, OperationId, ParticipantId};
 use wire::mcp::list::{Hints, render};
 use wire::mcp::{ListKind, Params, Version, method};
 use wire::mcpx::Envelope;
@@ -18,16 +18,54 @@ use wire::rpc::{Message, code};
 use crate::caller::Caller;
 use crate::pump::{Pump, Seat};
 use crate::stream::{Lifetime, Stream};
-use reply::Reply;
+pub(crate) use reply::Reply;
 
 /// What the head of a request's kind is.
 const REQUEST: &str = "mcp/request:";
+/// A proposal's.
+const PROPOSAL: &str = "mcp/proposal:";
+/// A response's.
+const RESPONSE: &str = "mcp/response:";
 /// What a hosted server carries out for the room. Anything else it does not know.
 const CARRIED_OUT: [&str; 4] = ["tools/call", "resources/read", "prompts/get", "completion/complete"];
 
 /// Takes an envelope that was said in the room: whoever of ours it names acts on it.
 pub(crate) fn receive(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope) {
-    if !envelope.kind().starts_with(REQUEST) || envelope.is_broadcast() {
+    let kind = envelope.kind();
+    if kind.starts_with(REQUEST) {
+        requested(pump, caller, envelope);
+    } else if kind.starts_with(PROPOSAL) {
+        proposed(pump, caller, envelope);
+    } else if kind.starts_with(RESPONSE) {
+        pump.answered_in_room(caller, envelope);
+    }
+}
+
+/// The gateway's own participant keeps track of every proposal that is one.
+fn proposed(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope) {
+    match strict(envelope.kind(), envelope.payload_bytes()) {
+        Ok(Act::Proposal(call)) => pump.proposed(caller, envelope, &call),
+        Ok(Act::Request(_) | Act::Answer(_) | Act::Other) => {}
+        Err(mismatch) => {
+            misbehaved(caller, envelope, &mismatch);
+            pump.not_proposed(caller, envelope, &format!("kind and payload differ: {mismatch}"));
+        }
+    }
+}
+
+fn misbehaved(caller: &Caller, envelope: &Envelope, mismatch: &Mismatch) {
+    tracing::info!(
+        participant = %caller.participant().id, kind = envelope.kind(), %mismatch,
+        "a kind and its payload differ: nothing was done"
+    );
+}
+
+fn requested(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope) {
+    let fulfils = envelope.correlation_id().and_then(|id| pump.proposal_of(id));
+    if let Some(proposal) = fulfils {
+        return fulfilled(pump, caller, envelope, proposal);
+    }
+    if envelope.is_broadcast() {
         return;
     }
     let seats = pump.seats();
@@ -47,6 +85,53 @@ pub(crate) fn receive(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelop
     if own {
         act_on(pump, caller, envelope, Host::Gateway, &act);
     }
+}
+
+/// A request that fulfils a proposal (MCPx v0.1, 3.2.1): an approval, written down before anything is carried out, and
+/// carried out by hosted servers once. What the proposer says is none.
+fn fulfilled(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope, proposal: OperationId) {
+    if pump.repeats().is_repeat(caller.link(), envelope.id()) {
+        return;
+    }
+    let seats = pump.seats();
+    let named: Vec<Seat> =
+        envelope.to().filter_map(|to| seats.iter().find(|seat| seat.id.as_str() == to).cloned()).collect();
+    let act = strict(envelope.kind(), envelope.payload_bytes());
+    let Ok(Act::Request(call)) = act else {
+        named.iter().for_each(|seat| act_on(pump, caller, envelope, Host::Server(seat), &act));
+        return;
+    };
+    let own = pump.is_proposer(proposal, caller.participant().id.as_str());
+    if own {
+        // It may be entitled to this anyway; then it is a request like any other, and no approval.
+        let act = Ok(Act::Request(call));
+        named.iter().for_each(|seat| act_on(pump, caller, envelope, Host::Server(seat), &act));
+        return;
+    }
+    let replies: Vec<(Seat, Reply)> = named
+        .into_iter()
+        .map(|seat| {
+            let mut reply = Reply::new(pump, seat.id.clone(), seat.link, caller, envelope);
+            reply.about(&call);
+            (seat, reply)
+        })
+        .collect();
+    let approval = pump.approve_by(caller, envelope, &call, proposal);
+    let (pump, caller) = (Arc::clone(pump), Arc::clone(caller));
+    tokio::spawn(async move {
+        let approved = approval.decided().await;
+        for (seat, mut reply) in replies {
+            match &approved {
+                Ok(Some(proposer)) => {
+                    reply.also(proposer);
+                    execute(&pump, &caller, &seat, call.message(), Some(proposal), reply);
+                }
+                // The call that is held behind it is carried out, and its answer is told to both.
+                Ok(None) => {}
+                Err(refusal) => reply.error(call.message().id(), code::INVALID_REQUEST, &refusal.to_string()),
+            }
+        }
+    });
 }
 
 /// Who of ours is named.
@@ -72,10 +157,7 @@ fn act_on(
         Ok(Act::Request(call)) => carry_out(pump, caller, host, call, reply),
         Ok(Act::Proposal(_) | Act::Answer(_) | Act::Other) => {}
         Err(mismatch) => {
-            tracing::info!(
-                participant = %caller.participant().id, kind = envelope.kind(), %mismatch,
-                "a kind and its payload differ: nothing was done"
-            );
+            misbehaved(caller, envelope, mismatch);
             reply.error(None, code::INVALID_REQUEST, &format!("kind and payload differ: {mismatch}"));
         }
     }
@@ -91,18 +173,41 @@ fn carry_out(pump: &Arc<Pump>, caller: &Arc<Caller>, host: Host<'_>, call: &Call
         ("initialize", _) => reply.result(message, &greeting(host)),
         ("ping", _) => reply.result(message, b"{}"),
         (name, Host::Server(seat)) if CARRIED_OUT.contains(&name) => {
-            let out = Stream::new(0, Lifetime::Reader, 1, caller.bounds());
-            let reader = out.read(None);
-            pump.execute(caller, seat, message, &out);
-            if let Some(reader) = reader {
-                reply.follow(reader);
-            }
+            execute(pump, caller, seat, message, None, reply);
         }
         (name, host) => match method::lookup(name).and_then(|known| known.list) {
             Some(kind) => reply.result(message, &list(host, kind)),
             None => reply.error(message.id(), code::METHOD_NOT_FOUND, &format!("method not found: {name}")),
         },
     }
+}
+
+fn execute(
+    pump: &Arc<Pump>,
+    caller: &Arc<Caller>,
+    seat: &Seat,
+    message: &Message,
+    proposal: Option<OperationId>,
+    reply: Reply,
+) {
+    let out = Stream::new(0, Lifetime::Reader, 1, caller.bounds());
+    let reader = out.read(None);
+    pump.execute(caller, seat, message, &out, proposal);
+    if let Some(reader) = reader {
+        reply.follow(reader);
+    }
+}
+
+/// A hosted server carries out what was approved.
+pub(crate) fn carry_out_proposal(
+    pump: &Arc<Pump>,
+    runner: &Arc<Caller>,
+    seat: &Seat,
+    message: &Message,
+    proposal: OperationId,
+    reply: Reply,
+) {
+    execute(pump, runner, seat, message, Some(proposal), reply);
 }
 
 /// Only who asked may take back what it asked.

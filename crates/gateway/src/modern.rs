@@ -22,7 +22,7 @@ use crate::operation::Operation;
 use crate::pump::{Incoming, LISTS, Pump, Routed};
 use crate::stream::Stream;
 use crate::upstream::Hello;
-use crate::{greeting, lists};
+use crate::{greeting, lists, own};
 
 /// Resources that one listen request may name.
 pub const LISTEN_URIS_MAX: usize = 256;
@@ -84,6 +84,9 @@ pub fn receive(
         }
         (Shape::Request, "subscriptions/listen") => listen(pump, caller, &message, hello, out),
         (Shape::Request, name) => {
+            if let Some(waiting) = own::resume(pump, caller, &message, out) {
+                return Some(waiting);
+            }
             let operation = match method::lookup(name).and_then(|known| known.list) {
                 Some(list) => lists::answer(pump, caller, list, message, hello, out)?,
                 None => pump.request(caller, Incoming { message, hello, out: Arc::clone(out) })?,

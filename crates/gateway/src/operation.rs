@@ -24,6 +24,8 @@ pub trait Road: Send + Sync {
     fn lets_ask(&self, operation: &Operation, method: &str) -> Option<OperationId>;
     /// A question that the topic let through could not be put, or was taken back.
     fn unasked(&self, ask: OperationId);
+    /// The upstream has answered: whoever proposed it may want to know.
+    fn noted(&self, operation: &Operation, answer: &Answer);
     /// The caller takes the request back.
     fn cancelled(&self, operation: &Operation);
     /// The answer as this caller reads it: public URIs, its era.
@@ -61,6 +63,8 @@ pub struct Operation {
     pub names: Names,
     /// The upstream that has it, once the topic has said so.
     pub upstream: OnceLock<(ParticipantId, LinkId)>,
+    /// The approved proposal that it carries out, if it carries out one.
+    pub proposal: OnceLock<OperationId>,
     road: Arc<dyn Road>,
     session: OnceLock<Arc<Session>>,
     ticket: OnceLock<Ticket>,
@@ -87,6 +91,7 @@ impl Operation {
             out,
             names,
             upstream: OnceLock::new(),
+            proposal: OnceLock::new(),
             road,
             session: OnceLock::new(),
             ticket: OnceLock::new(),
@@ -217,6 +222,9 @@ impl CallSink for Operation {
             Ok(_) => model::Outcome::Error,
             Err(_) => model::Outcome::Refused,
         };
+        if let Ok(answer) = &end {
+            self.road.noted(self, answer);
+        }
         if !self.road.settles(self, outcome) {
             return;
         }

@@ -3,10 +3,15 @@
 //! Owns the topic under its lock and the links of its callers and upstreams. It never holds the lock across an await,
 //! and never decides: the topic does. Must not know sockets, HTTP or configuration files.
 
+mod admit;
+mod decide;
 mod follow;
+mod held;
 mod members;
 mod patience;
+mod propose;
 mod repeats;
+mod run;
 mod say;
 mod send;
 mod servers;
@@ -18,23 +23,28 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use model::{LinkId, OperationId, Outcome, ParticipantId, Refusal, RefusalCode, TopicName};
+use store::Writer;
+use tokio::sync::Notify;
 use topic::{About, Effect, Effects, Event, Target, Topic};
 use wire::json::Splice;
 use wire::mcp::method::TargetKind;
-use wire::mcp::{self, ListKind, Params, method};
+use wire::mcp::{self, ListKind, Params};
 use wire::rpc::Message;
 
+use crate::bounds::Bounds;
 use crate::caller::Caller;
+use crate::config::McpCalls;
+use crate::desk::Desk;
 use crate::ground::Ground;
 
 use crate::operation::{Names, Operation, Road};
 use crate::room::{self, Room, RoomConfig};
 use crate::spell;
 use crate::stream::Stream;
-use crate::upstream::{Answer, CallSink, Hello, Upstream};
+use crate::upstream::{Answer, Hello, Upstream};
+pub use decide::{Choice, digest};
 use repeats::Repeats;
 pub use say::Hearing;
-use send::{read, translate, untranslated};
 
 /// One upstream in this topic.
 #[derive(Clone)]
@@ -63,7 +73,35 @@ pub struct Pump {
     refused: AtomicU64,
     /// What hosted participants have acted on lately.
     repeats: Repeats,
+    /// What was proposed here, in full.
+    desk: Desk,
+    proposal_ttl: Duration,
+    mcp_calls: McpCalls,
+    /// There may be a proposal that expires earlier.
+    expiry: Arc<Notify>,
+    /// In whose name approved proposals are carried out when no caller waits: the gateway's own.
+    runner: Arc<Caller>,
     this: Weak<Pump>,
+}
+
+/// What a topic is made with.
+pub struct Plan {
+    /// Its name.
+    pub name: TopicName,
+    /// How long a first list waits for a server that is starting.
+    pub list_wait: Duration,
+    /// Its bounds.
+    pub limits: topic::Limits,
+    /// Its room.
+    pub room: RoomConfig,
+    /// How long a proposal waits for a decision.
+    pub proposal_ttl: Duration,
+    /// What others see of MCP clients' calls.
+    pub mcp_calls: McpCalls,
+    /// Where proposals are written down, if anywhere.
+    pub journal: Option<Writer>,
+    /// The bounds of streams.
+    pub bounds: Arc<Bounds>,
 }
 
 /// A request on its way in, as the doors hand it over.
@@ -82,26 +120,29 @@ pub enum Routed {
     Gateway,
     /// An upstream, under its own name or URI if that differs.
     Upstream(Seat, Option<Arc<str>>),
+    /// Nobody for now: it is held as a proposal.
+    Held(Seat, Option<Arc<str>>),
 }
 
 impl Pump {
     /// A topic without participants.
-    pub fn new(
-        ground: Arc<Ground>,
-        name: TopicName,
-        list_wait: Duration,
-        limits: topic::Limits,
-        room: RoomConfig,
-    ) -> Arc<Self> {
+    pub fn new(ground: Arc<Ground>, plan: Plan) -> Arc<Self> {
+        let Plan { name, list_wait, limits, room, proposal_ttl, mcp_calls, journal, bounds } = plan;
         let mut config = topic::TopicConfig::new(name.clone(), Vec::new());
         config.limits = limits;
         let own = (ParticipantId::gateway(), ground.link());
         let room = room::open(room, Arc::clone(&ground));
-        Arc::new_cyclic(|this| Self {
+        let runner = Arc::new(Caller::own(own.1, &name, &bounds));
+        let pump = Arc::new_cyclic(|this| Self {
             room,
             ground,
             name,
             list_wait,
+            desk: Desk::new(journal),
+            proposal_ttl,
+            mcp_calls,
+            expiry: Arc::default(),
+            runner,
             topic: Mutex::new(Topic::new(config)),
             own,
             seats: RwLock::new(Arc::from([])),
@@ -110,7 +151,10 @@ impl Pump {
             refused: AtomicU64::new(0),
             repeats: Repeats::default(),
             this: this.clone(),
-        })
+        });
+        pump.callers().insert(pump.runner.link(), Arc::downgrade(&pump.runner));
+        pump.watch_expiry();
+        pump
     }
 
     /// Its name.
@@ -128,153 +172,6 @@ impl Pump {
         look(&self.topic())
     }
 
-    /// Takes a request: admits it and hands it to its upstream, or answers with a refusal.
-    pub fn request(&self, caller: &Arc<Caller>, incoming: Incoming) -> Option<Arc<Operation>> {
-        let Incoming { message, hello, out } = incoming;
-        let params = read(&message, &out)?;
-        match self.admit_read(caller, &params, &out)? {
-            (operation, Routed::Upstream(seat, own)) => {
-                self.hand_over(&operation, &seat, own, &params, hello);
-                Some(operation)
-            }
-            (operation, Routed::Gateway) => {
-                self.answer_here(&operation, Err(unknown_method(message.method())));
-                None
-            }
-        }
-    }
-
-    /// Admits a request and says who has to answer it; a refusal is answered here.
-    pub fn admit(
-        &self,
-        caller: &Arc<Caller>,
-        message: &Message,
-        out: &Arc<Stream>,
-    ) -> Option<(Arc<Operation>, Routed)> {
-        self.admit_read(caller, &read(message, out)?, out)
-    }
-
-    fn admit_read(
-        &self,
-        caller: &Arc<Caller>,
-        params: &Params<'_>,
-        out: &Arc<Stream>,
-    ) -> Option<(Arc<Operation>, Routed)> {
-        let (message, seats) = (params.message(), self.seats());
-        let known = method::lookup(message.method());
-        let target = match known {
-            Some(known) if known.list.is_some() || known.target == TargetKind::None => None,
-            Some(known) => target_of(known.target, message.method(), params),
-            // A method that we do not know belongs to the one upstream that is shown as it is, if there is one.
-            None => {
-                let plain = seats.iter().find(|seat| seat.upstream.spec().config.prefix.is_empty());
-                plain.map(|seat| Target::Upstream(seat.id.as_str()))
-            }
-        };
-        let text = target.and_then(Target::context);
-        let operation = self.open(caller, message, text, out, Names::Public)?;
-        let (link, id) = (caller.link(), operation.id);
-        let event = Event::Request { link, operation: id, method: message.method(), target };
-        let effects = self.topic().step(self.ground.now_ms(), event);
-        let routed = self.routed(&operation, &seats, effects);
-        match routed {
-            // Set once: an operation is routed once.
-            Some(Routed::Gateway) => {
-                let _ = operation.upstream.set(self.own.clone());
-            }
-            Some(Routed::Upstream(ref seat, _)) => {
-                let _ = operation.upstream.set((seat.id.clone(), seat.link));
-            }
-            None => operation.refuse(&unknown_method(message.method())),
-        }
-        Some((operation, routed?))
-    }
-
-    /// Has an upstream carry out what a link said to the room: it was admitted there, and names are the upstream's own.
-    pub fn execute(&self, caller: &Arc<Caller>, seat: &Seat, message: &Message, out: &Arc<Stream>) {
-        let Some(params) = read(message, out) else { return };
-        let text = params.target().map(mcp::Target::text);
-        let Some(operation) = self.open(caller, message, text, out, Names::Own) else { return };
-        let event = Event::Execute {
-            link: caller.link(),
-            operation: operation.id,
-            upstream: &seat.id,
-            method: message.method(),
-            context: text,
-            proposal: None,
-        };
-        let effects = self.topic().step(self.ground.now_ms(), event);
-        if let Some(Routed::Upstream(seat, own)) = self.routed(&operation, &self.seats(), effects) {
-            let _ = operation.upstream.set((seat.id.clone(), seat.link));
-            self.hand_over(&operation, &seat, own, &params, caller.hello().clone());
-        }
-    }
-
-    fn open(
-        &self,
-        caller: &Arc<Caller>,
-        message: &Message,
-        target: Option<&str>,
-        out: &Arc<Stream>,
-        names: Names,
-    ) -> Option<Arc<Operation>> {
-        let (road, id) = (self.this.upgrade()?, self.ground.operation());
-        let operation =
-            Operation::new(id, road, Arc::clone(caller), message, target, Arc::clone(out), names)?;
-        let open: Arc<Operation> = Arc::clone(&operation);
-        caller.begin(id, operation.request.clone(), open);
-        Some(operation)
-    }
-
-    fn routed(&self, operation: &Arc<Operation>, seats: &[Seat], effects: Effects) -> Option<Routed> {
-        let mut routed = None;
-        for effect in effects {
-            match effect {
-                Effect::Deliver { operation: id, to, .. } if id == operation.id && to == self.own.0 => {
-                    routed = Some(Routed::Gateway);
-                }
-                Effect::Deliver { operation: id, to, own, .. } if id == operation.id => {
-                    let seat = seats.iter().find(|seat| seat.id == to).cloned();
-                    routed = seat.map(|seat| Routed::Upstream(seat, own));
-                }
-                Effect::Refuse { operation: id, refusal, .. } if id == operation.id => {
-                    operation.refuse(&refusal)
-                }
-                other => self.carry(other),
-            }
-        }
-        let count = if routed.is_some() { &self.admitted } else { &self.refused };
-        count.fetch_add(1, Ordering::Relaxed);
-        routed
-    }
-
-    /// Gives the request to the session that this caller uses, opening it on the side if it is not open.
-    fn hand_over(
-        &self,
-        operation: &Arc<Operation>,
-        seat: &Seat,
-        own: Option<Arc<str>>,
-        params: &Params<'_>,
-        hello: Hello,
-    ) {
-        let (key, era) = (spell::session_key(&operation.caller, &hello), operation.caller.era());
-        if let Some(session) = seat.upstream.open_session(&key, &hello, era) {
-            return translate(operation, &session, own.as_deref(), params, &hello);
-        }
-        let (operation, upstream, message) =
-            (Arc::clone(operation), Arc::clone(&seat.upstream), params.message().clone());
-        tokio::spawn(async move {
-            match upstream.session(&key, &hello, era).await {
-                Ok(session) if operation.is_over() => drop(session),
-                Ok(session) => match Params::read(&message) {
-                    Ok(params) => translate(&operation, &session, own.as_deref(), &params, &hello),
-                    Err(_) => operation.refuse(&untranslated()),
-                },
-                Err(refusal) => operation.done(Err(refusal)),
-            }
-        });
-    }
-
     /// How many requests were admitted and refused.
     pub fn verdicts(&self) -> [(&'static str, u64); 2] {
         [
@@ -283,9 +180,23 @@ impl Pump {
         ]
     }
 
+    /// Whether a server lists a tool of exactly this name.
+    fn lists_tool(&self, name: Option<&str>) -> bool {
+        let bare = |seat: &Seat| seat.upstream.spec().config.prefix.is_empty();
+        let lists = |seat: &Seat| {
+            seat.upstream.manifest().tools.items.iter().any(|tool| Some(tool.key.as_str()) == name)
+        };
+        self.seats().iter().any(|seat| bare(seat) && lists(seat))
+    }
+
     /// How long a first list waits for a server that is starting.
     pub fn list_wait(&self) -> Duration {
         self.list_wait
+    }
+
+    /// Whether the room is shown MCP clients' calls at all.
+    fn shows_calls(&self) -> bool {
+        self.mcp_calls != McpCalls::None
     }
 
     /// The ground that this topic stands on.
@@ -353,12 +264,17 @@ impl Pump {
                 // Whoever cancels holds the operation and tells the upstream itself (`Operation::take_back`).
             }
             Effect::Joined { .. } | Effect::Left { .. } | Effect::NotJoined { .. } => {}
-            Effect::Deliver { .. } | Effect::DeliverAsk { .. } => {}
-            // Nobody says anything to the room yet, nothing is held and nothing proposed.
+            // A call that was held.
+            Effect::Deliver { operation, own, .. } => self.let_go(operation, own),
+            Effect::DeliverAsk { .. } | Effect::Hold { .. } => {}
+            // The room has it already.
             Effect::Publish { .. } | Effect::Withhold { .. } | Effect::Regranted { .. } => {}
-            Effect::Hold { .. } | Effect::Store { .. } | Effect::Proposed { .. } => {}
-            Effect::NotProposed { .. } | Effect::Approved { .. } | Effect::Told { .. } => {}
-            Effect::RefuseDecision { .. } => {}
+            Effect::Store { .. } | Effect::Proposed { .. } | Effect::NotProposed { .. } => {
+                self.carry_proposal(effect);
+            }
+            Effect::Approved { .. } | Effect::Told { .. } | Effect::RefuseDecision { .. } => {
+                self.carry_proposal(effect);
+            }
             Effect::Settle { .. } | Effect::SettleAsk { .. } | Effect::RefuseAsk { .. } => {}
         }
     }
@@ -415,6 +331,10 @@ impl Road for Pump {
 
     fn unasked(&self, ask: OperationId) {
         self.expire(ask);
+    }
+
+    fn noted(&self, operation: &Operation, answer: &Answer) {
+        Pump::noted(self, operation, answer);
     }
 
     fn cancelled(&self, operation: &Operation) {

@@ -69,7 +69,7 @@ impl Gateway {
             journal.as_ref().is_some_and(|journal| tokens::tokens_configured(&config, journal.state()))
                 || tokens::tokens_configured(&config, &State::default());
         let journal = journal.map(Writer::start).transpose()?;
-        let office = Arc::new(Office::new(journal, asks));
+        let office = Arc::new(Office::new(journal.clone(), asks));
         let identities = office.identities(&config);
         let guard = exe.and_then(|exe| match Guard::start(exe) {
             Ok(guard) => Some(guard),
@@ -78,7 +78,7 @@ impl Gateway {
                 None
             }
         });
-        let gate = Gate::start(config, identities, Ground::new(sealer), guard);
+        let gate = Gate::start(config, identities, Ground::new(sealer), guard, journal);
         let entrance = Entrance::new(Arc::clone(&gate), api::router(&gate, &office));
         Ok(Self { gate, entrance, office, stop: watch::Sender::new(false) })
     }

@@ -35,6 +35,11 @@ impl Capabilities {
         ])
     }
 
+    /// What the gateway's own participant says: requests to those who serve, answers, and how proposals stand.
+    pub fn gateway() -> Self {
+        Self::all_of(&["mcp/request:*", "mcp/response:*", "chat", "portmoot/*"])
+    }
+
     /// Reads a set from texts, each without addressees.
     ///
     /// # Errors

@@ -279,9 +279,7 @@ mod paths {
     pub(super) struct Document;
 }
 
-/// The OpenAPI document, as it stands in `docs/openapi.json`.
-pub fn document() -> String {
-    let mut text = paths::Document::openapi().to_pretty_json().unwrap_or_default();
-    text.push('\n');
-    text
+/// This part of the OpenAPI document.
+pub(super) fn document() -> utoipa::openapi::OpenApi {
+    paths::Document::openapi()
 }

@@ -11,11 +11,11 @@ use wire::mcpx::{Envelope, Head};
 use wire::rpc::{self, Id, Message};
 
 use crate::caller::Caller;
-use crate::pump::Pump;
+use crate::pump::{Pump, Seat};
 use crate::stream::Reader;
 
 /// Where an answer goes, and under which name.
-pub(super) struct Reply {
+pub(crate) struct Reply {
     pump: Weak<Pump>,
     /// Who answers.
     from: ParticipantId,
@@ -41,6 +41,25 @@ impl Reply {
             to: vec![caller.participant().id.as_str().to_owned()],
             kind: envelope.kind().replacen("mcp/request:", "mcp/response:", 1),
             correlation_id: envelope.id().to_owned(),
+        }
+    }
+
+    /// The answer to what was approved by somebody who may have said no envelope.
+    pub(crate) fn of_proposal(
+        pump: &Arc<Pump>,
+        seat: &Seat,
+        to: Vec<String>,
+        kind: String,
+        fulfilment: &str,
+    ) -> Self {
+        let (from, link) = (seat.id.clone(), seat.link);
+        Self { pump: Arc::downgrade(pump), from, link, to, kind, correlation_id: fulfilment.to_owned() }
+    }
+
+    /// Adds somebody whom the answer concerns.
+    pub(super) fn also(&mut self, id: &str) {
+        if !self.to.iter().any(|to| to == id) {
+            self.to.push(id.to_owned());
         }
     }
 

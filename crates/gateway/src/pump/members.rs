@@ -10,9 +10,6 @@ use crate::caller::Caller;
 use crate::room::Item;
 use crate::upstream::Upstream;
 
-/// Whether calls that may only be proposed are held as proposals. Off until the pump carries `Effect::Hold` out.
-const PROMOTES: bool = false;
-
 impl Pump {
     /// Gives the topic these upstreams, in this order: new ones join, missing ones are cut off, the others stay as they are.
     pub fn configure(&self, upstreams: &[Arc<Upstream>]) {
@@ -39,7 +36,8 @@ impl Pump {
 
     pub(super) fn seat(&self, participant: &ParticipantId, link: LinkId) {
         if self.topic().participant(link).is_none() {
-            let capabilities = Arc::new(Capabilities::upstream());
+            let own = *participant == self.own.0;
+            let capabilities = Arc::new(if own { Capabilities::gateway() } else { Capabilities::upstream() });
             let (rate, ear, promotes) = (None, None, false);
             let role = Role::Upstream;
             self.step(Event::Join { link, participant, role, capabilities, rate, ear, promotes });
@@ -62,7 +60,7 @@ impl Pump {
                 .rate
                 .map(|rate| topic::RateLimit { per_minute: rate.per_minute, burst: rate.burst }),
             ear: hearing.as_ref().map(|hearing| hearing.ear),
-            promotes: PROMOTES && hearing.is_none(),
+            promotes: hearing.is_none(),
         };
         let effects = match hearing {
             None => self.step(event),
@@ -101,8 +99,10 @@ impl Pump {
         self.step(Event::Regrant { participant, capabilities: Arc::clone(capabilities) });
     }
 
-    /// Everybody who is linked now.
+    /// Everybody who is linked now, the gateway itself aside.
     pub fn everyone(&self) -> Vec<Arc<Caller>> {
-        self.callers().values().filter_map(Weak::upgrade).collect()
+        let mut all: Vec<_> = self.callers().values().filter_map(Weak::upgrade).collect();
+        all.retain(|caller| caller.link() != self.own.1);
+        all
     }
 }

@@ -54,6 +54,11 @@ fn every_documented_path_answers_as_documented() {
             "/api/v1/servers/{name}" => "/api/v1/servers/demo",
             "/api/v1/tools/{name}" => "/api/v1/tools/demo_echo",
             "/api/v1/tokens/{name}" => "/api/v1/tokens/nobody",
+            // Nobody has proposed anything: unknown to all of them.
+            "/api/v1/proposals/{id}" => "/api/v1/proposals/00",
+            "/api/v1/proposals/{id}/approve" => "/api/v1/proposals/00/approve",
+            "/api/v1/proposals/{id}/reject" => "/api/v1/proposals/00/reject",
+            "/api/v1/proposals/{id}/withdraw" => "/api/v1/proposals/00/withdraw",
             plain => plain,
         };
         assert!(!filled.contains('{'), "{path}: what stands in the braces?");

@@ -2,7 +2,7 @@
 //!
 //! It must not know requests.
 
-use super::{Standing, Task};
+use super::view::{Standing, Task};
 use crate::json::{self, JsonError, ObjectEdit, Span, Splice, quote, write_member};
 use crate::mcp::{Era, meta};
 use crate::time::rfc3339;

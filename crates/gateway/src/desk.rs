@@ -1,0 +1,219 @@
+//! The proposals of one topic in full: what each says, what became of it, and who waits for that.
+//!
+//! Owns the cases and their records in the journal. What is decided the topic decides; it knows proposals by id and digest
+//! only. Must not know rooms, doors or upstreams.
+
+mod case;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use model::{OperationId, ProposalState, Refusal, RefusalCode};
+use store::{DecidedProposal, Decision, EndedProposal, Record, StoreError, Writer};
+use topic::Record as What;
+
+use crate::ground::unix_ms;
+pub(crate) use case::{Case, Held, Ruling, Way};
+
+/// Proposals that are over and can still be asked for.
+pub const ENDED_CASES_MAX: usize = 1000;
+
+#[derive(Default)]
+struct Book {
+    cases: HashMap<OperationId, Case>,
+    /// By the id of the envelope that proposed.
+    proposed: HashMap<String, OperationId>,
+    /// By the id of the envelope that fulfils.
+    fulfilled: HashMap<String, OperationId>,
+    /// By the call that is held.
+    held: HashMap<OperationId, OperationId>,
+    ended: VecDeque<OperationId>,
+}
+
+/// The proposals of one topic.
+#[derive(Default)]
+pub(crate) struct Desk {
+    journal: Option<Writer>,
+    book: Mutex<Book>,
+}
+
+impl Desk {
+    /// An empty desk; without a journal it keeps nothing on disk.
+    pub(crate) fn new(journal: Option<Writer>) -> Self {
+        Self { journal, book: Mutex::default() }
+    }
+
+    /// Opens a case. False when an envelope of this id has proposed already.
+    pub(crate) fn open(&self, id: OperationId, case: Case) -> bool {
+        let mut book = self.book();
+        if book.proposed.contains_key(&case.opened.envelope) {
+            return false;
+        }
+        book.proposed.insert(case.opened.envelope.clone(), id);
+        if let Some(held) = &case.held {
+            book.held.insert(held.operation.id, id);
+        }
+        book.cases.insert(id, case);
+        true
+    }
+
+    /// Forgets a case that never came to be.
+    pub(crate) fn forget(&self, id: OperationId) -> Option<Case> {
+        let mut book = self.book();
+        let case = book.cases.remove(&id)?;
+        book.proposed.remove(&case.opened.envelope);
+        if let Some(held) = &case.held {
+            book.held.remove(&held.operation.id);
+        }
+        Some(case)
+    }
+
+    /// Looks at a case, or changes it.
+    pub(crate) fn with<T>(&self, id: OperationId, look: impl FnOnce(&mut Case) -> T) -> Option<T> {
+        self.book().cases.get_mut(&id).map(look)
+    }
+
+    /// Looks at all cases, the oldest first.
+    pub(crate) fn all<T>(&self, mut look: impl FnMut(OperationId, &Case) -> Option<T>) -> Vec<T> {
+        let book = self.book();
+        let mut cases: Vec<_> = book.cases.iter().collect();
+        cases.sort_unstable_by_key(|(id, case)| (case.opened.at_ms, **id));
+        cases.into_iter().filter_map(|(id, case)| look(*id, case)).collect()
+    }
+
+    /// The proposal that this envelope made.
+    pub(crate) fn proposed_by(&self, envelope: &str) -> Option<OperationId> {
+        self.book().proposed.get(envelope).copied()
+    }
+
+    /// The envelope that fulfils this proposal.
+    pub(crate) fn fulfilment_of(&self, id: OperationId) -> Option<String> {
+        let book = self.book();
+        let found = book.fulfilled.iter().find(|(_, fulfilled)| **fulfilled == id);
+        found.map(|(envelope, _)| envelope.clone())
+    }
+
+    /// The proposal that this envelope fulfils.
+    pub(crate) fn fulfilled_by(&self, envelope: &str) -> Option<OperationId> {
+        self.book().fulfilled.get(envelope).copied()
+    }
+
+    /// The proposal behind which this call is held.
+    pub(crate) fn behind(&self, call: OperationId) -> Option<OperationId> {
+        self.book().held.get(&call).copied()
+    }
+
+    /// Notes that an approved proposal is fulfilled by this envelope.
+    pub(crate) fn fulfils(&self, id: OperationId, envelope: &str) {
+        self.book().fulfilled.insert(envelope.to_owned(), id);
+    }
+
+    /// The call behind a proposal was answered for now.
+    pub(crate) fn release(&self, id: OperationId) -> Option<Held> {
+        let mut book = self.book();
+        let held = book.cases.get_mut(&id)?.held.take()?;
+        book.held.remove(&held.operation.id);
+        Some(held)
+    }
+
+    /// Notes how a proposal stands, and wakes who waits for it.
+    pub(crate) fn stands(&self, id: OperationId, state: ProposalState, reason: Option<&str>) {
+        let mut book = self.book();
+        let Some(case) = book.cases.get_mut(&id) else { return };
+        case.state = state;
+        case.reason = reason.map(str::to_owned).or(case.reason.take());
+        case.updated_ms = unix_ms();
+        case.changed.send_replace(state);
+        if !state.is_over() {
+            return;
+        }
+        let held = case.held.take();
+        if let Some(held) = held {
+            book.held.remove(&held.operation.id);
+        }
+        book.fulfilled.retain(|_, fulfilled| *fulfilled != id);
+        book.ended.push_back(id);
+        if book.ended.len() > ENDED_CASES_MAX
+            && let Some(oldest) = book.ended.pop_front()
+            && let Some(gone) = book.cases.remove(&oldest)
+        {
+            book.proposed.remove(&gone.opened.envelope);
+        }
+    }
+
+    /// Writes down what the topic says must be written down before anybody is told. `told` hears whether it is durable.
+    pub(crate) fn store(&self, id: OperationId, what: &What, told: impl FnOnce(bool) + Send + 'static) {
+        let record = self.with(id, |case| record(id, case, what)).flatten();
+        let (Some(journal), Some(record)) = (&self.journal, record) else { return told(true) };
+        journal.submit(vec![record], move |result: Result<(), StoreError>| {
+            if let Err(error) = &result {
+                tracing::error!(%error, "the journal cannot be written");
+            }
+            told(result.is_ok());
+        });
+    }
+
+    /// Every proposal that the journal knows for this topic.
+    pub(crate) fn recorded(&self, topic: &str) -> Vec<store::Proposal> {
+        let Some(journal) = &self.journal else { return Vec::new() };
+        journal.state(|state| {
+            let all = state.ended_proposals().chain(state.open_proposals());
+            all.filter(|proposal| proposal.opened.topic == topic).cloned().collect()
+        })
+    }
+
+    /// Writes down an end outside of the topic's steps: after a restart.
+    pub(crate) fn settle(&self, ended: EndedProposal) {
+        if let Some(journal) = &self.journal {
+            journal.submit(vec![Record::ProposalEnded(ended)], |result| {
+                if let Err(error) = result {
+                    tracing::error!(%error, "the journal cannot be written");
+                }
+            });
+        }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn record(id: OperationId, case: &mut Case, what: &What) -> Option<Record> {
+    let (id, at_ms) = (id.to_string(), unix_ms());
+    Some(match what {
+        What::Opened => Record::ProposalOpened(case.opened.clone()),
+        What::Decided { by, state, reason } => {
+            let decision = match state {
+                ProposalState::Running => Decision::Approved,
+                ProposalState::Rejected => Decision::Rejected,
+                _ => Decision::Withdrawn,
+            };
+            let ruling = case.ruling.as_ref();
+            let decided = DecidedProposal {
+                id,
+                by: by.to_string(),
+                decision,
+                reason: reason.as_deref().map(str::to_owned),
+                digest: Some(case.opened.digest.clone()),
+                params: ruling.and_then(|ruling| ruling.params.clone()),
+                envelope: ruling.and_then(|ruling| ruling.envelope.clone()),
+                at_ms,
+            };
+            case.decided = Some(decided.clone());
+            Record::ProposalDecided(decided)
+        }
+        What::Ended { state, reason } => Record::ProposalEnded(EndedProposal {
+            id,
+            state: state.as_str().to_owned(),
+            reason: reason.as_deref().map(str::to_owned),
+            answer: case.answer.as_ref().map(|answer| String::from_utf8_lossy(answer).into_owned()),
+            at_ms,
+        }),
+    })
+}
+
+/// The refusal of whoever asks for a proposal that is not there, or not for them.
+pub(crate) fn unknown_proposal() -> Refusal {
+    Refusal::new(RefusalCode::UnknownTarget, "there is no such proposal")
+        .hint("`portmoot proposals ls` shows those that you may see")
+}
