@@ -1,14 +1,9 @@
-//! What a participant hears, as a stream of events. Must not know who listens.
+//! What a participant hears, as events. Must not know who listens.
 
 use model::{KindError, ProposalState};
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
 use wire::mcpx::check::Call;
 use wire::mcpx::system::{Seen, Told};
 use wire::mcpx::{Envelope, Head};
-
-/// Events that wait for one listener. The oldest are dropped for one that lags, and [`Event::Missed`] tells how many.
-pub const EVENTS_MAX: usize = 1024;
 
 /// A proposal that somebody made, strictly checked: its kind and its payload agree.
 #[derive(Debug, Clone)]
@@ -110,21 +105,22 @@ pub enum Event {
     Missed(u64),
 }
 
-/// A stream of events.
-#[derive(Debug)]
-pub struct Events(broadcast::Receiver<Event>);
-
-impl Events {
-    pub(super) fn new(from: broadcast::Receiver<Event>) -> Self {
-        Self(from)
-    }
-
-    /// The next event; `None` when the participant is gone and everything was taken.
-    pub async fn next(&mut self) -> Option<Event> {
-        match self.0.recv().await {
-            Ok(event) => Some(event),
-            Err(RecvError::Lagged(count)) => Some(Event::Missed(count)),
-            Err(RecvError::Closed) => None,
-        }
+impl Event {
+    /// About how many bytes it keeps.
+    pub(super) fn bytes(&self) -> usize {
+        let seen = |seen: &Seen| seen.capabilities.iter().map(String::len).sum::<usize>() + seen.id.len();
+        let kept = match self {
+            Self::Welcomed { you, others } => seen(you) + others.iter().map(seen).sum::<usize>(),
+            Self::Joined(who) | Self::Left(who) => seen(who),
+            Self::Chat { text, envelope, .. } => text.len() + envelope.frame().len(),
+            // The call of a proposal is a copy.
+            Self::Proposal(proposed) => 2 * proposed.envelope.frame().len(),
+            Self::Heard(envelope) => envelope.frame().len(),
+            Self::ProposalState { reason, .. } => reason.as_ref().map_or(0, String::len),
+            Self::Refused { told, .. } => told.message.len(),
+            Self::Misbehaved { why, .. } | Self::Away { why, .. } => why.len(),
+            Self::Missed(_) => 0,
+        };
+        size_of::<Self>() + kept
     }
 }

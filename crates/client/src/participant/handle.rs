@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::sync::{broadcast, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use wire::json::quote;
 use wire::mcpx::check::Call;
@@ -17,8 +17,8 @@ use wire::rpc::{self, Id};
 
 use super::dial::dial;
 use super::error::{CallError, ConnectError};
-use super::event::{Event, Events};
 use super::life::live;
+use super::listeners::Events;
 use super::proposal::{Proposal, read};
 use super::shared::{Shared, Standing};
 use super::spec::ParticipantSpec;
@@ -31,7 +31,7 @@ pub struct Participant(Arc<Inner>);
 struct Inner {
     shared: Arc<Shared>,
     /// The first listener's events, from before it asked.
-    first: Mutex<Option<broadcast::Receiver<Event>>>,
+    first: Mutex<Option<Events>>,
     stop: watch::Sender<bool>,
     request_timeout: Duration,
     proposal_timeout: Duration,
@@ -113,10 +113,10 @@ impl Participant {
     #[must_use]
     pub fn events(&self) -> Events {
         let first = self.0.first.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Events::new(first.unwrap_or_else(|| self.0.shared.listen()))
+        first.unwrap_or_else(|| self.0.shared.listen())
     }
 
-    /// Says something to everybody; gives the envelope's id. What the gateway refuses comes as [`Event::Refused`].
+    /// Says something to everybody; gives the envelope's id. What the gateway refuses comes as [`Event::Refused`](super::Event::Refused).
     ///
     /// # Errors
     /// [`CallError::Away`] or [`CallError::Busy`]: nothing was sent.

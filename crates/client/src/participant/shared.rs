@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use model::KindRef;
-use tokio::sync::{Semaphore, broadcast, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use wire::mcpx::check::{Act, Call, strict};
 use wire::mcpx::{Draft, Envelope, envelope};
 use wire::rpc::{self, Id};
@@ -14,7 +14,8 @@ use wire::time::rfc3339;
 
 use super::desk::{Desk, Job, Reaction, Reply, payload};
 use super::error::{CallError, ConnectError, RpcError};
-use super::event::{EVENTS_MAX, Event};
+use super::event::Event;
+use super::listeners::{Events, Listeners};
 use super::serve::{Answer, CALLS_MAX, Serve};
 use super::spec::{Mode, ParticipantSpec};
 
@@ -37,7 +38,7 @@ pub(super) enum Standing {
 /// See the file's head.
 pub(super) struct Shared {
     desk: Mutex<Desk>,
-    events: broadcast::Sender<Event>,
+    listeners: Mutex<Listeners>,
     out: Mutex<Option<mpsc::Sender<Bytes>>>,
     pub(super) standing: watch::Sender<Standing>,
     serve: Arc<dyn Serve>,
@@ -51,7 +52,7 @@ impl Shared {
     pub(super) fn new(spec: &ParticipantSpec) -> Arc<Self> {
         Arc::new(Self {
             desk: Mutex::new(Desk::new(spec.mode != Mode::All)),
-            events: broadcast::Sender::new(EVENTS_MAX),
+            listeners: Mutex::default(),
             out: Mutex::default(),
             standing: watch::Sender::new(Standing::Coming),
             serve: Arc::clone(&spec.serve),
@@ -69,13 +70,12 @@ impl Shared {
         self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn listen(&self) -> broadcast::Receiver<Event> {
-        self.events.subscribe()
+    fn listeners(&self) -> MutexGuard<'_, Listeners> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn tell(&self, event: Event) {
-        // Nobody may be listening.
-        let _ = self.events.send(event);
+    pub(super) fn listen(&self) -> Events {
+        self.listeners().listen()
     }
 
     /// There is a connection: what is said goes here.
@@ -88,7 +88,11 @@ impl Shared {
         *self.out() = None;
         self.standing.send_replace(if is_final { Standing::Gone(why.clone()) } else { Standing::Coming });
         self.desk().waiting.lost();
-        self.tell(Event::Away { why: why.to_string(), is_final });
+        let mut listeners = self.listeners();
+        listeners.tell(&Event::Away { why: why.to_string(), is_final });
+        if is_final {
+            listeners.end();
+        }
     }
 
     /// Takes one message of the gateway.
@@ -104,7 +108,7 @@ impl Shared {
                     if matches!(*event, Event::Welcomed { .. }) {
                         self.standing.send_replace(Standing::Here);
                     }
-                    self.tell(*event);
+                    self.listeners().tell(&event);
                 }
                 Reaction::Job(job) => self.run(*job),
                 Reaction::Refuse(reply, error) => self.answer_now(&reply, &Err(error)),

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 
 use model::{GATEWAY, KindRef, ProposalState};
 use tokio::sync::{mpsc, oneshot};
-use wire::mcpx::Envelope;
 use wire::mcpx::check::{Act, answers, strict};
 use wire::mcpx::system::Told;
+use wire::mcpx::{Envelope, Head};
 use wire::rpc::{Id, Message};
 
 use super::error::CallError;
@@ -144,21 +144,18 @@ impl Waiting {
         fulfilment.correlation_id().is_some_and(|id| self.proposals.contains_key(id))
     }
 
-    /// Takes a request that claims to fulfil a proposal: it must be the same call, of the same target, for nobody else.
+    /// Takes a request that names a proposal. It fulfils it if it is the same call, of the same target, for nobody else;
+    /// anything else only speaks of it. `Err` if its kind lies.
     pub(super) fn fulfilled(&mut self, fulfilment: &Envelope) -> Result<(), String> {
         let proposed = fulfilment.correlation_id().and_then(|id| self.proposals.get_mut(id));
         let Some(proposed) = proposed else { return Ok(()) };
         let act = strict(fulfilment.kind(), fulfilment.payload_bytes()).map_err(|why| why.to_string())?;
-        let Act::Request(call) = act else { return Err("only a request fulfils a proposal".to_owned()) };
-        if call.kind(wire::mcpx::Head::Request).as_ref() != Ok(&proposed.kind) {
-            return Err(format!("it fulfils a proposal of `{}` with another call", proposed.kind));
-        }
+        let Act::Request(call) = act else { return Ok(()) };
+        let is_same = call.kind(Head::Request).as_ref() == Ok(&proposed.kind);
         let to: Vec<String> = fulfilment.to().map(str::to_owned).collect();
         let is_proposed = |one: &String| proposed.to.is_empty() || proposed.to.contains(one);
-        if to.is_empty() || !to.iter().all(is_proposed) {
-            return Err("it fulfils a proposal at another participant".to_owned());
-        }
-        if proposed.fulfilments.len() < FULFILMENTS_MAX {
+        let is_there = !to.is_empty() && to.iter().all(is_proposed);
+        if is_same && is_there && proposed.fulfilments.len() < FULFILMENTS_MAX {
             proposed.fulfilments.insert(fulfilment.id().to_owned(), to);
         }
         Ok(())
