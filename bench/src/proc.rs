@@ -37,3 +37,8 @@ pub fn command(pid: u32) -> String {
     let raw = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&raw).replace('\0', " ")
 }
+
+/// The most that was ever resident, in KiB.
+pub fn rss_max_kib(pids: &[u32]) -> u64 {
+    pids.iter().map(|pid| field(*pid, "VmHWM:")).sum()
+}

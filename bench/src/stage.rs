@@ -90,10 +90,10 @@ impl Stage {
         ("taskset", args)
     }
 
-    fn pinned(&self, core: u32, words: &[String]) -> Command {
+    fn pinned(&self, core: u32, realtime: bool, words: &[String]) -> Command {
         let mut command = Command::new("taskset");
         command.args(["-c", &core.to_string()]);
-        if self.realtime {
+        if realtime {
             command.args(["chrt", "-f", "5"]);
         }
         command.args(words);
@@ -105,11 +105,27 @@ impl Stage {
     /// # Panics
     /// When it does not.
     pub fn serve(&self, core: u32, port: u16, words: &[String]) -> Server {
-        let mut command = self.pinned(core, words);
+        self.serve_as(core, port, self.realtime, &[], words)
+    }
+
+    /// The same with ordinary scheduling or not, and with these environment variables.
+    ///
+    /// # Panics
+    /// When it does not listen.
+    pub fn serve_as(
+        &self,
+        core: u32,
+        port: u16,
+        realtime: bool,
+        env: &[(String, String)],
+        words: &[String],
+    ) -> Server {
+        let mut command = self.pinned(core, realtime, words);
         let log = fs::File::create(self.home.join(format!("{port}.log"))).expect("a log");
         command
             .current_dir(&self.home)
             .env("RUST_LOG", "error")
+            .envs(env.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
@@ -139,14 +155,21 @@ impl Stage {
     /// # Panics
     /// When the configuration cannot be written.
     pub fn gateway(&self, port: u16, servers: &str) -> Server {
+        self.gateway_of(&self.portmoot, port, servers, &[])
+    }
+
+    /// The same of this binary and with these environment variables.
+    ///
+    /// # Panics
+    /// When the configuration cannot be written.
+    pub fn gateway_of(&self, portmoot: &str, port: u16, config: &str, env: &[(String, String)]) -> Server {
         let file = self.home.join(format!("{port}.toml"));
         let data = self.home.join(format!("{port}.data"));
         let head =
             format!("[server]\nlisten = \"127.0.0.1:{port}\"\ndata_dir = {:?}\n", data.display().to_string());
-        fs::write(&file, head + servers).expect("a configuration");
-        let words =
-            [&self.portmoot, "serve", "--yes", "--config", &file.display().to_string()].map(str::to_owned);
-        self.serve(SERVER, port, &words)
+        fs::write(&file, head + config).expect("a configuration");
+        let words = [portmoot, "serve", "--yes", "--config", &file.display().to_string()].map(str::to_owned);
+        self.serve_as(SERVER, port, self.realtime, env, &words)
     }
 
     /// Runs the load to its end.
@@ -154,8 +177,17 @@ impl Stage {
     /// # Panics
     /// When it cannot be started.
     pub fn load(&self, words: &[String]) -> Figures {
-        let all: Vec<String> = std::iter::once(self.own("load")).chain(words.iter().cloned()).collect();
-        let output = self.pinned(LOAD, &all).stderr(Stdio::inherit()).output().expect("the load");
+        self.figures("load", words)
+    }
+
+    /// Runs one of the bench's own programs to its end.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn figures(&self, name: &str, words: &[String]) -> Figures {
+        let all: Vec<String> = std::iter::once(self.own(name)).chain(words.iter().cloned()).collect();
+        let output =
+            self.pinned(LOAD, self.realtime, &all).stderr(Stdio::inherit()).output().expect("the load");
         Figures::read(&String::from_utf8_lossy(&output.stdout))
     }
 
@@ -165,7 +197,11 @@ impl Stage {
     /// When it cannot be started.
     pub fn aside(&self, words: &[String]) -> Child {
         let all: Vec<String> = std::iter::once(self.own("load")).chain(words.iter().cloned()).collect();
-        self.pinned(LOAD, &all).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the load")
+        self.pinned(LOAD, self.realtime, &all)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the load")
     }
 
     /// Waits until a tool answers.

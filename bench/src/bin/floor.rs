@@ -1,5 +1,5 @@
 //! The floors: `floor hyper PORT` answers every POST with one fixed text; `floor bytes PORT UPSTREAM` passes bytes on
-//! between sockets and knows no HTTP.
+//! between sockets and knows no HTTP; `floor batch PORT` and `floor each PORT` write what one says to all.
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind, Read, Write};
@@ -20,6 +20,8 @@ fn main() -> io::Result<()> {
     match words[1].as_str() {
         "hyper" => hyper_floor(port),
         "bytes" => bytes_floor(port, words[3].parse().expect("an address")),
+        "batch" => portmoot_bench::fan_floor::run(port, false),
+        "each" => portmoot_bench::fan_floor::run(port, true),
         other => panic!("no floor {other}"),
     }
 }

@@ -1,11 +1,11 @@
-//! Runs everything and prints medians: `run calls`, `run memory`, `run isolation`.
+//! Runs everything and prints medians: `run calls`, `run memory`, `run isolation`, `run fanout`.
 //!
 //! Servers sit on core 0, load and upstreams on core 1. Variants take turns within each round, so that only figures of one
 //! table may be compared. See the README for flags.
 
 use portmoot_bench::flags::Flags;
 use portmoot_bench::stage::Stage;
-use portmoot_bench::{calls, isolation, memory};
+use portmoot_bench::{calls, fanout, isolation, memory};
 
 fn main() {
     let flags = Flags::read();
@@ -14,8 +14,9 @@ fn main() {
         "calls" => calls::run(&stage, &flags),
         "memory" => memory::run(&stage, &flags),
         "isolation" => isolation::run(&stage, &flags),
+        "fanout" => fanout::run(&stage, &flags),
         _ => eprintln!(
-            "run calls|memory|isolation [--portmoot FILE] [--mcp-proxy FILE] [--rounds N] [--secs S]"
+            "run calls|memory|isolation|fanout [--portmoot FILE] [--mcp-proxy FILE] [--rounds N] [--secs S]"
         ),
     }
 }
