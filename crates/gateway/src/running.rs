@@ -13,7 +13,6 @@ use client::Guard;
 use model::{Refusal, TopicName};
 use store::{Journal, State, StoreError, Writer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::api;
@@ -90,8 +89,7 @@ impl Gateway {
     pub async fn listen(&self) -> Result<SocketAddr, StartError> {
         let address = self.gate.config().listen;
         auth::may_listen(address, self.office.asks()).map_err(StartError::Refused)?;
-        let listener =
-            TcpListener::bind(address).await.map_err(|error| StartError::Listen { address, error })?;
+        let listener = http::bind(address).map_err(|error| StartError::Listen { address, error })?;
         let bound = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
         self.office.announce(&bound.to_string())?;
         tokio::spawn(http::serve(listener, Arc::clone(&self.entrance), self.stop.subscribe()));

@@ -3,6 +3,8 @@
 //! Owns accepting, header limits, `Host`/`Origin`, reading bodies within their bound, and shutdown. Must not know MCP.
 
 use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower::ServiceExt as _;
 
@@ -28,6 +30,8 @@ use crate::gate::Gate;
 pub const HEADER_READ_SECS: u64 = 30;
 /// The smallest buffer that hyper reads heads with.
 const HEAD_BUFFER_BYTES_MIN: usize = 8192;
+/// Connections that may wait until they are accepted: a whole topic that comes back at once must not be turned away.
+pub const BACKLOG_LEN_MAX: u32 = 4096;
 /// Seconds that open connections have to finish when the gateway stops.
 pub const DRAIN_SECS: u64 = 3;
 
@@ -50,6 +54,17 @@ impl Entrance {
             Err(never) => match never {},
         }
     }
+}
+
+/// Listens on an address.
+///
+/// # Errors
+/// Those of the socket.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(cfg!(unix))?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG_LEN_MAX)
 }
 
 /// Serves `listener` until `stop` is true, then lets open requests finish for a bounded time.

@@ -187,7 +187,7 @@ async fn live(stream: TcpStream, lead: Bytes, visit: Visit) {
     let caller = gate.hearer(&pump, &who, hearing);
     let Ok(caller) = caller else {
         socket.close(Close::Policy);
-        return socket.linger().await;
+        return Box::pin(socket.linger()).await;
     };
     let mut connection = Connection { gate, pump: &pump, caller: &caller, socket: &socket, malformed: 0 };
     let stopping = async { drop(stop.wait_for(|stop| *stop).await) };
@@ -197,7 +197,8 @@ async fn live(stream: TcpStream, lead: Bytes, visit: Visit) {
         () = connection.read(Reader::new(lead, gate.limits().envelope_bytes_max)) => {}
     }
     pump.leave(&caller);
-    socket.linger().await;
+    // Boxed: while it is open, a connection need not have the place for its end.
+    Box::pin(socket.linger()).await;
 }
 
 struct Connection<'c> {

@@ -4,14 +4,14 @@
 //! that lives as long as the backlog. Must not know what the bytes mean.
 
 use std::collections::VecDeque;
-use std::io::{ErrorKind, IoSlice};
+use std::io::{self, ErrorKind, IoSlice};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::frame::Close;
@@ -31,6 +31,7 @@ struct Backlog {
     begun: bool,
     /// A task is writing.
     draining: bool,
+    /// This side says nothing more.
     closed: bool,
 }
 
@@ -39,15 +40,15 @@ pub struct Socket {
     stream: TcpStream,
     backlog: Mutex<Backlog>,
     heard_ms: AtomicU64,
-    drained: Notify,
-    over: watch::Sender<Option<Close>>,
+    /// It was closed, or the backlog is out.
+    changed: Notify,
 }
 
 impl Socket {
     /// A socket after its handshake.
     pub fn new(stream: TcpStream, now_ms: u64) -> Arc<Self> {
-        let (backlog, over) = (Mutex::default(), watch::Sender::new(None));
-        Arc::new(Self { stream, backlog, heard_ms: AtomicU64::new(now_ms), drained: Notify::new(), over })
+        let heard_ms = AtomicU64::new(now_ms);
+        Arc::new(Self { stream, backlog: Mutex::default(), heard_ms, changed: Notify::new() })
     }
 
     /// The stream, to read from.
@@ -67,9 +68,17 @@ impl Socket {
 
     /// Waits until this side has ended it.
     pub async fn closed(&self) {
-        let mut over = self.over.subscribe();
-        // The sender lives as long as the socket.
-        let _ = over.wait_for(Option::is_some).await;
+        self.wait_for(|backlog| backlog.closed).await;
+    }
+
+    async fn wait_for(&self, done: impl Fn(&Backlog) -> bool) {
+        loop {
+            let changed = self.changed.notified();
+            if done(&self.backlog()) {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Writes these bytes after everything that was written before. A socket that does not keep up is closed.
@@ -108,7 +117,7 @@ impl Socket {
         backlog.parts.push_back(close.frame());
         backlog.bytes = backlog.parts.iter().map(Bytes::len).sum();
         self.drain_later(backlog);
-        self.over.send_replace(Some(close));
+        self.changed.notify_waiters();
     }
 
     /// Writes nothing more: the other side is gone or has said goodbye; `last` is the answer to that.
@@ -117,20 +126,14 @@ impl Socket {
             self.write(&[last]);
         }
         self.backlog().closed = true;
-        self.over.send_replace(Some(Close::GoingAway));
+        self.changed.notify_waiters();
     }
 
     /// Lets the last frame out, then closes the writing side and waits a little for the other side to do the same, so that
     /// it can still read why.
     pub async fn linger(&self) {
         let out = async {
-            loop {
-                let drained = self.drained.notified();
-                if !self.backlog().draining {
-                    break;
-                }
-                drained.await;
-            }
+            self.wait_for(|backlog| !backlog.draining).await;
             let _ = rustix::net::shutdown(&self.stream, rustix::net::Shutdown::Write);
             let mut lost = [0; 1024];
             while self.stream.readable().await.is_ok() {
@@ -154,20 +157,14 @@ impl Socket {
     fn fail(&self, mut backlog: MutexGuard<'_, Backlog>) {
         *backlog = Backlog { closed: true, ..Backlog::default() };
         drop(backlog);
-        self.drained.notify_waiters();
-        self.over.send_replace(Some(Close::Internal));
+        self.changed.notify_waiters();
     }
 
     /// Gives the kernel what it takes. Tells how many whole parts it took; the rest of a begun one goes to the backlog.
     fn push_out(&self, parts: &[Bytes], backlog: &mut Backlog) -> Result<usize, ()> {
         let mut done = 0;
         while let Some(left) = parts.get(done..).filter(|left| !left.is_empty()) {
-            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-            let count = left.len().min(SLICES_MAX);
-            for (slice, part) in slices.iter_mut().zip(left) {
-                *slice = IoSlice::new(part);
-            }
-            let mut wrote = match self.stream.try_write_vectored(slices.get(..count).unwrap_or_default()) {
+            let mut wrote = match self.try_write(left) {
                 Ok(wrote) => wrote,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(done),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -193,6 +190,19 @@ impl Socket {
         Ok(done)
     }
 
+    /// Offers the kernel as much as it takes in one call.
+    fn try_write(&self, parts: &[Bytes]) -> io::Result<usize> {
+        if let [only] = parts {
+            return self.stream.try_write(only);
+        }
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let count = parts.len().min(SLICES_MAX);
+        for (slice, part) in slices.iter_mut().zip(parts) {
+            *slice = IoSlice::new(part);
+        }
+        self.stream.try_write_vectored(slices.get(..count).unwrap_or_default())
+    }
+
     fn drain_later(self: &Arc<Self>, mut backlog: MutexGuard<'_, Backlog>) {
         if !backlog.parts.is_empty() && !backlog.draining {
             backlog.draining = true;
@@ -212,19 +222,14 @@ impl Socket {
                 backlog.draining = false;
                 backlog.parts.shrink_to_fit();
                 drop(backlog);
-                return self.drained.notify_waiters();
+                return self.changed.notify_waiters();
             }
         }
     }
 
     fn drain_some(&self, backlog: &mut Backlog) -> Result<(), ()> {
         while !backlog.parts.is_empty() {
-            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-            let count = backlog.parts.len().min(SLICES_MAX);
-            for (slice, part) in slices.iter_mut().zip(&backlog.parts) {
-                *slice = IoSlice::new(part);
-            }
-            let mut wrote = match self.stream.try_write_vectored(slices.get(..count).unwrap_or_default()) {
+            let mut wrote = match self.try_write(backlog.parts.as_slices().0) {
                 Ok(wrote) => wrote,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,

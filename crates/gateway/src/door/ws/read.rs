@@ -1,6 +1,7 @@
 //! The reading side of a WebSocket: bytes of the socket to whole messages (RFC 6455), by a library that answers pings and
 //! closes by itself. What it wants written is handed on: every byte on a socket takes the room's one path.
 
+use std::cell::RefCell;
 use std::io::{self, Read, Write};
 
 use bytes::{Buf, Bytes};
@@ -9,8 +10,14 @@ use tungstenite::error::{CapacityError, ProtocolError};
 use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 use tungstenite::{Error, Message};
 
-/// Bytes read at once. Small: an idle connection keeps them.
-const READ_BYTES: usize = 2048;
+/// Bytes read at once, into a place that all connections of a thread share.
+const READ_BYTES: usize = 16 * 1024;
+/// Bytes handed to the library at once. Small: an idle connection keeps them.
+const PIECE_BYTES: usize = 256;
+
+thread_local! {
+    static SCRATCH: RefCell<[u8; READ_BYTES]> = const { RefCell::new([0; READ_BYTES]) };
+}
 
 /// What was read.
 pub(super) enum Heard {
@@ -31,6 +38,7 @@ pub(super) enum Heard {
 /// Reads one connection.
 pub(super) struct Reader {
     context: WebSocketContext,
+    /// What was read and not yet handed to the library.
     lead: Bytes,
     answer: Vec<u8>,
 }
@@ -39,10 +47,12 @@ impl Reader {
     /// `lead` was read with the handshake.
     pub(super) fn new(lead: Bytes, message_bytes_max: usize) -> Self {
         let config = WebSocketConfig::default()
-            .read_buffer_size(READ_BYTES)
+            .read_buffer_size(PIECE_BYTES)
             .write_buffer_size(0)
             .max_message_size(Some(message_bytes_max))
             .max_frame_size(Some(message_bytes_max));
+        // Even an empty lead keeps the buffer that the handshake was read with.
+        let lead = if lead.is_empty() { Bytes::new() } else { lead };
         Self { context: WebSocketContext::new(Role::Server, Some(config)), lead, answer: Vec::new() }
     }
 
@@ -101,10 +111,16 @@ struct Both<'b> {
 impl Read for Both<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.lead.is_empty() {
-            return self.stream.try_read(into);
+            *self.lead = SCRATCH.with_borrow_mut(|scratch| {
+                let count = self.stream.try_read(scratch)?;
+                io::Result::Ok(Bytes::copy_from_slice(scratch.get(..count).unwrap_or_default()))
+            })?;
         }
         let count = self.lead.len().min(into.len());
         self.lead.copy_to_slice(into.get_mut(..count).unwrap_or_default());
+        if self.lead.is_empty() {
+            *self.lead = Bytes::new();
+        }
         Ok(count)
     }
 }
