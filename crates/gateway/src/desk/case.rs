@@ -52,6 +52,8 @@ pub(crate) struct Case {
     pub(crate) opened: OpenedProposal,
     /// What was decided.
     pub(crate) decided: Option<DecidedProposal>,
+    /// Whether it is on disk. Nobody is told of it before.
+    pub(crate) told: bool,
     /// How it stands.
     pub(crate) state: ProposalState,
     /// Why, in words for its proposer.
@@ -74,6 +76,7 @@ impl Case {
         Self {
             opened,
             decided: None,
+            told: false,
             state: ProposalState::Pending,
             reason: None,
             answer: None,

@@ -161,8 +161,8 @@ impl Pump {
 
     /// Whether somebody may see a proposal: whoever made it, and whoever could make the call.
     pub(crate) fn may_see(&self, id: OperationId, case: &Case, who: &Participant) -> bool {
-        if case.opened.by == who.id.as_str() {
-            return true;
+        if !case.told || case.opened.by == who.id.as_str() {
+            return case.told;
         }
         let to: Vec<&str> = case.opened.to.iter().map(String::as_str).collect();
         let kind = model::KindRef::request(&case.opened.method, case.opened.context.as_deref());
@@ -227,10 +227,11 @@ impl Pump {
 
     /// A proposal is open to decisions: its proposer learns the id, and one that stands for a call is shown to the room.
     fn proposal_opened(&self, id: OperationId) {
-        let Some((opened, held)) = self.desk.with(id, |case| (case.opened.clone(), case.held.is_some()))
-        else {
-            return;
-        };
+        let seen = self.desk.with(id, |case| {
+            case.told = true;
+            (case.opened.clone(), case.held.is_some())
+        });
+        let Some((opened, held)) = seen else { return };
         let Ok(by) = ParticipantId::new(&opened.by) else { return };
         if held {
             self.show(&Shown {

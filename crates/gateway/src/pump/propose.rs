@@ -144,6 +144,7 @@ impl Pump {
             let Ok(id) = proposal.opened.id.parse::<OperationId>() else { continue };
             let over = proposal.is_over();
             let mut case = Case::new(proposal.opened.clone(), None);
+            case.told = true;
             case.decided = proposal.decided.clone();
             case.answer = proposal.ended.as_ref().and_then(|end| end.answer.clone()).map(Into::into);
             self.desk.open(id, case);

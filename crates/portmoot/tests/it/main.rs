@@ -10,6 +10,7 @@ mod cli_gateway;
 mod clients;
 mod config;
 mod conformance;
+mod crash;
 mod docs;
 mod fake;
 mod first;

@@ -1,0 +1,173 @@
+//! `kill -9` under load, at any moment: no proposal that somebody was told of is lost, nothing is carried out twice, and
+//! what was interrupted is said to be unknown (MCPx topics; `PORTMOOT_CRASHES` sets how often, a few times without it).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use client::Participant;
+use client::ParticipantSpec;
+use client::participant::Event;
+use model::ProposalState;
+use serde_json::{Value, json};
+
+use crate::http::Connection;
+use crate::peer::Peer;
+use crate::runner::Home;
+use crate::support::{Gateway, until};
+
+const AGENT: &str = "token-of-an-agent-that-proposes";
+const BOSS: &str = "token-of-the-boss-who-approves-it";
+
+/// A server that answers every call a little later, and remembers each.
+fn worker() -> Peer {
+    Peer::stdio(|message| {
+        let result = match message["method"].as_str().unwrap_or_default() {
+            "initialize" => json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                "serverInfo": {"name": "worker", "version": "1"}}),
+            "tools/list" => json!({"tools": [{"name": "work", "inputSchema": {"type": "object"}}]}),
+            "tools/call" => {
+                // Long enough for a kill to fall between a call and its answer.
+                std::thread::sleep(Duration::from_millis(3));
+                json!({"content": []})
+            }
+            _ => return Vec::new(),
+        };
+        let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+        vec![answer.to_string().into_bytes()]
+    })
+}
+
+/// What the outside was told.
+#[derive(Default)]
+struct Told {
+    pending: BTreeSet<String>,
+    approved: BTreeSet<String>,
+    /// How many were found to be interrupted.
+    unknown: usize,
+}
+
+fn api(address: &str, method: &str, path: &str, body: &str) -> Option<Value> {
+    let bearer = format!("Bearer {BOSS}");
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    // The gateway may be killed at any moment.
+    let asked = std::panic::catch_unwind(|| Connection::open(address).exchange(method, path, &headers, body));
+    asked.ok().filter(|reply| reply.status == 200).map(|reply| reply.json())
+}
+
+/// Approves whatever waits, until the gateway is gone.
+fn approve(address: &str, told: &Mutex<Told>, done: &std::sync::atomic::AtomicBool) {
+    while !done.load(std::sync::atomic::Ordering::SeqCst) {
+        let Some(list) = api(address, "GET", "/api/v1/proposals", "") else { continue };
+        for proposal in list["proposals"].as_array().unwrap() {
+            if proposal["state"] != "pending" {
+                continue;
+            }
+            let path = format!("/api/v1/proposals/{}/approve", proposal["id"].as_str().unwrap());
+            if api(address, "POST", &path, &json!({"digest": proposal["digest"]}).to_string()).is_some() {
+                told.lock().unwrap().approved.insert(proposal["envelope"].as_str().unwrap().to_owned());
+            }
+        }
+    }
+}
+
+/// Proposes until the gateway is killed, after `life`.
+fn load(gateway: &Gateway, told: &Arc<Mutex<Told>>, first: u64, life: Duration) {
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| approve(gateway.address(), told, &done));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let spec = ParticipantSpec::new(&gateway.url(), Some(AGENT), "main");
+            let agent = Participant::connect(spec).await.unwrap();
+            let mut events = agent.events();
+            let heard = Arc::clone(told);
+            let hearing = tokio::spawn(async move {
+                while let Some(event) = events.next().await {
+                    if let Event::ProposalState { proposal, state: ProposalState::Pending, .. } = event {
+                        heard.lock().unwrap().pending.insert(proposal);
+                    }
+                }
+            });
+            let proposing = async {
+                for number in first.. {
+                    let params = json!({"name": "work", "arguments": {"n": number}});
+                    let _ = agent.propose(&["worker"], "tools/call", &params);
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            };
+            // The moment of death, not a wait for anything.
+            let _ = tokio::time::timeout(life, proposing).await;
+            gateway.signal("KILL");
+            hearing.abort();
+        });
+        done.store(true, std::sync::atomic::Ordering::SeqCst);
+    });
+}
+
+/// Everything that was told is still true.
+fn check(gateway: &Gateway, told: &mut Told, worker: &Peer) {
+    let all =
+        until("the gateway answers", || api(gateway.address(), "GET", "/api/v1/proposals?all=true", ""));
+    let mut known = BTreeMap::new();
+    for proposal in all["proposals"].as_array().unwrap() {
+        known.insert(proposal["envelope"].as_str().unwrap().to_owned(), proposal.clone());
+    }
+    let mut ran: BTreeMap<u64, usize> = BTreeMap::new();
+    for line in worker.heard() {
+        let message: Value = serde_json::from_str(&line).unwrap();
+        if message["method"] == "tools/call" {
+            *ran.entry(message["params"]["arguments"]["n"].as_u64().unwrap()).or_default() += 1;
+        }
+    }
+    for (number, times) in &ran {
+        assert_eq!(*times, 1, "{number} was carried out {times} times");
+    }
+    for envelope in &told.pending {
+        assert!(known.contains_key(envelope), "{envelope} was told to be pending and is lost");
+    }
+    for (envelope, proposal) in &known {
+        let state = proposal["state"].as_str().unwrap();
+        let number = proposal["params"]["arguments"]["n"].as_u64().unwrap();
+        if told.approved.contains(envelope) {
+            assert_ne!(state, "pending", "{envelope} was told to be approved: {proposal}");
+        }
+        if ran.contains_key(&number) {
+            assert!(["running", "completed", "failed"].contains(&state), "{number} ran: {proposal}");
+        }
+        if state == "failed" {
+            assert!(proposal["reason"].as_str().unwrap().starts_with("outcome_unknown"), "{proposal}");
+            told.unknown += 1;
+        }
+    }
+    // What is over may be forgotten some day.
+    told.pending.retain(|envelope| known[envelope]["state"] == "pending");
+}
+
+#[test]
+fn a_killed_gateway_loses_no_proposal_and_runs_none_twice() {
+    let rounds: usize =
+        std::env::var("PORTMOOT_CRASHES").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(8);
+    let worker = worker();
+    let home = Home::new().env("AGENT", AGENT).env("BOSS", BOSS);
+    let config = format!(
+        "[server]\ndata_dir = \"{}\"\n{}\
+         [participants.agent]\ntoken_env = \"AGENT\"\ncapabilities = [\"mcp/proposal:*\", \"chat\"]\n\
+         [participants.boss]\ntoken_env = \"BOSS\"\ncapabilities = [\"mcp/*\", \"chat\"]\n",
+        home.path().join("data").display(),
+        worker.child("worker", "worker"),
+    );
+    let told = Arc::new(Mutex::new(Told::default()));
+    for round in 0..rounds {
+        let mut gateway = Gateway::start(&home, &config);
+        check(&gateway, &mut told.lock().unwrap(), &worker);
+        let life = Duration::from_millis(60 + (round as u64 * 37) % 140);
+        load(&gateway, &told, round as u64 * 10_000, life);
+        gateway.wait();
+    }
+    let gateway = Gateway::start(&home, &config);
+    check(&gateway, &mut told.lock().unwrap(), &worker);
+    let told = told.lock().unwrap();
+    println!("{} approvals, {} interrupted (counted at every start)", told.approved.len(), told.unknown);
+    assert!(told.approved.len() > rounds, "there was no load");
+}
