@@ -64,6 +64,17 @@ impl Identities {
         known.chain(&self.local).find(|participant| participant.id == *id).cloned()
     }
 
+    /// Everybody with a token that is valid at `now_ms`, or else the local user; by name, each once.
+    #[must_use]
+    pub fn everybody(&self, now_ms: u64) -> Vec<Arc<Participant>> {
+        let alive = |entry: &&Entry| entry.credential.expires_ms.is_none_or(|end| now_ms < end);
+        let known = self.shelves.values().flatten().filter(alive).map(|entry| &entry.participant);
+        let mut all: Vec<_> = known.chain(&self.local).cloned().collect();
+        all.sort_by(|one, other| one.id.as_str().cmp(other.id.as_str()));
+        all.dedup_by(|one, other| one.id == other.id);
+        all
+    }
+
     /// When the next token expires after `now_ms` (Unix milliseconds), if one does.
     #[must_use]
     pub fn next_expiry(&self, now_ms: u64) -> Option<u64> {

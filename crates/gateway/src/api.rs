@@ -1,10 +1,11 @@
 //! `/api/v1` for the CLI and scripts, and the pages for machines that watch: `/healthz`, `/readyz`, `/metrics`.
 //!
 //! Owns the REST spelling. Who asks is found out as everywhere else, and asked for the gateway's own capabilities
-//! (`portmoot/servers`, `portmoot/tokens`). Must not know how anything works that it shows.
+//! (`portmoot/servers`, `portmoot/tokens`, `portmoot/grants`). Must not know how anything works that it shows.
 
 mod metrics;
 mod pages;
+mod people;
 mod proposals;
 mod schema;
 
@@ -22,12 +23,12 @@ use model::{Refusal, RefusalCode};
 use wire::json;
 use wire::mcp::ListKind;
 
-use pages::{No, Page, Pages};
+use pages::{No, Page, Pages, lost};
 use schema::{Health, NewToken, Ready, Server, Servers, Token, TokenMade, TokensShown, Tool, Tools, Waiting};
 
 use crate::caller::Caller;
 use crate::gate::Gate;
-use crate::office::{Office, Tokens};
+use crate::office::{Granting, Office, Tokens};
 use crate::pump::Pump;
 use crate::tokens::TokenRequest;
 use crate::upstream::State as UpstreamState;
@@ -35,6 +36,7 @@ use crate::upstream::State as UpstreamState;
 /// The OpenAPI document, as it stands in `docs/openapi.json`.
 pub fn document() -> String {
     let mut document = schema::document();
+    document.merge(people::document());
     document.merge(proposals::document());
     let mut text = document.to_pretty_json().unwrap_or_default();
     text.push('\n');
@@ -44,7 +46,8 @@ pub fn document() -> String {
 /// The pages' router.
 pub fn router(gate: &Arc<Gate>, office: &Arc<Office>) -> Router {
     let tokens = Arc::new(Tokens { office: Arc::clone(office), gate: Arc::clone(gate) });
-    let pages = Pages { gate: Arc::clone(gate), tokens };
+    let granting = Arc::new(Granting { office: Arc::clone(office), gate: Arc::clone(gate) });
+    let pages = Pages { gate: Arc::clone(gate), tokens, granting };
     Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
@@ -57,6 +60,7 @@ pub fn router(gate: &Arc<Gate>, office: &Arc<Office>) -> Router {
         .route("/api/v1/tokens", get(list_tokens).post(issue))
         .route("/api/v1/tokens/{name}", delete(revoke))
         .merge(proposals::router())
+        .merge(people::router())
         .fallback(|| async {
             No(
                 StatusCode::NOT_FOUND,
@@ -89,9 +93,9 @@ async fn readyz(State(pages): State<Pages>) -> (StatusCode, Json<Ready>) {
 
 async fn show_metrics(State(pages): State<Pages>, headers: HeaderMap) -> Page<Response> {
     // Names of servers and counts only; still nobody's business where tokens are asked for.
-    pages.who(&headers)?;
+    let who = pages.who(&headers)?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(header::CONTENT_TYPE, kind)], metrics::render(&pages.gate)).into_response())
+    Ok(([(header::CONTENT_TYPE, kind)], metrics::render(&pages.gate, &who)).into_response())
 }
 
 async fn openapi() -> Response {
@@ -207,8 +211,4 @@ async fn revoke(
     let tokens = Arc::clone(&pages.tokens);
     tokio::task::spawn_blocking(move || tokens.revoke(&name)).await.map_err(|_| lost())??;
     Ok(StatusCode::NO_CONTENT)
-}
-
-fn lost() -> Refusal {
-    Refusal::new(RefusalCode::Internal, "the change was interrupted")
 }

@@ -161,6 +161,8 @@ pub struct ParticipantConfig {
     pub credentials: Vec<Credential>,
     /// Whether `capabilities` was written out; an issued token may then not bring its own.
     pub capabilities_written: bool,
+    /// Whether it answers calls that others make: its tools may be listed.
+    pub serves: bool,
 }
 
 /// A topic: `[topics.NAME]`.
@@ -168,6 +170,10 @@ pub struct ParticipantConfig {
 pub struct TopicConfig {
     /// Its name.
     pub name: TopicName,
+    /// Who may enter.
+    pub access: Access,
+    /// What those without a token may do here; `None` lets none of them in.
+    pub anonymous: Option<Arc<Capabilities>>,
     /// Envelopes kept for late joiners; 0 is none.
     pub history: usize,
     /// The upstreams that take part, `*` already resolved, in the order of the configuration.
@@ -180,6 +186,18 @@ pub struct TopicConfig {
     pub list_wait: Duration,
     /// How long a proposal waits for a decision.
     pub proposal_ttl: Duration,
+}
+
+/// Who may enter a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// Every known participant.
+    Public,
+    /// Those that list it among their topics.
+    #[default]
+    Restricted,
+    /// The same, and for all others it does not exist.
+    Private,
 }
 
 /// What the others in a topic see of an MCP client's call.

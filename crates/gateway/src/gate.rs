@@ -2,9 +2,11 @@
 //!
 //! Owns who is let in and what a reload does. Must not know HTTP, pipes or files.
 
+mod rights;
 mod sink;
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -19,11 +21,12 @@ use wire::mcp::Version;
 use crate::bounds::{Bounds, Held};
 use crate::caller::Caller;
 use crate::config::{Config, Limits, ServerConfig};
+use crate::grants::Grants;
 use crate::greeting;
 use crate::ground::{Ground, unix_ms};
 use crate::pump::{Hearing, Plan, Pump};
 use crate::resume;
-use crate::room::RoomConfig;
+use crate::room::{Close, RoomConfig};
 use crate::sessions::{Session, Sessions};
 use crate::stream::Stream;
 use crate::upstream::{self, Hello, Upstream, UpstreamSpec};
@@ -42,6 +45,9 @@ pub struct Gate {
     journal: Option<Writer>,
     config: RwLock<Arc<Config>>,
     identities: RwLock<Arc<Identities>>,
+    grants: RwLock<Arc<Grants>>,
+    /// The number of the next guest.
+    guests: AtomicU64,
     topics: RwLock<HashMap<TopicName, Arc<Pump>>>,
     upstreams: RwLock<Vec<(ServerConfig, Arc<Upstream>)>>,
     sessions: Sessions,
@@ -75,6 +81,8 @@ impl Gate {
             journal,
             config: RwLock::new(Arc::new(config.clone())),
             identities: RwLock::new(Arc::new(identities)),
+            grants: RwLock::default(),
+            guests: AtomicU64::new(1),
             topics: RwLock::default(),
             upstreams: RwLock::default(),
             sessions,
@@ -122,20 +130,6 @@ impl Gate {
         identities.identify(bearer, unix_ms())
     }
 
-    /// The topic of this name, if this participant may enter it. To others it does not exist.
-    ///
-    /// # Errors
-    /// The refusal to give.
-    pub fn enter(&self, topic: &str, participant: &Participant) -> Result<Arc<Pump>, Refusal> {
-        let unknown =
-            || Refusal::new(RefusalCode::Forbidden, "there is no topic of this name that you may enter");
-        let name = TopicName::new(topic).map_err(|_| unknown())?;
-        if !participant.may_enter(&name) {
-            return Err(unknown());
-        }
-        self.topic(&name).ok_or_else(unknown)
-    }
-
     /// A topic.
     pub fn topic(&self, name: &TopicName) -> Option<Arc<Pump>> {
         self.topics.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
@@ -176,7 +170,7 @@ impl Gate {
             home,
             &self.bounds(),
         ));
-        pump.join(&caller, None)?;
+        self.join(pump, &caller, None)?;
         Ok(caller)
     }
 
@@ -268,7 +262,7 @@ impl Gate {
             home,
             &self.bounds(),
         ));
-        pump.join(&caller, None)?;
+        self.join(pump, &caller, None)?;
         Ok(caller)
     }
 
@@ -291,7 +285,7 @@ impl Gate {
         let link = self.ground.link();
         let (who, bounds) = (Arc::clone(participant), self.bounds());
         let caller = Arc::new(Caller::legacy(link, who, pump.name(), hello, None, &bounds));
-        pump.join(&caller, Some(hearing))?;
+        self.join(pump, &caller, Some(hearing))?;
         Ok(caller)
     }
 
@@ -398,18 +392,14 @@ impl Gate {
         }
         drop(topics);
         for (_, pump) in gone {
-            pump.everyone().iter().for_each(|caller| pump.leave(caller));
+            pump.everyone().iter().for_each(|caller| put_out_of(&pump, caller));
         }
     }
 
     /// Puts out whoever is not known any more or may not enter its topic any more, and gives the others what they may do
     /// now.
     fn expel(&self) {
-        let identities = Arc::clone(&self.identities.read().unwrap_or_else(PoisonError::into_inner));
-        let now = |caller: &Caller| {
-            let known = identities.participant(&caller.participant().id, unix_ms());
-            known.filter(|known| known.may_enter(caller.topic()))
-        };
+        let now = |caller: &Caller| self.standing(caller);
         self.put_out(self.sessions.close_those(|caller| now(caller).is_none()));
         // Held until they have left: a caller that nobody holds cannot.
         let gone: Vec<_> = {
@@ -420,8 +410,8 @@ impl Gate {
         for pump in self.topics() {
             for caller in pump.everyone() {
                 match now(&caller) {
-                    Some(known) => pump.regrant(&known.id, &known.capabilities),
-                    None => pump.leave(&caller),
+                    Some(capabilities) => pump.regrant(&caller.participant().id, &capabilities),
+                    None => put_out_of(&pump, &caller),
                 }
             }
         }
@@ -434,9 +424,10 @@ impl Gate {
         }
     }
 
-    /// When the next token expires after this time.
+    /// When the next token or grant expires after this time.
     fn next_expiry(&self, since_ms: u64) -> Option<u64> {
-        self.identities.read().unwrap_or_else(PoisonError::into_inner).next_expiry(since_ms)
+        let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
+        [identities.next_expiry(since_ms), self.grants().next_expiry(since_ms)].into_iter().flatten().min()
     }
 
     fn tidy(&self) {
@@ -455,6 +446,12 @@ impl Gate {
     }
 }
 
+/// Its socket is closed too, if it has one.
+fn put_out_of(pump: &Pump, caller: &Caller) {
+    pump.cut(caller.link(), Close::Revoked);
+    pump.leave(caller);
+}
+
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
@@ -470,7 +467,7 @@ async fn sweep(gate: Weak<Gate>, renewed: Arc<Notify>) {
             () = renewed.notified() => {}
         }
         let Some(gate) = gate.upgrade() else { return };
-        // Whose token has expired is put out like one whose token was revoked.
+        // Whose token has expired is put out like one whose token was revoked; the others have what they have now.
         if gate.next_expiry(since_ms).is_some_and(|at| at <= unix_ms()) {
             gate.expel();
         }

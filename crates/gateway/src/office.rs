@@ -4,12 +4,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use auth::Identities;
-use model::{Refusal, RefusalCode};
-use store::{IssuedToken, State, StoreError, Writer};
+use auth::{Identities, Participant};
+use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
+use store::{IssuedToken, Record, State, StoreError, Writer};
 
 use crate::config::Config;
 use crate::gate::Gate;
+use crate::grants::{Change, Grants};
 use crate::ground::{random, unix_ms};
 use crate::tokens::{self, TokenRequest};
 
@@ -51,6 +52,11 @@ impl Office {
     /// All who may come in now.
     pub fn identities(&self, config: &Config) -> Identities {
         self.state(|state| tokens::identities(config, state, self.asks))
+    }
+
+    /// Every change of capabilities on record.
+    pub fn grants(&self) -> Grants {
+        self.state(Grants::read)
     }
 
     /// The issued tokens, without their secrets.
@@ -102,4 +108,88 @@ impl Tokens {
         self.gate.set_identities(self.office.identities(&self.gate.config()));
         Ok(())
     }
+}
+
+/// What a change of capabilities made of them.
+pub struct Changed {
+    /// What was held before, where the change counts.
+    pub before: Arc<Capabilities>,
+    /// What is held now.
+    pub now: Arc<Capabilities>,
+    /// When, Unix milliseconds.
+    pub at_ms: u64,
+}
+
+/// What the API does with grants.
+pub struct Granting {
+    /// The journal.
+    pub office: Arc<Office>,
+    /// Where they are in force.
+    pub gate: Arc<Gate>,
+}
+
+impl Granting {
+    /// Gives and takes capabilities: written down first, then in force, then told. Blocks on the disk.
+    ///
+    /// # Errors
+    /// As [`Grants::change`]; when the participant is not known; when the journal cannot be written.
+    pub fn change(&self, wish: &Change, by: &Participant) -> Result<Changed, Refusal> {
+        self.office.change(|journal| {
+            let id = &wish.participant;
+            let known = self.known(id)?;
+            let (topic, at_ms) = (wish.topic.as_ref(), unix_ms());
+            let (before, authority) = (self.gate.in_force(&known, topic), self.gate.in_force(by, topic));
+            let records = self.gate.grants().change(wish, &before, (&by.id, &authority), at_ms)?;
+            let records: Vec<Record> = records.into_iter().map(Record::GrantChanged).collect();
+            journal.append(&records).map_err(|error| unwritten(&error))?;
+            self.gate.set_grants(journal.state(Grants::read), Some(id));
+            Ok(Changed { before, now: self.gate.in_force(&known, topic), at_ms })
+        })
+    }
+
+    /// Forgets every change of a participant, or those made for one topic: what is configured holds again. Blocks on the
+    /// disk.
+    ///
+    /// # Errors
+    /// When the participant is not known, the configuration would give it what `by` does not hold, or the journal cannot
+    /// be written.
+    pub fn clear(
+        &self,
+        id: &ParticipantId,
+        topic: Option<&TopicName>,
+        by: &Participant,
+    ) -> Result<(), Refusal> {
+        self.office.change(|journal| {
+            self.known(id)?;
+            let (at_ms, authority) = (unix_ms(), self.gate.in_force(by, topic));
+            self.gate.grants().may_clear(id, topic, &authority, at_ms)?;
+            let topic = topic.map(ToString::to_string);
+            let record = Record::GrantsCleared { participant: id.to_string(), topic, at_ms };
+            journal.append(&[record]).map_err(|error| unwritten(&error))?;
+            self.gate.set_grants(journal.state(Grants::read), Some(id));
+            Ok(())
+        })
+    }
+
+    /// A participant whose capabilities can be changed, as it is configured: here or not, its token valid or not.
+    fn known(&self, id: &ParticipantId) -> Result<Arc<Participant>, Refusal> {
+        if let Some(known) = self.gate.known(id) {
+            return Ok(known);
+        }
+        let config = self.gate.config();
+        if let Some(one) = config.participants.iter().find(|one| one.participant.id == *id) {
+            return Ok(Arc::clone(&one.participant));
+        }
+        let refusal = Refusal::new(RefusalCode::UnknownTarget, format!("there is no participant `{id}`"));
+        Err(match config.servers.iter().any(|server| server.name == *id) {
+            true => refusal.hint(format!("it is a server: what it may do is said in [servers.{id}]")),
+            false => refusal.hint("list them: portmoot participants ls"),
+        })
+    }
+}
+
+fn unwritten(error: &StoreError) -> Refusal {
+    tracing::error!(code = error.code(), %error, "the journal cannot be written");
+    let message = "the change could not be written down, so it was not made";
+    Refusal::new(RefusalCode::LogUnavailable, message).hint("the gateway's log says why")
 }

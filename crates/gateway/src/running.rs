@@ -78,6 +78,7 @@ impl Gateway {
             }
         });
         let gate = Gate::start(config, identities, Ground::new(sealer), guard, journal);
+        gate.set_grants(office.grants(), None);
         let entrance = Entrance::new(Arc::clone(&gate), api::router(&gate, &office));
         Ok(Self { gate, entrance, office, stop: watch::Sender::new(false) })
     }

@@ -9,7 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use auth::Participant;
+
 use crate::caller::Caller;
+use crate::guests::is_guest;
 use crate::stream::{Lifetime, Stream};
 
 /// Ids of closed sessions that are remembered, so that they stay closed.
@@ -175,6 +178,12 @@ impl Sessions {
         }
         session.last_seen_ms.store(now_ms, Ordering::Relaxed);
         Some(session)
+    }
+
+    /// The guest whose session this is, if it is a guest's.
+    pub fn guest(&self, id: &str) -> Option<Arc<Participant>> {
+        let session = self.lock().by_id.get(id).cloned()?;
+        Some(Arc::clone(session.caller.participant())).filter(|who| is_guest(&who.id))
     }
 
     /// Takes out one session for good: its id is not taken up again.

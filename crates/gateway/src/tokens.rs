@@ -9,6 +9,7 @@ use model::{Capabilities, GATEWAY, ParticipantId, Refusal, RefusalCode, TopicNam
 use store::{IssuedToken, Record, State, StoreError, Writer};
 
 use crate::config::{Config, ParticipantConfig};
+use crate::guests::ANONYMOUS_PREFIX;
 
 /// A wish for a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -128,7 +129,7 @@ fn check(state: &State, config: &Config, request: &TokenRequest) -> Result<(), R
     let name = request.name.as_str();
     ParticipantId::new(name)
         .map_err(|error| malformed(format!("`{}` is no name: {error}", name.escape_debug())))?;
-    let taken = [GATEWAY, LOCAL_USER].contains(&name);
+    let taken = [GATEWAY, LOCAL_USER].contains(&name) || name.starts_with(ANONYMOUS_PREFIX);
     if taken || config.servers.iter().any(|server| server.name.as_str() == name) {
         let refusal = malformed(format!("`{name}` is the name of a server or of the gateway itself"));
         return Err(refusal.hint("choose another name"));

@@ -166,6 +166,29 @@ impl Capability {
             && self.reaches(addressees)
     }
 
+    /// Whether every act that `other` admits is admitted here too: nobody gives more than they hold.
+    pub fn includes(&self, other: &Capability) -> bool {
+        let whole = |own: Option<&Pattern>, other: Option<&Pattern>| match (own, other) {
+            (None | Some(Pattern::Any), _) => true,
+            (Some(_), None) => false,
+            (Some(own), Some(other)) => own.includes(other),
+        };
+        let reaches = match (&self.to, &other.to) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(own), Some(other)) => {
+                other.iter().all(|name| own.iter().any(|own| own.pattern.includes(&name.pattern)))
+            }
+        };
+        // A head with colons, outside `mcp/`, is not reached by a wildcard.
+        let colon = matches!(&other.head, Pattern::Exact(text) if text.contains(':'));
+        self.head.includes(&other.head)
+            && !(self.head.is_partial() && colon)
+            && whole(self.method.as_ref(), other.method.as_ref())
+            && whole(self.context.as_ref(), other.context.as_ref())
+            && reaches
+    }
+
     /// The capability as it was written, without its addressees.
     pub fn as_str(&self) -> &str {
         &self.text

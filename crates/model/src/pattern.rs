@@ -45,6 +45,18 @@ impl Pattern {
         }
     }
 
+    /// Whether every text that `other` matches matches here too: its stars are texts that only stars here stand for.
+    pub(crate) fn includes(&self, other: &Pattern) -> bool {
+        match other {
+            Self::Any => matches!(self, Self::Any),
+            Self::Exact(text) => self.matches(text),
+            Self::Stars { first, middle, last } => {
+                let pieces = [first].into_iter().chain(middle.iter()).chain([last]);
+                self.matches(&pieces.map(|piece| &**piece).collect::<Vec<_>>().join("*"))
+            }
+        }
+    }
+
     /// Whether a star stands beside other characters.
     pub(crate) fn is_partial(&self) -> bool {
         matches!(self, Self::Stars { .. })

@@ -10,6 +10,7 @@ mod json_file;
 mod node;
 mod participants;
 mod problem;
+mod profiles;
 mod reader;
 mod servers;
 mod settings;

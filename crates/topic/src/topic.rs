@@ -173,6 +173,13 @@ impl Topic {
         self.members.len()
     }
 
+    /// Everybody in the topic: who, with how many links, on which side, and with what; in the order of their seats.
+    pub fn everybody(&self) -> impl Iterator<Item = (&ParticipantId, usize, Role, &Arc<Capabilities>)> {
+        self.members
+            .iter()
+            .map(|(_, member)| (&member.id, member.links.len(), member.role, &member.capabilities))
+    }
+
     /// How many links there are.
     pub fn links_len(&self) -> usize {
         self.members.link_count()

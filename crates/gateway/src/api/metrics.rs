@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use auth::Participant;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -28,11 +29,11 @@ struct OfTopic {
     verdict: String,
 }
 
-/// Everything, as it is now.
-pub(super) fn render(gate: &Arc<Gate>) -> String {
+/// Everything that this participant may know of, as it is now.
+pub(super) fn render(gate: &Arc<Gate>, who: &Participant) -> String {
     let mut registry = Registry::with_prefix("portmoot");
     servers(&mut registry, gate);
-    topics(&mut registry, gate);
+    topics(&mut registry, gate, who);
     let sessions = Gauge::<i64>::default();
     sessions.set(number(gate.sessions().len()));
     registry.register("sessions", "Legacy sessions open over HTTP", sessions);
@@ -67,11 +68,11 @@ fn servers(registry: &mut Registry, gate: &Gate) {
     registry.register("server_tools_quarantined", "Tools of the server that are left out", hidden);
 }
 
-fn topics(registry: &mut Registry, gate: &Gate) {
+fn topics(registry: &mut Registry, gate: &Gate, who: &Participant) {
     let (participants, links) =
         (Family::<OfTopicName, Gauge>::default(), Family::<OfTopicName, Gauge>::default());
     let (open, requests) = (Family::<OfTopicName, Gauge>::default(), Family::<OfTopic, Counter>::default());
-    for pump in gate.topics() {
+    for pump in gate.topics().iter().filter(|pump| gate.may_know(who, pump.name())) {
         let name = OfTopicName { topic: pump.name().to_string() };
         let counts = pump.with(|topic| (topic.participants_len(), topic.links_len(), topic.operations_len()));
         participants.get_or_create(&name).set(number(counts.0));

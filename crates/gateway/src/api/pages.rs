@@ -1,4 +1,4 @@
-//! What every page of the API needs: who asks, and how a refusal is a page. Must not know any page.
+//! What every page of the API needs: who asks, what they hold, and how a refusal is spelled as a page.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use auth::Participant;
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use model::{KindRef, Refusal, RefusalCode};
+use model::{KindRef, Refusal, RefusalCode, TopicName};
 
 use super::schema::Problem;
 use crate::caller::Caller;
 use crate::door::bearer;
 use crate::gate::Gate;
-use crate::office::Tokens;
+use crate::office::{Granting, Tokens};
 use crate::pump::Pump;
 
 /// What the pages are made from.
@@ -20,6 +20,7 @@ use crate::pump::Pump;
 pub(super) struct Pages {
     pub(super) gate: Arc<Gate>,
     pub(super) tokens: Arc<Tokens>,
+    pub(super) granting: Arc<Granting>,
 }
 
 /// A page, or why there is none.
@@ -72,15 +73,25 @@ impl IntoResponse for No {
 }
 
 impl Pages {
+    /// Whoever asks.
     pub(super) fn who(&self, headers: &HeaderMap) -> Page<Arc<Participant>> {
         Ok(self.gate.identify(bearer(headers))?)
     }
 
     /// Whoever asks, if it has this capability of the gateway's own.
     pub(super) fn may(&self, headers: &HeaderMap, capability: &str) -> Page<Arc<Participant>> {
+        self.may_in(headers, capability, None)
+    }
+
+    /// The same in one topic.
+    pub(super) fn may_in(
+        &self,
+        headers: &HeaderMap,
+        capability: &str,
+        topic: Option<&TopicName>,
+    ) -> Page<Arc<Participant>> {
         let who = self.who(headers)?;
-        let admitted = KindRef::parse(capability).is_ok_and(|kind| who.capabilities.admits(kind, &[]));
-        if admitted {
+        if self.holds(&who, capability, topic) {
             return Ok(who);
         }
         let refusal = Refusal::new(
@@ -90,6 +101,12 @@ impl Pages {
         Err(refusal.hint("ask the operator for it").into())
     }
 
+    /// Whether somebody holds a capability of the gateway's own.
+    pub(super) fn holds(&self, who: &Participant, capability: &str, topic: Option<&TopicName>) -> bool {
+        let held = self.gate.in_force(who, topic);
+        KindRef::parse(capability).is_ok_and(|kind| held.admits(kind, &[]))
+    }
+
     /// A caller for one page: it sees what its participant's MCP clients see.
     pub(super) fn visit(&self, headers: &HeaderMap, topic: &str) -> Page<(Arc<Pump>, Arc<Caller>)> {
         let who = self.who(headers)?;
@@ -97,4 +114,9 @@ impl Pages {
         let caller = self.gate.modern(&pump, &who)?;
         Ok((pump, caller))
     }
+}
+
+/// The refusal when the task that made a change is gone.
+pub(super) fn lost() -> Refusal {
+    Refusal::new(RefusalCode::Internal, "the change was interrupted")
 }

@@ -129,12 +129,12 @@ impl Proposal {
     }
 }
 
-/// The topics that somebody may enter.
-fn open_to(pages: &Pages, who: &Participant) -> Vec<Arc<Pump>> {
+/// The topics that somebody may enter, and what they are there.
+fn open_to(pages: &Pages, who: &Participant) -> Vec<(Arc<Pump>, Arc<Participant>)> {
     let mut topics = pages.gate.topics();
-    topics.retain(|pump| who.may_enter(pump.name()));
+    topics.retain(|pump| pages.gate.may_enter(who, pump.name()));
     topics.sort_by(|one, other| one.name().cmp(other.name()));
-    topics
+    topics.into_iter().map(|pump| (Arc::clone(&pump), pages.gate.there(who, pump.name()))).collect()
 }
 
 async fn list(
@@ -146,7 +146,7 @@ async fn list(
     let topic = query.get("topic");
     let all = query.get("all").is_some_and(|all| all == "true");
     let mut proposals = Vec::new();
-    for pump in open_to(&pages, &who) {
+    for (pump, who) in open_to(&pages, &who) {
         if topic.is_none_or(|topic| topic == pump.name().as_str()) {
             proposals.extend(pump.proposals(&who, all, Proposal::of));
         }
@@ -154,11 +154,16 @@ async fn list(
     Ok(Json(Proposals { proposals }))
 }
 
-/// A proposal that one may see, and its topic.
-fn find(pages: &Pages, who: &Participant, id: &str) -> Result<(Arc<Pump>, OperationId), Refusal> {
+/// A proposal that one may see, its topic, and what one is there.
+fn find(
+    pages: &Pages,
+    who: &Participant,
+    id: &str,
+) -> Result<(Arc<Pump>, Arc<Participant>, OperationId), Refusal> {
     let id: OperationId = id.parse().map_err(|_| unknown_proposal())?;
-    let found = open_to(pages, who).into_iter().find(|pump| pump.shows(id, who));
-    Ok((found.ok_or_else(unknown_proposal)?, id))
+    let found = open_to(pages, who).into_iter().find(|(pump, who)| pump.shows(id, who));
+    let (pump, who) = found.ok_or_else(unknown_proposal)?;
+    Ok((pump, who, id))
 }
 
 async fn show(
@@ -171,7 +176,7 @@ async fn show(
 }
 
 fn shown(pages: &Pages, who: &Participant, id: &str) -> Page<Json<Proposal>> {
-    let (pump, id) = find(pages, who, id)?;
+    let (pump, _, id) = find(pages, who, id)?;
     let shown = pump.case(id, |case| Proposal::of(id, case));
     Ok(Json(shown.ok_or_else(unknown_proposal)?))
 }
@@ -213,8 +218,8 @@ fn unread(no: JsonRejection) -> Refusal {
 
 async fn decide(pages: &Pages, headers: &HeaderMap, id: &str, choice: Choice) -> Page<Json<Proposal>> {
     let who = pages.who(headers)?;
-    let (pump, number) = find(pages, &who, id)?;
-    pump.decide(&who, number, choice).await?;
+    let (pump, there, number) = find(pages, &who, id)?;
+    pump.decide(&there, number, choice).await?;
     shown(pages, &who, id)
 }
 

@@ -1,5 +1,7 @@
 //! What the API's answers look like; the OpenAPI document follows from these types. Must not know where values come from.
 
+mod people;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::IssuedToken;
@@ -7,6 +9,8 @@ use utoipa::{OpenApi as _, ToSchema};
 
 use crate::config::Transport;
 use crate::upstream::{Quarantined, Upstream};
+
+pub(super) use people::{CapabilityChange, CapabilityChanged, GrantShown, PersonShown, PersonsShown};
 
 /// Why a request was refused.
 #[derive(Serialize, ToSchema)]

@@ -25,6 +25,7 @@ use super::origin::{Foreign, Hosts};
 use super::pair::{self, Pairs};
 use super::ws;
 use crate::gate::Gate;
+use crate::guests::Guests;
 
 /// Seconds a client may take to send its headers.
 pub const HEADER_READ_SECS: u64 = 30;
@@ -111,7 +112,12 @@ pub async fn connection(
 ) {
     let header_bytes_max = entrance.gate.limits().header_bytes_max;
     // A WebSocket outlives its HTTP connection and keeps its place.
-    let place = Arc::new(ws::Place { gate: Arc::clone(&entrance.gate), _slot: slot, stop: stop.clone() });
+    let place = Arc::new(ws::Place {
+        gate: Arc::clone(&entrance.gate),
+        _slot: slot,
+        guests: Guests::default(),
+        stop: stop.clone(),
+    });
     let service = service_fn(move |request| {
         let (entrance, place) = (Arc::clone(&entrance), Arc::clone(&place));
         async move { Ok::<_, Infallible>(route(&entrance, place, request).await) }
@@ -170,7 +176,7 @@ async fn route(entrance: &Entrance, place: Arc<ws::Place>, request: Request<Inco
     };
     if let Some(topic) = topic {
         let topic = topic.to_owned();
-        return mcp::serve(gate, &topic, request).await;
+        return mcp::serve(gate, &topic, &place.guests, request).await;
     }
     if path == "/ws" {
         return ws::serve(place, request);

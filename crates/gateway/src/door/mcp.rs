@@ -20,6 +20,7 @@ use super::body::{Body, Events, parse_event_id};
 use super::request::{accepts, accepts_answers, bearer, is_json, not_allowed, read_body};
 use crate::caller::Open;
 use crate::gate::Gate;
+use crate::guests::Guests;
 use crate::pump::Pump;
 use crate::sessions::Session;
 use crate::stream::{Item, Lifetime, Reader, Stream};
@@ -32,9 +33,15 @@ const SESSION_ID: &str = "mcp-session-id";
 const LAST_EVENT_ID: &str = "last-event-id";
 
 /// Serves one request to the endpoint of a topic.
-pub async fn serve(gate: &Arc<Gate>, topic: &str, request: Request<Incoming>) -> Response<Body> {
+pub async fn serve(
+    gate: &Arc<Gate>,
+    topic: &str,
+    guests: &Guests,
+    request: Request<Incoming>,
+) -> Response<Body> {
     let (head, body) = request.into_parts();
-    let entered = gate.identify(bearer(&head.headers)).and_then(|who| Ok((gate.enter(topic, &who)?, who)));
+    let session = head.headers.get(SESSION_ID).and_then(|id| id.to_str().ok());
+    let entered = gate.visitor(bearer(&head.headers), topic, session, guests);
     let (pump, who) = match entered {
         Ok(entered) => entered,
         Err(refusal) => return refused(&refusal),

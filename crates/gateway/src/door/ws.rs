@@ -29,6 +29,7 @@ use super::body::Body;
 use super::request::{bearer, not_allowed};
 use crate::caller::Caller;
 use crate::gate::Gate;
+use crate::guests::Guests;
 use crate::pump::{Hearing, Pump};
 use crate::room::{Close, Socket};
 use read::{Heard, Reader};
@@ -80,6 +81,8 @@ pub struct Place {
     pub gate: Arc<Gate>,
     /// Its place among the connections, kept until it ends.
     pub _slot: Option<OwnedSemaphorePermit>,
+    /// Who it is without a token.
+    pub guests: Guests,
     /// The gateway stops.
     pub stop: watch::Receiver<bool>,
 }
@@ -102,8 +105,7 @@ pub fn serve(place: Arc<Place>, mut request: Request<Incoming>) -> Response<Body
         Err(wrong) => return answer::plain(StatusCode::BAD_REQUEST, &format!("{}\n", wrong.body_text())),
     };
     let gate = &place.gate;
-    let entered =
-        gate.identify(bearer(request.headers())).and_then(|who| Ok((gate.enter(&wish.topic, &who)?, who)));
+    let entered = gate.visitor(bearer(request.headers()), &wish.topic, None, &place.guests);
     let (pump, who) = match entered {
         Ok(entered) => entered,
         Err(refusal) => return refused(&refusal),

@@ -44,18 +44,23 @@ impl Pump {
         }
     }
 
-    /// Lets a caller in.
+    /// Lets a caller in, with these capabilities.
     ///
     /// # Errors
     /// What the topic answers: it is full, or the name is an upstream's.
-    pub fn join(&self, caller: &Arc<Caller>, hearing: Option<Hearing>) -> Result<(), Refusal> {
+    pub fn join(
+        &self,
+        caller: &Arc<Caller>,
+        capabilities: &Arc<Capabilities>,
+        hearing: Option<Hearing>,
+    ) -> Result<(), Refusal> {
         let participant = caller.participant();
         self.callers().insert(caller.link(), Arc::downgrade(caller));
         let event = Event::Join {
             link: caller.link(),
             participant: &participant.id,
             role: Role::Caller,
-            capabilities: Arc::clone(&participant.capabilities),
+            capabilities: Arc::clone(capabilities),
             rate: participant
                 .rate
                 .map(|rate| topic::RateLimit { per_minute: rate.per_minute, burst: rate.burst }),
@@ -99,7 +104,16 @@ impl Pump {
         self.step(Event::Regrant { participant, capabilities: Arc::clone(capabilities) });
     }
 
-    /// Everybody who is linked now, the gateway itself aside.
+    /// Everybody in the topic: who, with how many links, whether as a server, and with what.
+    pub fn present(&self) -> Vec<(ParticipantId, usize, bool, Arc<Capabilities>)> {
+        self.with(|topic| {
+            let all = topic.everybody();
+            all.map(|(id, links, role, held)| (id.clone(), links, role == Role::Upstream, Arc::clone(held)))
+                .collect()
+        })
+    }
+
+    /// Everybody who is linked now.
     pub fn everyone(&self) -> Vec<Arc<Caller>> {
         let mut all: Vec<_> = self.callers().values().filter_map(Weak::upgrade).collect();
         all.retain(|caller| caller.link() != self.own.1);

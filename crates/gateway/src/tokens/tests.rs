@@ -6,6 +6,8 @@ use crate::config::TopicConfig;
 fn config(participants: Vec<ParticipantConfig>) -> Config {
     let topic = TopicConfig {
         name: TopicName::new("main").unwrap(),
+        access: crate::config::Access::Restricted,
+        anonymous: None,
         history: 0,
         servers: Vec::new(),
         mcp_calls: crate::config::McpCalls::Kinds,
@@ -26,6 +28,7 @@ fn scout(capabilities: &[&str]) -> ParticipantConfig {
         }),
         credentials: vec![Credential { hash: TokenHash::of("pm_configured"), expires_ms: None }],
         capabilities_written: true,
+        serves: false,
     }
 }
 

@@ -222,3 +222,44 @@ proptest! {
         prop_assert!(!allowed(&capability, &system));
     }
 }
+
+#[test]
+fn what_one_capability_includes_of_another() {
+    for (wide, narrow, expect) in [
+        ("mcp/*", "mcp/request:tools/call:x", true),
+        ("mcp/*", "mcp/*", true),
+        ("mcp/request:*", "mcp/*", false),
+        ("mcp/request:*", "mcp/request:tools/*", true),
+        ("mcp/request", "mcp/request:*", true),
+        ("mcp/request:*", "mcp/request", true),
+        ("mcp/request:tools/*", "mcp/request:*", false),
+        ("mcp/request:tools/*", "mcp/request:tools/call", true),
+        ("mcp/request:tools/call", "mcp/request:tools/call:read_*", true),
+        ("mcp/request:tools/call:*", "mcp/request:tools/call", true),
+        ("mcp/request:tools/call:read_*", "mcp/request:tools/call", false),
+        ("mcp/request:tools/call:read_*", "mcp/request:tools/call:read_a*", true),
+        ("mcp/request:tools/call:read_*", "mcp/request:tools/call:*", false),
+        ("mcp/request:tools/call:*_x", "mcp/request:tools/call:a*b_x", true),
+        ("mcp/request:*/list", "mcp/request:*", false),
+        ("mcp/request:tools/call", "mcp/proposal:tools/call", false),
+        ("chat", "chat", true),
+        ("chat", "mcp/*", false),
+        ("portmoot/*", "portmoot/grants", true),
+        ("portmoot/grants", "portmoot/*", false),
+        ("portmoot/*", "portmoot/*", true),
+        ("name/*", "name/a:b", false),
+    ] {
+        let (wide_one, narrow_one) = (Capability::parse(wide).unwrap(), Capability::parse(narrow).unwrap());
+        assert_eq!(wide_one.includes(&narrow_one), expect, "{wide} includes {narrow}");
+    }
+    let to = |names: &[&str]| Capability::parse("chat").unwrap().to(names.iter().copied()).unwrap();
+    for (wide, narrow, expect) in [
+        (None, Some(["a"].as_slice()), true),
+        (Some(["a"].as_slice()), None, false),
+        (Some(&["a", "b-*"]), Some(&["b-1", "a"]), true),
+        (Some(&["a"]), Some(&["a", "b"]), false),
+    ] {
+        let one = |names: Option<&[&str]>| names.map_or(Capability::parse("chat").unwrap(), to);
+        assert_eq!(one(wide).includes(&one(narrow)), expect, "{wide:?} {narrow:?}");
+    }
+}

@@ -10,7 +10,7 @@ use crate::config::node::Node;
 use crate::config::problem::Problem;
 use crate::config::reader::{Problems, Table, suggestion};
 use crate::config::values::Env;
-use crate::config::{participants, servers, settings, topics};
+use crate::config::{participants, profiles, servers, settings, topics};
 
 /// Checks a tree.
 ///
@@ -21,8 +21,9 @@ pub(crate) fn check(tree: &Node, env: Env<'_>) -> Result<Config, Vec<Problem>> {
     let root = Table::root(tree, &problems);
     let settings = settings::read(&root);
     let servers = servers::read(&root, env);
-    let participants = participants::read(&root, env);
-    let topics = topics::read(&root, &servers);
+    let profiles = profiles::read(&root);
+    let participants = participants::read(&root, env, &profiles);
+    let topics = topics::read(&root, &servers, &profiles);
     names_meet(tree, &servers, &participants, &problems);
     topics_exist(tree, &participants, &topics, &problems);
     prefixes_fit(tree, &servers, &topics, &problems);

@@ -7,12 +7,12 @@ use gateway::config::{Config, Origin};
 
 use super::node::{Layer, Node};
 use super::reader::{Problems, Table};
-use super::{participants, servers, settings, toml_file, topics};
+use super::{participants, profiles, servers, settings, toml_file, topics};
 
 /// Asked for only to be refused.
 const NOT_KEYS: [&str; 2] = ["participants.NAME.token", "server.limits"];
 const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[server.limits]\n[servers.NAME]\ntype = \"demo\"\n\
-     [participants.NAME]\n[topics.NAME]\n";
+     [profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n";
 
 fn env(_: &str) -> Option<String> {
     None
@@ -29,8 +29,9 @@ fn known() -> BTreeSet<String> {
     let root = Table::root(&tree, &problems);
     settings::read(&root);
     let found = servers::read(&root, &env);
-    participants::read(&root, &env);
-    topics::read(&root, &found);
+    let profiles = profiles::read(&root);
+    participants::read(&root, &env, &profiles);
+    topics::read(&root, &found, &profiles);
     let asked = problems.asked.borrow().clone();
     asked.into_iter().filter(|key| key.contains('.') && !NOT_KEYS.contains(&key.as_str())).collect()
 }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use auth::{Credential, LOCAL_USER, Participant, TokenHash};
 use gateway::config::ParticipantConfig;
+use gateway::guests::ANONYMOUS_PREFIX;
 use model::{Capabilities, GATEWAY, TopicName};
 
 use crate::config::node::Entry;
 use crate::config::problem::Problem;
+use crate::config::profiles::{Profiles, profile};
 use crate::config::reader::Table;
 use crate::config::values::{Env, capabilities, participant_id, rate, topic_name};
 
@@ -18,23 +20,29 @@ const TOKEN_CHARS_MIN: usize = 16;
 pub(crate) const MAIN_TOPIC: &str = "main";
 
 /// Reads every participant.
-pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Vec<ParticipantConfig> {
+pub(crate) fn read(root: &Table<'_>, env: Env<'_>, profiles: &Profiles) -> Vec<ParticipantConfig> {
     let tables = root.tables("participants");
-    tables.into_iter().filter_map(|(entry, table)| participant(entry, table, env)).collect()
+    tables.into_iter().filter_map(|(entry, table)| participant(entry, table, env, profiles)).collect()
 }
 
-fn participant(entry: &Entry, table: Table<'_>, env: Env<'_>) -> Option<ParticipantConfig> {
+fn participant(
+    entry: &Entry,
+    table: Table<'_>,
+    env: Env<'_>,
+    profiles: &Profiles,
+) -> Option<ParticipantConfig> {
     let id = participant_id(&entry.key, &entry.place, table.problems());
-    if [GATEWAY, LOCAL_USER].contains(&entry.key.as_str()) {
+    if [GATEWAY, LOCAL_USER].contains(&entry.key.as_str()) || entry.key.starts_with(ANONYMOUS_PREFIX) {
         let message = format!("a participant cannot be called `{}`", entry.key);
         let problem = Problem::new("config_name", message).at(&entry.place);
         table.problems().note(problem.hint("that name is the gateway's: choose another"));
     }
     let credentials = credentials(&table, env);
-    let written = capabilities(&table);
+    let written = union(profile(&table, "profile", profiles), capabilities(&table));
     let capabilities_written = written.is_some();
     let topics = topics(&table);
     let rate = rate(&table, "rate");
+    let serves = table.flag("serves").unwrap_or(false);
     table.finish();
     let participant = Arc::new(Participant {
         id: id?,
@@ -42,7 +50,14 @@ fn participant(entry: &Entry, table: Table<'_>, env: Env<'_>) -> Option<Particip
         topics,
         rate,
     });
-    Some(ParticipantConfig { participant, credentials, capabilities_written })
+    Some(ParticipantConfig { participant, credentials, capabilities_written, serves })
+}
+
+/// A profile's capabilities, then a participant's own that are not among them.
+fn union(first: Option<Arc<Capabilities>>, more: Option<Arc<Capabilities>>) -> Option<Arc<Capabilities>> {
+    let (Some(first), Some(more)) = (&first, &more) else { return first.or(more) };
+    let new = more.iter().filter(|capability| !first.iter().any(|known| known == *capability));
+    Some(Arc::new(first.iter().chain(new).cloned().collect()))
 }
 
 fn credentials(table: &Table<'_>, env: Env<'_>) -> Vec<Credential> {

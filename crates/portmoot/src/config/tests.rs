@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway::config::{Config, EraChoice, Origin, Secret, Sessions, Transport};
+use gateway::config::{Access, Config, EraChoice, Origin, Secret, Sessions, Transport};
 
 use super::check::check;
 use super::client_file;
@@ -134,6 +134,17 @@ fn small_mistakes_and_their_words() {
             "[servers.a]\ncommand = 'x'\nmax_timeout = '1s'",
             "`servers.a.max_timeout` is shorter than another timeout [config_value]",
         ),
+        ("[profiles.a]", "`[profiles.a]` has no `capabilities` [config_value]"),
+        ("[topics.a]\naccess = 'open'", "`open` is no value for `topics.a.access` [config_value]"),
+        (
+            "[topics.a]\nanonymous = 'a'",
+            "`topics.a.anonymous` names no profile: `a` [config_unknown_profile]",
+        ),
+        (
+            "[participants.a]\nprofile = 'a'",
+            "`participants.a.profile` names no profile: `a` [config_unknown_profile]",
+        ),
+        ("[participants.anonymous-1]", "a participant cannot be called `anonymous-1` [config_name]"),
         ("[servers]\na = 1", "`servers` must be a table of tables, not 1 [config_value]"),
         (
             "[servers.a]\ncommand = 'x'\n[servers.b]\ncommand = 'x'\nprefix = 'a_b'",
@@ -265,6 +276,41 @@ rate = "30/min"
     assert_eq!(held, ["mcp/proposal:*", "mcp/response:*", "chat"]);
     assert_eq!(new.participant.rate, Some(auth::Rate { per_minute: 30, burst: 30 }));
     assert_eq!(new.participant.topics[0].as_str(), "main");
+}
+
+#[test]
+fn profiles_are_sets_that_participants_and_topics_name() {
+    let config = good(
+        r#"
+[profiles.reader]
+capabilities = ["chat", "mcp/request:*/list"]
+[participants.scout]
+profile = "reader"
+capabilities = ["mcp/proposal:*", "chat"]
+serves = true
+[participants.new]
+profile = "reader"
+[topics.main]
+[topics.lobby]
+access = "public"
+anonymous = "reader"
+proposal_ttl = "90s"
+[topics.board]
+access = "private"
+"#,
+    );
+    let [scout, new] = config.participants.as_slice() else { panic!("two") };
+    let held = |one: &gateway::config::ParticipantConfig| -> Vec<String> {
+        one.participant.capabilities.iter().map(|one| one.as_str().to_owned()).collect()
+    };
+    assert_eq!(held(scout), ["chat", "mcp/request:*/list", "mcp/proposal:*"]);
+    assert_eq!(held(new), ["chat", "mcp/request:*/list"]);
+    assert_eq!((scout.serves, new.serves, new.capabilities_written), (true, false, true));
+    let [main, lobby, board] = config.topics.as_slice() else { panic!("three") };
+    let access: Vec<Access> = [main, lobby, board].map(|topic| topic.access).into();
+    assert_eq!(access, [Access::Restricted, Access::Public, Access::Private]);
+    assert_eq!((main.anonymous.is_some(), lobby.anonymous.as_ref().map(|held| held.len())), (false, Some(2)));
+    assert_eq!((main.proposal_ttl.as_secs(), lobby.proposal_ttl.as_secs()), (300, 90));
 }
 
 fn client_tree(json: &str) -> Result<(Node, Vec<String>), String> {

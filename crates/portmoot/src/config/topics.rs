@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use gateway::config::{BuiltIn, McpCalls, ServerConfig, TopicConfig};
+use gateway::config::{Access, BuiltIn, McpCalls, ServerConfig, TopicConfig};
 use model::ParticipantId;
 
 use crate::config::node::Entry;
 use crate::config::problem::Problem;
+use crate::config::profiles::{Profiles, profile};
 use crate::config::reader::{Table, suggestion};
 use crate::config::values::topic_name;
 
+const ACCESS: [(&str, Access); 3] =
+    [("public", Access::Public), ("restricted", Access::Restricted), ("private", Access::Private)];
 const MCP_CALLS: [(&str, McpCalls); 3] =
     [("none", McpCalls::None), ("kinds", McpCalls::Kinds), ("full", McpCalls::Full)];
 const BUILT_IN: [(&str, BuiltIn); 2] = [("proxy", BuiltIn::Proxy), ("search_tools", BuiltIn::SearchTools)];
@@ -17,14 +20,21 @@ const HISTORY_MAX: u64 = 100_000;
 const LIST_WAIT: Duration = Duration::from_secs(5);
 const PROPOSAL_TTL: Duration = Duration::from_secs(300);
 
-/// Reads every topic; `servers` are those that are configured.
-pub(crate) fn read(root: &Table<'_>, servers: &[ServerConfig]) -> Vec<TopicConfig> {
+/// Reads every topic; `servers` and `profiles` are those that are configured.
+pub(crate) fn read(root: &Table<'_>, servers: &[ServerConfig], profiles: &Profiles) -> Vec<TopicConfig> {
     let tables = root.tables("topics");
-    tables.into_iter().filter_map(|(entry, table)| topic(entry, table, servers)).collect()
+    tables.into_iter().filter_map(|(entry, table)| topic(entry, table, servers, profiles)).collect()
 }
 
-fn topic(entry: &Entry, table: Table<'_>, servers: &[ServerConfig]) -> Option<TopicConfig> {
+fn topic(
+    entry: &Entry,
+    table: Table<'_>,
+    servers: &[ServerConfig],
+    profiles: &Profiles,
+) -> Option<TopicConfig> {
     let name = topic_name(&entry.key, &entry.place, table.problems());
+    let access = table.choice("access", &ACCESS).unwrap_or_default();
+    let anonymous = profile(&table, "anonymous", profiles);
     let history = table.count("history").unwrap_or(0);
     if history > HISTORY_MAX {
         let message = format!("`{}` is more than {HISTORY_MAX}", table.full("history"));
@@ -37,7 +47,17 @@ fn topic(entry: &Entry, table: Table<'_>, servers: &[ServerConfig]) -> Option<To
     let proposal_ttl = table.duration("proposal_ttl").unwrap_or(PROPOSAL_TTL);
     table.finish();
     let history = usize::try_from(history).unwrap_or(usize::MAX);
-    Some(TopicConfig { name: name?, history, servers: chosen, mcp_calls, builtin, list_wait, proposal_ttl })
+    Some(TopicConfig {
+        name: name?,
+        access,
+        anonymous,
+        history,
+        servers: chosen,
+        mcp_calls,
+        builtin,
+        list_wait,
+        proposal_ttl,
+    })
 }
 
 fn chosen_servers(table: &Table<'_>, servers: &[ServerConfig]) -> Vec<ParticipantId> {

@@ -59,6 +59,8 @@ fn every_documented_path_answers_as_documented() {
             "/api/v1/proposals/{id}/approve" => "/api/v1/proposals/00/approve",
             "/api/v1/proposals/{id}/reject" => "/api/v1/proposals/00/reject",
             "/api/v1/proposals/{id}/withdraw" => "/api/v1/proposals/00/withdraw",
+            "/api/v1/participants/{id}/grants" => "/api/v1/participants/local/grants",
+            "/admin/participants/{id}/capabilities" => "/admin/participants/local/capabilities",
             plain => plain,
         };
         assert!(!filled.contains('{'), "{path}: what stands in the braces?");

@@ -15,6 +15,7 @@ mod docs;
 mod fake;
 mod first;
 mod front;
+mod grants;
 mod hostile;
 mod http;
 mod identity;

@@ -1,0 +1,157 @@
+//! Who may enter where, and what they may do there: what is configured, and over it what was granted.
+//!
+//! The one place where grants meet the configuration. Must not know how a grant is written down.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use auth::Participant;
+use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
+
+use super::Gate;
+use crate::caller::Caller;
+use crate::config::{Access, Config, TopicConfig};
+use crate::grants::Grants;
+use crate::ground::unix_ms;
+use crate::guests::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, is_guest};
+use crate::pump::{Hearing, Pump};
+
+/// Who comes to a topic, and the topic.
+pub type Visitor = (Arc<Pump>, Arc<Participant>);
+
+impl Gate {
+    /// Who comes to a topic, and the topic. Without a token that is a guest, if the topic takes guests: the one of this
+    /// session, or else of this connection.
+    ///
+    /// # Errors
+    /// The refusal to give.
+    pub fn visitor(
+        &self,
+        bearer: Option<&str>,
+        topic: &str,
+        session: Option<&str>,
+        guests: &Guests,
+    ) -> Result<Visitor, Refusal> {
+        match self.identify(bearer) {
+            Ok(who) => Ok((self.enter(topic, &who)?, who)),
+            Err(refusal) if bearer.is_none() => self.guest(topic, session, guests).unwrap_or(Err(refusal)),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    fn guest(&self, topic: &str, session: Option<&str>, guests: &Guests) -> Option<Result<Visitor, Refusal>> {
+        let (name, config) = (TopicName::new(topic).ok()?, self.config());
+        let allowed = of(&config, &name)?.anonymous.as_ref()?;
+        let pump = self.topic(&name)?;
+        let again = session.and_then(|id| self.sessions.guest(id)).filter(|guest| guest.may_enter(&name));
+        if let Some(known) = again.or_else(|| guests.of(&name)) {
+            return Some(Ok((pump, known)));
+        }
+        let here = pump.everyone().iter().filter(|caller| is_guest(&caller.participant().id)).count();
+        if here >= TOPIC_GUESTS_MAX {
+            return Some(Err(Refusal::new(RefusalCode::Overloaded, "too many are here without a token")));
+        }
+        let number = self.guests.fetch_add(1, Ordering::Relaxed);
+        let id = ParticipantId::new(&format!("{ANONYMOUS_PREFIX}{number}")).ok()?;
+        let capabilities = Arc::clone(allowed);
+        let guest = Arc::new(Participant { id, capabilities, topics: vec![name], rate: None });
+        guests.add(&guest);
+        Some(Ok((pump, guest)))
+    }
+
+    /// The topic of this name, if this participant may enter it. To others a private one does not exist.
+    ///
+    /// # Errors
+    /// The refusal to give.
+    pub fn enter(&self, topic: &str, participant: &Participant) -> Result<Arc<Pump>, Refusal> {
+        let unknown =
+            || Refusal::new(RefusalCode::Forbidden, "there is no topic of this name that you may enter");
+        let name = TopicName::new(topic).map_err(|_| unknown())?;
+        if !self.may_enter(participant, &name) {
+            return Err(unknown());
+        }
+        self.topic(&name).ok_or_else(unknown)
+    }
+
+    /// Whether a known participant may enter a topic.
+    pub fn may_enter(&self, participant: &Participant, topic: &TopicName) -> bool {
+        participant.may_enter(topic)
+            || of(&self.config(), topic).is_some_and(|topic| topic.access == Access::Public)
+    }
+
+    /// Whether a known participant may know that there is a topic of this name.
+    pub fn may_know(&self, participant: &Participant, topic: &TopicName) -> bool {
+        let private = of(&self.config(), topic).is_none_or(|topic| topic.access == Access::Private);
+        !private || self.may_enter(participant, topic)
+    }
+
+    /// What a participant may do in a topic, or where it is in none, at this moment.
+    pub fn in_force(&self, who: &Participant, topic: Option<&TopicName>) -> Arc<Capabilities> {
+        let grants = Arc::clone(&self.grants.read().unwrap_or_else(PoisonError::into_inner));
+        grants.over(&who.id, &who.capabilities, topic, unix_ms())
+    }
+
+    /// A participant with what it may do in a topic at this moment.
+    pub fn there(&self, who: &Participant, topic: &TopicName) -> Arc<Participant> {
+        Arc::new(Participant { capabilities: self.in_force(who, Some(topic)), ..who.clone() })
+    }
+
+    /// A participant as it is known now, whether it is here or not.
+    pub fn known(&self, id: &ParticipantId) -> Option<Arc<Participant>> {
+        let identities = Arc::clone(&self.identities.read().unwrap_or_else(PoisonError::into_inner));
+        identities.participant(id, unix_ms())
+    }
+
+    /// Everybody who is known now, whether here or not.
+    pub fn everybody(&self) -> Vec<Arc<Participant>> {
+        let identities = Arc::clone(&self.identities.read().unwrap_or_else(PoisonError::into_inner));
+        identities.everybody(unix_ms())
+    }
+
+    /// Every change of capabilities in force.
+    pub fn grants(&self) -> Arc<Grants> {
+        Arc::clone(&self.grants.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes over other grants. Those of one participant, or of all, are in force when this returns.
+    pub fn set_grants(&self, grants: Grants, changed: Option<&ParticipantId>) {
+        *self.grants.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(grants);
+        self.renewed.notify_one();
+        match changed {
+            None => self.expel(),
+            Some(id) => {
+                let Some(known) = self.known(id) else { return };
+                for pump in self.topics() {
+                    pump.regrant(id, &self.in_force(&known, Some(pump.name())));
+                }
+            }
+        }
+    }
+
+    /// Lets a caller in with what it may do now. Grants do not change meanwhile.
+    pub(super) fn join(
+        &self,
+        pump: &Arc<Pump>,
+        caller: &Arc<Caller>,
+        hearing: Option<Hearing>,
+    ) -> Result<(), Refusal> {
+        let grants = self.grants.read().unwrap_or_else(PoisonError::into_inner);
+        let who = caller.participant();
+        let capabilities = grants.over(&who.id, &who.capabilities, Some(pump.name()), unix_ms());
+        pump.join(caller, &capabilities, hearing)
+    }
+
+    /// What somebody who is here may do here now; `None` when it may not be here any more.
+    pub(super) fn standing(&self, caller: &Caller) -> Option<Arc<Capabilities>> {
+        let (who, topic) = (caller.participant(), caller.topic());
+        if is_guest(&who.id) {
+            return of(&self.config(), topic)?.anonymous.clone();
+        }
+        let known = self.known(&who.id).filter(|known| self.may_enter(known, topic))?;
+        Some(self.in_force(&known, Some(topic)))
+    }
+}
+
+fn of<'c>(config: &'c Config, name: &TopicName) -> Option<&'c TopicConfig> {
+    config.topics.iter().find(|topic| topic.name == *name)
+}

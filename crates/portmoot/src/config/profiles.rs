@@ -1,0 +1,46 @@
+//! `[profiles.NAME]`: sets of capabilities that participants and topics name. Must not know who names them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::Capabilities;
+
+use crate::config::problem::Problem;
+use crate::config::reader::{Table, suggestion};
+use crate::config::values::capabilities;
+
+/// The configured profiles, by name.
+pub(crate) type Profiles = BTreeMap<String, Arc<Capabilities>>;
+
+/// Reads every profile.
+pub(crate) fn read(root: &Table<'_>) -> Profiles {
+    let one = |(entry, table): (&crate::config::node::Entry, Table<'_>)| {
+        let held = capabilities(&table);
+        if held.is_none() && table.get("capabilities").is_none() {
+            let message = format!("{} has no `capabilities`", table.name());
+            table.wrong("config_value", message, "list them; [] is a profile that may do nothing");
+        }
+        table.finish();
+        (entry.key.clone(), held.unwrap_or_default())
+    };
+    root.tables("profiles").into_iter().map(one).collect()
+}
+
+/// The profile that a key names; a name that is none is noted.
+pub(crate) fn profile(
+    table: &Table<'_>,
+    key: &'static str,
+    profiles: &Profiles,
+) -> Option<Arc<Capabilities>> {
+    let name = table.text(key)?;
+    let found = profiles.get(name).cloned();
+    if found.is_none() {
+        let message = format!("`{}` names no profile: `{name}`", table.full(key));
+        let mut problem = Problem::new("config_unknown_profile", message);
+        problem.place = table.get(key).map(|node| node.place.clone());
+        problem.hint = suggestion(name, profiles.keys().map(String::as_str))
+            .or_else(|| Some(format!("add [profiles.{name}]")));
+        table.problems().note(problem);
+    }
+    found
+}
