@@ -67,6 +67,9 @@ pub(crate) enum Command {
         #[command(flatten)]
         gateway: GatewayArgs,
     },
+    /// Look at who takes part, and change what they may do
+    #[command(subcommand)]
+    Participants(ParticipantsCommand),
     /// Issue and revoke tokens
     #[command(subcommand)]
     Token(TokenCommand),
@@ -217,6 +220,56 @@ pub(crate) enum ToolsCommand {
         /// Topic to call it in
         #[arg(long, default_value = crate::config::MAIN_TOPIC)]
         topic: String,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+}
+
+/// `participants ...`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ParticipantsCommand {
+    /// List who is in your topics, and what they may do
+    Ls {
+        /// Only this topic
+        #[arg(long, value_name = "TOPIC")]
+        topic: Option<String>,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+    /// Give capabilities to a participant, at once and for good, or for a time
+    ///
+    /// Needs the capability portmoot/grants. Nobody can give what they do not have.
+    Grant {
+        /// The participant
+        id: String,
+        /// What to give, such as mcp/request:tools/call:read_*
+        #[arg(value_name = "CAPABILITY", required = true)]
+        capabilities: Vec<String>,
+        /// Only in this topic
+        #[arg(long, value_name = "TOPIC")]
+        topic: Option<String>,
+        /// For how long, such as 30m or 2h [default: for good]
+        #[arg(long = "for", value_name = "TIME")]
+        time: Option<String>,
+        /// Why
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+    /// Take capabilities from a participant; its calls that need them end at once
+    Revoke {
+        /// The participant
+        id: String,
+        /// What to take, spelled as it is listed
+        #[arg(value_name = "CAPABILITY", required = true)]
+        capabilities: Vec<String>,
+        /// Only in this topic
+        #[arg(long, value_name = "TOPIC")]
+        topic: Option<String>,
+        /// Why
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
         #[command(flatten)]
         gateway: GatewayArgs,
     },

@@ -4,6 +4,7 @@ mod audit;
 mod chat;
 mod config;
 mod doctor;
+mod participants;
 mod reach;
 mod serve;
 mod servers;
@@ -26,6 +27,7 @@ pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Stdio(args) => serve::stdio(args, output).await,
         Command::Servers(command) => servers::run(command, output).await,
         Command::Tools(command) => tools::run(command, output).await,
+        Command::Participants(command) => participants::run(command, output).await,
         Command::Token(command) => token::run(command, output).await,
         Command::Chat { topic, gateway } => chat::run(&topic, &gateway, cli.talk, output).await,
         Command::Audit(command) => audit::run(command, output),

@@ -31,6 +31,16 @@ impl<'a> Api<'a> {
         self.request(Method::POST, segments, &[], Some(body)).await
     }
 
+    /// The same with a query.
+    pub(crate) async fn post_at(
+        &self,
+        segments: &[&str],
+        query: &[(&str, &str)],
+        body: &Value,
+    ) -> Result<Value, Failure> {
+        self.request(Method::POST, segments, query, Some(body)).await
+    }
+
     /// `DELETE /api/v1/{segments}`.
     pub(crate) async fn delete(&self, segments: &[&str]) -> Result<Value, Failure> {
         self.request(Method::DELETE, segments, &[], None).await

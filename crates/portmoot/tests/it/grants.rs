@@ -302,6 +302,29 @@ fn who_comes_without_a_token_has_the_profile_and_no_more() {
 }
 
 #[test]
+fn the_command_line_lists_gives_and_takes() {
+    let (home, config) = house();
+    let gateway = Gateway::start(&home, &config);
+    let url = gateway.url();
+    let cli = |args: &[&str], token: &str| home.run(&[args, &["--url", &url, "--token", token]].concat());
+    let granted = cli(
+        &["participants", "grant", "agent-a", "mcp/request:*", "--for", "30m", "--reason", "a try"],
+        ADMIN,
+    );
+    assert_eq!(granted.expect(0).stdout, "mcp/proposal:*\nmcp/request:*\nchat\n");
+    let listed = cli(&["participants", "ls", "--topic", "main"], ADMIN).expect(0).stdout;
+    assert!(listed.contains("+mcp/request:* by admin-user until "), "{listed}");
+    let listed = cli(&["participants", "ls", "--json"], AGENT).expect(0).stdout;
+    assert!(!listed.contains("a try") && !listed.contains("board"), "{listed}");
+    let taken = cli(&["participants", "revoke", "agent-a", "mcp/request:*", "chat"], ADMIN).expect(0);
+    assert_eq!(taken.stdout, "mcp/proposal:*\n");
+    cli(&["participants", "grant", "agent-a", "chat"], AGENT).expect(3);
+    cli(&["participants", "grant", "nobody", "chat"], ADMIN).expect(5);
+    cli(&["participants", "grant", "agent-a", "chat", "--for", "soon"], ADMIN).expect(2);
+    home.run(&["participants", "ls", "--data-dir", "nowhere"]).expect(1);
+}
+
+#[test]
 fn a_private_topic_is_to_others_as_one_that_is_not_there() {
     let (home, config) = house();
     let gateway = Gateway::start(&home, &config);

@@ -1,0 +1,96 @@
+//! `participants ls`, `grant` and `revoke`: who takes part, and what they may do while the gateway runs.
+
+use serde_json::{Value, json};
+
+use crate::cli::{GatewayArgs, ParticipantsCommand};
+use crate::commands::config::{load, sources};
+use crate::commands::reach::{named, running};
+use crate::commands::servers::cell;
+use crate::config::{DURATION, duration};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::gate::{Api, Remote};
+use crate::output::Output;
+
+const COLUMNS: [&str; 6] = ["TOPIC", "PARTICIPANT", "ROLE", "LINKS", "CAPABILITIES", "GRANTS"];
+
+pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<Exit, Failure> {
+    match command {
+        ParticipantsCommand::Ls { topic, gateway } => {
+            let remote = gateway_that_runs(&gateway, output)?;
+            let answer = Api::new(&remote).get(&["participants"], &place(topic.as_deref())).await?;
+            let rows = answer.get("participants").and_then(Value::as_array);
+            let rows: Vec<Vec<String>> = rows.into_iter().flatten().map(row).collect();
+            output.listing(&answer, &COLUMNS, &rows);
+        }
+        ParticipantsCommand::Grant { id, capabilities, topic, time, reason, gateway } => {
+            let seconds = time.as_deref().map(seconds).transpose()?;
+            let body = json!({ "add": capabilities, "expires_in_seconds": seconds, "reason": reason });
+            change(&id, &body, topic.as_deref(), &gateway, output).await?;
+        }
+        ParticipantsCommand::Revoke { id, capabilities, topic, reason, gateway } => {
+            let body = json!({ "remove": capabilities, "reason": reason });
+            change(&id, &body, topic.as_deref(), &gateway, output).await?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+async fn change(
+    id: &str,
+    body: &Value,
+    topic: Option<&str>,
+    gateway: &GatewayArgs,
+    output: Output,
+) -> Result<(), Failure> {
+    let remote = gateway_that_runs(gateway, output)?;
+    let answer = Api::new(&remote).post_at(&["participants", id, "grants"], &place(topic), body).await?;
+    if output.json {
+        output.result_json(&answer);
+    } else {
+        output.talk(&format!("`{id}` may now:"));
+        output.result(&list(&answer, "newCapabilities").join("\n"));
+    }
+    Ok(())
+}
+
+fn place(topic: Option<&str>) -> Vec<(&str, &str)> {
+    topic.map(|topic| ("topic", topic)).into_iter().collect()
+}
+
+/// Nobody takes part where no gateway runs.
+fn gateway_that_runs(args: &GatewayArgs, output: Output) -> Result<Remote, Failure> {
+    if let Some(remote) = named(args)? {
+        return Ok(remote);
+    }
+    running(&load(&sources(&args.config), output)?, args)?.ok_or_else(|| {
+        let failure = Failure::new(Exit::Failed, "no_gateway", "no gateway runs here");
+        failure.hint("start it: portmoot serve; or name one: --url URL")
+    })
+}
+
+fn list(row: &Value, name: &str) -> Vec<String> {
+    let items = row.get(name).and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn row(row: &Value) -> Vec<String> {
+    let grants = row.get("grants").and_then(Value::as_array).into_iter().flatten();
+    let grants: Vec<String> = grants.map(grant).collect();
+    let grants = if grants.is_empty() { "-".to_owned() } else { grants.join(", ") };
+    let capabilities = list(row, "capabilities").join(", ");
+    vec![cell(row, "topic"), cell(row, "id"), cell(row, "role"), cell(row, "links"), capabilities, grants]
+}
+
+/// A grant in short: `+chat by admin until 2026-07-28T12:30:00.000Z`.
+fn grant(grant: &Value) -> String {
+    let sign = if grant.get("given") == Some(&Value::Bool(true)) { '+' } else { '-' };
+    let end = grant.get("expires").and_then(Value::as_str).map(|end| format!(" until {end}"));
+    format!("{sign}{} by {}{}", cell(grant, "capability"), cell(grant, "by"), end.unwrap_or_default())
+}
+
+fn seconds(text: &str) -> Result<u64, Failure> {
+    let wrong =
+        || Failure::new(Exit::Usage, "bad_argument", format!("--for must be {DURATION}, not \"{text}\""));
+    duration(text).map(|time| time.as_secs().max(1)).ok_or_else(wrong)
+}
