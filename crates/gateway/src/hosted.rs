@@ -75,7 +75,7 @@ fn requested(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope) {
         named.extend(seat.filter(|seat| !named.iter().any(|other| other.id == seat.id)));
     }
     let own = envelope.to().any(|to| to == model::GATEWAY);
-    if (named.is_empty() && !own) || pump.repeats().is_repeat(caller.link(), envelope.id()) {
+    if (named.is_empty() && !own) || pump.repeats().is_repeat(&caller.participant().id, envelope.id()) {
         return;
     }
     let act = strict(envelope.kind(), envelope.payload_bytes());

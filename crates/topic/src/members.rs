@@ -74,6 +74,9 @@ impl Link {
     }
 }
 
+/// From so many buckets of participants that have left on, those that are full again are forgotten.
+const WORN_MAX: usize = 256;
+
 /// Everybody in the topic.
 #[derive(Debug, Default)]
 pub(crate) struct Members {
@@ -81,9 +84,20 @@ pub(crate) struct Members {
     free: Vec<u32>,
     by_id: HashMap<ParticipantId, Seat>,
     links: IdMap<LinkId, Link>,
+    /// Buckets of those who left before they were full again: coming back is no way around a limit.
+    worn: HashMap<ParticipantId, Bucket>,
 }
 
 impl Members {
+    /// The bucket of a newcomer: the one that it left with, or a full one.
+    pub(crate) fn bucket(&mut self, id: &ParticipantId, rate: RateLimit, now_ms: u64) -> Bucket {
+        if self.worn.len() >= WORN_MAX {
+            self.worn.retain(|_, bucket| !bucket.is_full(now_ms));
+        }
+        let fresh = Bucket::new(rate, now_ms);
+        self.worn.remove(id).filter(|worn| worn.limit() == fresh.limit()).unwrap_or(fresh)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.by_id.len()
     }
@@ -165,8 +179,10 @@ impl Members {
 
     /// Takes a seat back.
     pub(crate) fn stand(&mut self, seat: Seat) -> Option<Member> {
-        let member = usize::try_from(seat.0).ok().and_then(|at| self.seats.get_mut(at))?.take()?;
+        let mut member = usize::try_from(seat.0).ok().and_then(|at| self.seats.get_mut(at))?.take()?;
         self.by_id.remove(&member.id);
+        let worn = member.bucket.take().map(|bucket| (member.id.clone(), bucket));
+        self.worn.extend(worn);
         self.free.push(seat.0);
         Some(member)
     }

@@ -12,7 +12,7 @@ use crate::{
     event::Role,
     members::{Link, Member, Seat},
     operations::Way,
-    rate::{Bucket, RateLimit},
+    rate::RateLimit,
     refusals,
     topic::Topic,
 };
@@ -51,7 +51,7 @@ impl Topic {
             return self.regrant(effects, participant, capabilities, Some(link));
         }
         let id = participant.clone();
-        let bucket = rate.map(|rate| Bucket::new(rate, now_ms));
+        let bucket = rate.map(|rate| self.members.bucket(&id, rate, now_ms));
         let links = Vec::new();
         let seat = self.members.sit(Member { id: id.clone(), role, capabilities, bucket, links, open: 0 });
         self.members.connect(link, Link::new(seat, ear, promotes));

@@ -32,11 +32,24 @@ impl Bucket {
         self.limit
     }
 
-    /// Takes one token, or tells in how many milliseconds there will be one.
-    pub(crate) fn take(&mut self, now_ms: u64) -> Result<(), u64> {
+    /// Whether nothing of it is used up.
+    pub(crate) fn is_full(&self, now_ms: u64) -> bool {
+        self.refilled(now_ms) == self.full()
+    }
+
+    fn full(&self) -> u64 {
+        u64::from(self.limit.burst) * UNITS
+    }
+
+    fn refilled(&self, now_ms: u64) -> u64 {
         let passed_ms = now_ms.saturating_sub(self.at_ms);
         let refill = passed_ms.saturating_mul(u64::from(self.limit.per_minute));
-        self.units = self.units.saturating_add(refill).min(u64::from(self.limit.burst) * UNITS);
+        self.units.saturating_add(refill).min(self.full())
+    }
+
+    /// Takes one token, or tells in how many milliseconds there will be one.
+    pub(crate) fn take(&mut self, now_ms: u64) -> Result<(), u64> {
+        self.units = self.refilled(now_ms);
         self.at_ms = self.at_ms.max(now_ms);
         match self.units.checked_sub(UNITS) {
             Some(rest) => {

@@ -50,6 +50,17 @@ pub(crate) fn plain(cause: Cause) -> Refusal {
     }
 }
 
+/// The refusal of what is said to the room, in the words of MCPx v0.1, section 3.5.2.
+pub(crate) fn of_said(cause: Cause, kind: &str) -> Box<Refusal> {
+    Box::new(match cause {
+        Cause::NotAdmitted => {
+            Refusal::new(RefusalCode::CapabilityViolation, format!("You lack capability for '{kind}'"))
+        }
+        Cause::Malformed => Refusal::new(RefusalCode::Malformed, "the kind cannot be read"),
+        other => plain(other),
+    })
+}
+
 /// The refusal of a proposal.
 pub(crate) fn of_proposal(cause: Cause) -> Refusal {
     match cause {

@@ -19,12 +19,12 @@ impl Topic {
         }
         let cause = match KindRef::parse(kind) {
             Err(_) => Cause::Malformed,
-            Ok(kind) if kind.is_reserved() => Cause::Reserved,
-            Ok(kind) if member.capabilities.admits(kind, to) => {
+            Ok(parsed) if parsed.is_reserved() => Cause::Reserved,
+            Ok(parsed) if member.capabilities.admits(parsed, to) => {
                 return effects.push(Effect::Publish { link });
             }
             Ok(_) => Cause::NotAdmitted,
         };
-        effects.push(Effect::Withhold { link, refusal: Box::new(refusals::plain(cause)), cause });
+        effects.push(Effect::Withhold { link, refusal: refusals::of_said(cause, kind), cause });
     }
 }

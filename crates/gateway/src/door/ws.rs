@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use auth::Participant;
 use axum::extract::Query;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY};
 use http::header::{SEC_WEBSOCKET_VERSION, UPGRADE, WWW_AUTHENTICATE};
@@ -36,6 +38,8 @@ use read::{Heard, Reader};
 
 /// Messages in a row that cannot be read before the connection is closed.
 pub const MALFORMED_IN_A_ROW_MAX: u32 = 16;
+/// Bytes of a client's key (RFC 6455, section 4.1).
+const KEY_BYTES: usize = 16;
 /// Messages that one connection may say before others run.
 const MESSAGES_AT_ONCE: u32 = 64;
 
@@ -158,8 +162,7 @@ fn accept(headers: &HeaderMap) -> answer::Answer<HeaderValue> {
     let key = headers.get(SEC_WEBSOCKET_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
     let wrong =
         || Box::new(answer::plain(StatusCode::BAD_REQUEST, "Sec-WebSocket-Key is missing or wrong\n"));
-    // Sixteen bytes in base64.
-    if key.len() != 24 {
+    if !STANDARD.decode(key).is_ok_and(|bytes| bytes.len() == KEY_BYTES) {
         return Err(wrong());
     }
     HeaderValue::from_str(&derive_accept_key(key)).map_err(|_| wrong())

@@ -2,10 +2,10 @@
 //! `id` is globally unique). Must not know what they ask.
 
 use std::collections::{HashSet, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 
-use model::LinkId;
+use model::ParticipantId;
 
 /// Envelopes of one topic that are remembered.
 pub const REPEATS_MAX: usize = 4096;
@@ -18,15 +18,17 @@ struct Seen {
 
 /// The envelopes that were acted on lately.
 #[derive(Default)]
-pub(crate) struct Repeats(Mutex<Seen>);
+pub(crate) struct Repeats {
+    seen: Mutex<Seen>,
+    /// Its keys are secret, so that nobody can make two ids look the same.
+    hasher: RandomState,
+}
 
 impl Repeats {
-    /// Whether this one was here before; if not, it is remembered.
-    pub(crate) fn is_repeat(&self, link: LinkId, id: &str) -> bool {
-        let mut hasher = DefaultHasher::new();
-        (link, id).hash(&mut hasher);
-        let key = hasher.finish();
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Whether this one of this sender was here before, on whatever connection; if not, it is remembered.
+    pub(crate) fn is_repeat(&self, from: &ParticipantId, id: &str) -> bool {
+        let key = self.hasher.hash_one((from, id));
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if !seen.known.insert(key) {
             return true;
         }
@@ -45,14 +47,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_id_of_the_same_link_counts_once() {
+    fn the_same_id_of_the_same_sender_counts_once() {
         let repeats = Repeats::default();
-        assert!(!repeats.is_repeat(LinkId(1), "a"));
-        assert!(repeats.is_repeat(LinkId(1), "a"));
-        assert!(!repeats.is_repeat(LinkId(2), "a"));
+        let [ann, bob, cid] = ["ann", "bob", "cid"].map(|id| ParticipantId::new(id).unwrap());
+        assert!(!repeats.is_repeat(&ann, "a"));
+        assert!(repeats.is_repeat(&ann, "a"));
+        assert!(!repeats.is_repeat(&bob, "a"));
         for number in 0..REPEATS_MAX {
-            assert!(!repeats.is_repeat(LinkId(3), &number.to_string()));
+            assert!(!repeats.is_repeat(&cid, &number.to_string()));
         }
-        assert!(!repeats.is_repeat(LinkId(1), "a"));
+        assert!(!repeats.is_repeat(&ann, "a"));
     }
 }

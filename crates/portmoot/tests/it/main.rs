@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 #![allow(clippy::print_stdout, clippy::type_complexity)]
 
+mod attacks;
 mod audit;
 mod callers;
 mod chat;
@@ -29,6 +30,7 @@ mod peer;
 mod pty;
 mod real;
 mod reload;
+mod rooms;
 mod runner;
 mod secrets;
 mod serving;
@@ -40,3 +42,4 @@ mod support;
 mod tls;
 mod upstreams;
 mod uris;
+mod ws;

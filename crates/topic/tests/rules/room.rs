@@ -63,6 +63,21 @@ fn a_flood_is_withheld_with_a_time() {
 }
 
 #[test]
+fn coming_back_is_no_way_around_a_limit() {
+    let mut stage = Stage::new();
+    let rate = Some(RateLimit { burst: 1, per_minute: 60 });
+    stage.limited(BOB, "bob", &["chat"], rate);
+    assert_eq!(stage.say(BOB, "chat", &[]).as_slice(), [Effect::Publish { link: BOB }]);
+    stage.step(Event::Leave { link: BOB });
+    stage.limited(LinkId(3), "bob", &["chat"], rate);
+    assert_eq!(refused(&stage.say(LinkId(3), "chat", &[])), Cause::RateLimited);
+    stage.step(Event::Leave { link: LinkId(3) });
+    // Another limit begins anew.
+    stage.limited(LinkId(4), "bob", &["chat"], Some(RateLimit { burst: 2, per_minute: 60 }));
+    assert_eq!(stage.say(LinkId(4), "chat", &[]).as_slice(), [Effect::Publish { link: LinkId(4) }]);
+}
+
+#[test]
 fn who_hears() {
     let mut stage = Stage::new();
     stage.listener(BOB, "bob", &[], Ear::Directed);

@@ -1,0 +1,452 @@
+//! Rooms over real sockets: who may come in, what each hears, in which order, and that it is what was said.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::support::{Gateway, fixture, until};
+use crate::ws::{GOOD, Socket, answer, envelope, people, token};
+
+const FULL: &[&str] = &["mcp/*", "chat", "acme/*"];
+const NOTHING: &[&str] = &["acme/nothing"];
+
+fn example(name: &str) -> String {
+    let path = format!("{}/../wire/tests-data/mcpx/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// What a kind cannot do without.
+fn needed(kind: &str) -> Value {
+    if kind.starts_with("mcp/response") { json!({ "correlation_id": "earlier" }) } else { json!({}) }
+}
+
+#[test]
+fn the_table_of_capabilities() {
+    let table = format!("{}/../model/tests-data/capabilities.tsv", env!("CARGO_MANIFEST_DIR"));
+    let table = std::fs::read_to_string(table).unwrap();
+    let rows: Vec<[&str; 3]> =
+        table.lines().map(|line| line.split('\t').take(3).collect::<Vec<_>>().try_into().unwrap()).collect();
+    assert_eq!(rows.len(), 90);
+    let names: Vec<String> = (0..rows.len()).map(|row| format!("row-{row}")).collect();
+    // What a capability cannot be is refused where it is configured; its participant then has none.
+    let grants: Vec<[&str; 1]> = rows
+        .iter()
+        .map(|row| [if model::Capability::parse(row[0]).is_ok() { row[0] } else { NOTHING[0] }])
+        .collect();
+    let mut all: Vec<(&str, &[&str])> =
+        names.iter().zip(&grants).map(|(name, grant)| (name.as_str(), grant.as_slice())).collect();
+    all.push(("listener", FULL));
+    let (home, config) = people(&all);
+    for row in rows.iter().filter(|row| model::Capability::parse(row[0]).is_err()) {
+        assert_eq!(row[2], "deny");
+        home.write("bad.toml", &format!("[participants.a]\ncapabilities = [{:?}]\n", row[0]));
+        home.run(&["config", "check", "--config", "bad.toml"]).expect(2);
+    }
+
+    let gateway = Gateway::start(&home, &config);
+    let mut listener = Socket::enter(&gateway, "listener", "");
+    let mut expected = Vec::new();
+    for ([capability, kind, verdict], name) in rows.iter().zip(&names) {
+        let mut socket = Socket::enter(&gateway, name, "");
+        socket.say(kind, name, &[], needed(kind), &json!({}));
+        if *verdict == "allow" {
+            socket.expect(name);
+            expected.push(name.clone());
+        } else {
+            let is_kind = model::KindRef::parse(kind).is_ok();
+            let code = if is_kind { "capability_violation" } else { "malformed_envelope" };
+            let heard = socket.refused(name, code);
+            assert!(!is_kind || heard["payload"]["attempted_kind"] == *kind, "{capability}: {heard}");
+        }
+        socket.leave();
+    }
+    listener.chat("end");
+    let heard: Vec<String> =
+        std::iter::repeat_with(|| listener.hear_said()["id"].as_str().unwrap().to_owned())
+            .take_while(|id| id != "end")
+            .collect();
+    assert_eq!(heard, expected);
+}
+
+#[test]
+fn examples_of_the_documents_are_forwarded_as_printed() {
+    let names =
+        ["robot-alpha", "trusted-agent", "target-agent", "untrusted-agent", "human-user", "user-alice"];
+    let mut all: Vec<(&str, &[&str])> = names.iter().map(|name| (*name, FULL)).collect();
+    all.push(("listener", FULL));
+    let (home, config) = people(&all);
+    let gateway = Gateway::start(&home, &config);
+    let mut listener = Socket::enter(&gateway, "listener", "");
+    let said = [
+        "3-envelope",
+        "3.1.1-request",
+        "3.1.2-response",
+        "3.2-proposal",
+        "3.2.1-fulfilment",
+        "3.2.1-outcome",
+        "3.3-chat",
+        "decision-002",
+    ];
+    for name in said {
+        let text = example(name);
+        let from = serde_json::from_str::<Value>(&text).unwrap()["from"].as_str().unwrap().to_owned();
+        let (mut socket, _) = Socket::welcomed(&gateway, &from, "?echo=false");
+        socket.text(&text);
+        let heard = loop {
+            let heard = listener.hear_text();
+            if !heard.contains("system/presence") {
+                break heard;
+            }
+        };
+        assert_eq!(heard, text, "{name}");
+        socket.leave();
+    }
+    // The forms of Decision 002 that are printed in part.
+    let result = json!({ "jsonrpc": "2.0", "id": 42, "result": {} });
+    let verbose = json!({
+        "jsonrpc": "2.0", "id": 42, "method": "tools/call",
+        "params": { "name": "read_file", "arguments": { "path": "/tmp/test.txt" } },
+        "result": { "content": [{ "type": "text", "text": "File contents here" }] }
+    });
+    let correlated = json!({ "correlation_id": "env-call-1" });
+    for (kind, payload) in [
+        ("mcp/response:tools/call", &verbose),
+        ("mcp/response:tools/call", &result),
+        ("mcp/response:tools/call:read_file", &result),
+        ("mcp/response:resources/read:config.json", &result),
+        ("mcp/response:prompts/get:debug_prompt", &result),
+        ("mcp/response:completion/complete:ref", &result),
+    ] {
+        listener.say(kind, kind, &["requester"], correlated.clone(), payload);
+        assert_eq!(listener.expect(kind)["payload"], *payload);
+    }
+}
+
+#[test]
+fn the_gateway_speaks_as_printed() {
+    let (home, config) = people(&[
+        ("agent-1", &["mcp/*", "chat"]),
+        ("agent-2", &["mcp/response:*", "chat"]),
+        ("new-participant", &["mcp/proposal:*", "chat"]),
+        ("new-agent", &["mcp/proposal:*", "chat"]),
+        ("violator", &["mcp/proposal:*", "chat"]),
+    ]);
+    let gateway = Gateway::start(&home, &config);
+    let like = |mut heard: Value, name: &str| {
+        let printed: Value = serde_json::from_str(&example(name)).unwrap();
+        let (id, ts) = (heard["id"].take(), heard["ts"].take());
+        assert!(!id.as_str().unwrap().is_empty() && ts.as_str().unwrap().ends_with('Z'), "{id} {ts}");
+        heard["id"] = printed["id"].clone();
+        heard.as_object_mut().unwrap().remove("ts");
+        assert_eq!(heard, printed, "{name}");
+    };
+    let mut first = Socket::enter(&gateway, "agent-1", "");
+    let _second = Socket::enter(&gateway, "agent-2", "");
+    first.hear();
+    let (mut newcomer, mut welcome) = Socket::welcomed(&gateway, "new-participant", "");
+    // Beside what is printed there is the gateway's own participant.
+    let others = welcome["payload"]["participants"].as_array_mut().unwrap();
+    let own = others.iter().position(|other| other["id"] == "portmoot").unwrap();
+    others.remove(own);
+    like(welcome, "3.5.1-welcome");
+    // It hears of itself after it was welcomed, as all others do.
+    assert_eq!(newcomer.hear(), first.hear());
+    let _agent = Socket::enter(&gateway, "new-agent", "");
+    like(first.hear(), "3.4-presence");
+    let (mut violator, _) = Socket::welcomed(&gateway, "violator", "");
+    violator.say("mcp/request:tools/call", "env-bad-call", &[], json!({}), &json!({}));
+    violator.hear();
+    like(violator.hear(), "3.5.2-violation");
+    first.hear();
+    violator.leave();
+    let gone = first.hear();
+    assert_eq!(gone["kind"], "system/presence");
+    assert_eq!(gone["payload"], json!({ "event": "leave", "participant": { "id": "violator" } }));
+}
+
+#[test]
+fn who_may_not_come_in_is_told_at_the_upgrade() {
+    let (home, mut config) = people(&[("insider", FULL), ("outsider", FULL)]);
+    config = config.replace("[participants.outsider]\n", "[participants.outsider]\ntopics = [\"other\"]\n");
+    let gateway = Gateway::start(&home, &(config + "[topics.main]\n[topics.other]\n"));
+    let (inside, outside) = (format!("Bearer {}", token("insider")), format!("Bearer {}", token("outsider")));
+    let with = |path: &str, authorization: Option<&str>, change: &[(&str, &str)]| {
+        let mut headers: Vec<_> =
+            GOOD.iter().copied().filter(|(name, _)| !change.iter().any(|(other, _)| other == name)).collect();
+        headers.extend(change.iter().filter(|(_, value)| !value.is_empty()));
+        headers.extend(authorization.map(|bearer| ("authorization", bearer)));
+        answer(&gateway, path, &headers)
+    };
+    let unknown = with("/ws", Some("Bearer token-of-nobody-at-all"), &[]);
+    assert_eq!((unknown.status, unknown.header("www-authenticate")), (401, Some("Bearer")));
+    assert_eq!(with("/ws", None, &[]).status, 401);
+    assert_eq!(with("/ws", Some("Basic aW5zaWRlcjp4"), &[]).status, 401);
+    // The token of another topic, a topic of another, and one that is not there, which looks the same.
+    assert_eq!(with("/ws", Some(&outside), &[]).status, 403);
+    assert_eq!(with("/ws?topic=main", Some(&outside), &[]).status, 403);
+    let other = with("/ws?topic=other", Some(&inside), &[]);
+    let nowhere = with("/ws?topic=nowhere", Some(&inside), &[]);
+    assert_eq!((other.status, nowhere.status), (403, 403));
+    assert_eq!(with("/ws?topic=other", Some(&outside), &[]).status, 101);
+    // What is no WebSocket.
+    for change in [
+        &[("upgrade", ""), ("connection", "")][..],
+        &[("upgrade", "h2c")],
+        &[("connection", "keep-alive")],
+        &[("sec-websocket-version", "8")],
+        &[("sec-websocket-version", "")],
+    ] {
+        let reply = with("/ws", Some(&inside), change);
+        assert_eq!(reply.status, 426, "{change:?}");
+        let says = if change[0].0.starts_with("sec") { "sec-websocket-version" } else { "upgrade" };
+        assert!(reply.header(says).is_some(), "{reply:?}");
+    }
+    for key in ["", "short", "!!!!!!!!!!!!!!!!!!!!!!!!", "dGhlIHNhbXBsZSBub25jZQAA"] {
+        assert_eq!(with("/ws", Some(&inside), &[("sec-websocket-key", key)]).status, 400, "{key}");
+    }
+    for query in ["mode=some", "mode=", "echo=perhaps", "topics=main", "epoch=x&offset=1", "offset=-1"] {
+        assert_eq!(with(&format!("/ws?{query}"), Some(&inside), &[]).status, 400, "{query}");
+    }
+    // None of these took a place or was seen.
+    let (_, welcome) = Socket::welcomed(&gateway, "insider", "");
+    assert_eq!(welcome["payload"]["participants"].as_array().unwrap().len(), 1, "{welcome}");
+}
+
+#[test]
+fn everybody_hears_what_its_mode_says() {
+    let (home, config) =
+        people(&[("sender", FULL), ("all", FULL), ("directed", FULL), ("reviewer", FULL), ("encoded", FULL)]);
+    let gateway = Gateway::start(&home, &config);
+    let mut sender = Socket::enter(&gateway, "sender", "?echo=false");
+    let mut hearers = [
+        ("all", "?topic=main&mode=all"),
+        ("directed", "?mode=directed"),
+        ("reviewer", "?mode=directed+proposals"),
+        ("encoded", "?mode=directed%2Bproposals"),
+    ]
+    .map(|(name, query)| Socket::enter(&gateway, name, query));
+    let proposal = "mcp/proposal:tools/call:x";
+    let said: [(&str, &str, &[&str], &str); 7] = [
+        ("1", "chat", &[], "adre"),
+        ("2", "chat", &["directed"], "ad"),
+        ("3", "chat", &["all", "reviewer"], "ar"),
+        ("4", proposal, &["sender"], "are"),
+        ("5", proposal, &[], "adre"),
+        ("6", "chat", &["nobody", "sender"], "a"),
+        ("7", "acme/status", &["encoded", "encoded"], "ae"),
+    ];
+    for (id, kind, to, _) in said {
+        sender.say(kind, id, to, json!({}), &json!({}));
+    }
+    sender.chat("end");
+    for hearer in &mut hearers {
+        let letter = hearer.id.chars().next().unwrap();
+        for (id, _, _, who) in said {
+            if who.contains(letter) {
+                hearer.expect(id);
+            }
+        }
+        hearer.expect("end");
+    }
+    // Without its own echo it hears the others all the same.
+    hearers[0].chat("other");
+    sender.expect("other");
+}
+
+#[test]
+fn a_second_connection_takes_the_place_of_the_first() {
+    let (home, config) = people(&[("agent", FULL), ("watcher", FULL)]);
+    let gateway = Gateway::start(&home, &config);
+    let mut watcher = Socket::enter(&gateway, "watcher", "");
+    let mut connections = Vec::new();
+    for round in 0..4 {
+        let (mut socket, welcome) = Socket::welcomed(&gateway, "agent", "?mode=directed");
+        assert_eq!(welcome["payload"]["participants"].as_array().unwrap().len(), 2, "{welcome}");
+        assert_eq!(socket.hear()["payload"]["event"], "join");
+        if let Some(mut old) = connections.pop() {
+            let old: &mut Socket = &mut old;
+            // What the old one still says is heard by nobody.
+            old.chat("from the old one");
+            assert_eq!(old.closed(), 4001);
+            let gone = watcher.hear();
+            assert_eq!(gone["payload"], json!({ "event": "leave", "participant": { "id": "agent" } }));
+        }
+        assert_eq!(watcher.hear()["payload"]["event"], "join");
+        // The end of the first one has left the second where it is.
+        socket.chat(&format!("round {round}"));
+        socket.expect(&format!("round {round}"));
+        watcher.expect(&format!("round {round}"));
+        watcher.say("chat", "back", &["agent"], json!({}), &json!({}));
+        socket.expect("back");
+        watcher.expect("back");
+        connections.push(socket);
+    }
+    connections.pop().unwrap().leave();
+    assert_eq!(watcher.hear()["payload"]["event"], "leave");
+    let (_, welcome) = Socket::welcomed(&gateway, "agent", "");
+    assert_eq!(welcome["payload"]["participants"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn all_hear_one_order() {
+    const EACH: usize = 300;
+    let senders = ["one", "two", "three", "four"];
+    let mut all: Vec<(&str, &[&str])> = senders.iter().map(|name| (*name, FULL)).collect();
+    all.extend([("left", FULL), ("right", FULL)]);
+    let (home, config) = people(&all);
+    let gateway = Gateway::start(&home, &config);
+    let enter = |name: &&str| Socket::enter(&gateway, name, "");
+    let mut quiet: Vec<Socket> = ["left", "right"].iter().map(enter).collect();
+    let talkers: Vec<Socket> = senders.iter().map(enter).collect();
+    let count = senders.len() * EACH;
+    let ids = |socket: &mut Socket| -> Vec<String> {
+        (0..count).map(|_| socket.hear_said()["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let mut orders: Vec<Vec<String>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = talkers
+            .into_iter()
+            .map(|mut socket| {
+                scope.spawn(move || {
+                    for number in 0..EACH {
+                        // Some are long enough to be written apart.
+                        let text = "x".repeat(if number % 50 == 7 { 20_000 } else { number });
+                        let id = format!("{} {number:03}", socket.id);
+                        socket.say("chat", &id, &[], json!({}), &json!({ "text": text }));
+                    }
+                    ids(&mut socket)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    orders.extend(quiet.iter_mut().map(ids));
+    let first = &orders[0];
+    assert_eq!(first.iter().collect::<BTreeSet<_>>().len(), count);
+    assert!(orders.iter().all(|order| order == first), "one order for all");
+    for name in senders {
+        let own: Vec<_> = first.iter().filter(|id| id.starts_with(&format!("{name} "))).collect();
+        assert!(own.is_sorted(), "each sender's in the order in which it said them");
+    }
+}
+
+#[test]
+fn bytes_are_forwarded_as_they_came() {
+    let (home, config) = people(&[("agent", FULL), ("listener", FULL)]);
+    let gateway = Gateway::start(&home, &config);
+    let mut listener = Socket::enter(&gateway, "listener", "");
+    let mut agent = Socket::enter(&gateway, "agent", "?echo=false");
+    listener.hear();
+    let plain = envelope("agent", "chat", "plain", &[], json!({}), &json!({}));
+    let texts = [
+        plain.clone(),
+        format!(" \r\n\t{plain}\n\n"),
+        // Members in another order, unknown ones, numbers and strings as somebody likes to spell them.
+        r#"{"payload" :{"a":1.0e0,"a":1E+2, "b":-0,"c":12345678901234567890123,"é":"\u00e9\/"},"kind":"chat" ,
+            "x-trace":{"deep":[[[{"kind":"system/error"}]]]},"":null,"from":"agent","id":"odd","ts":17,"protocol":"mcpx/v0.1"}"#
+            .replace("17", "\"yesterday\""),
+        // Escapes in what the gateway reads.
+        r#"{"\u0070rotocol":"mcpx\/v0.1","id":"\u0041","from":"\u0061gent","to":[],"kind":"ch\u0061t","payload":{}}"#
+            .to_owned(),
+        format!("{}{}", plain.replace("{}", &format!("{{\"text\":\"{}\"}}", "ü".repeat(30_000))), " "),
+        plain.replace("\"plain\"", "\"\u{202e}\u{7}\"").replace('\u{7}', "\\u0007"),
+    ];
+    for text in &texts {
+        agent.text(text);
+        assert_eq!(&listener.hear_text(), text);
+    }
+}
+
+#[test]
+fn late_joiners_hear_what_they_missed() {
+    let (home, mut config) = people(&[("agent", FULL), ("late", FULL), ("narrow", FULL)]);
+    config += "[topics.main]\nhistory = 5\n[topics.quiet]\n";
+    let config =
+        config.replace("[participants.late]\n", "[participants.late]\ntopics = [\"main\", \"quiet\"]\n");
+    let gateway = Gateway::start(&home, &config);
+    let mut agent = Socket::enter(&gateway, "agent", "");
+    let said = |agent: &mut Socket, id: &str, to: &[&str]| {
+        let text = envelope("agent", "chat", id, to, json!({ "x": 1.50 }), &json!({}));
+        agent.text(&text);
+        agent.expect(id);
+    };
+    let visit = |name: &str, query: &str| {
+        let (socket, mut welcome) = Socket::welcomed(&gateway, name, query);
+        socket.leave();
+        welcome["payload"]["history"].take()
+    };
+    let ids = |history: &Value| -> Vec<String> {
+        let envelopes = history["envelopes"].as_array().unwrap();
+        envelopes.iter().map(|envelope| envelope["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let empty = visit("late", "");
+    assert_eq!((&empty["offset"], &empty["complete"], ids(&empty).len()), (&json!(0), &json!(true), 0));
+    let epoch = empty["epoch"].as_u64().unwrap();
+    for id in ["0", "1", "2"] {
+        said(&mut agent, id, &[]);
+    }
+    said(&mut agent, "3", &["narrow"]);
+    let seen = visit("late", "");
+    assert_eq!((&seen["offset"], ids(&seen)), (&json!(4), ["0", "1", "2", "3"].map(String::from).to_vec()));
+    for id in ["4", "5", "6"] {
+        said(&mut agent, id, &[]);
+    }
+    said(&mut agent, "7", &["agent"]);
+    for (query, expected, complete) in [
+        (format!("?epoch={epoch}&offset=4"), &["4", "5", "6", "7"][..], true),
+        (format!("?epoch={epoch}&offset=8"), &[], true),
+        (format!("?epoch={epoch}&offset=3"), &["3", "4", "5", "6", "7"], true),
+        (format!("?epoch={epoch}&offset=2"), &["3", "4", "5", "6", "7"], false),
+        (format!("?epoch={}&offset=8", epoch + 1), &["3", "4", "5", "6", "7"], false),
+        (format!("?epoch={epoch}&offset=4&mode=directed"), &["4", "5", "6"], true),
+        (String::new(), &["3", "4", "5", "6", "7"], false),
+    ] {
+        let history = visit("late", &query);
+        assert_eq!(
+            (ids(&history), &history["complete"]),
+            (expected.iter().map(|id| (*id).to_owned()).collect(), &json!(complete)),
+            "{query}"
+        );
+        assert_eq!((history["epoch"].as_u64(), &history["offset"]), (Some(epoch), &json!(8)));
+    }
+    assert_eq!(ids(&visit("narrow", "?mode=directed")), ["3", "4", "5", "6"]);
+    // Where none is configured, none is kept.
+    assert_eq!(visit("late", "?topic=quiet"), Value::Null);
+}
+
+#[test]
+fn servers_are_participants_that_answer() {
+    let (home, config) = people(&[("agent", FULL)]);
+    let gateway = Gateway::start(&home, &(fixture("tools", &[]) + &config));
+    until("tools are there", || gateway.log().contains("ready server=\"tools\"").then_some(()));
+    let (mut agent, welcome) = Socket::welcomed(&gateway, "agent", "?mode=directed&echo=false");
+    let others: Vec<_> = welcome["payload"]["participants"].as_array().unwrap().iter().collect();
+    let names: Vec<_> = others.iter().map(|other| other["id"].as_str().unwrap()).collect();
+    assert_eq!(names, ["portmoot", "tools"], "{welcome}");
+    agent.call("call-1", &["tools"], "echo", json!({ "text": "hi" }));
+    let heard = agent.hear_said();
+    assert_eq!((&heard["from"], &heard["to"]), (&json!("tools"), &json!(["agent"])), "{heard}");
+    assert_eq!(heard["kind"], "mcp/response:tools/call:echo");
+    assert_eq!((&heard["correlation_id"], &heard["payload"]["id"]), (&json!("call-1"), &json!("call-1")));
+    assert_eq!(heard["payload"]["result"]["content"][0]["text"], "hi");
+    // The short kind is answered in the extended form.
+    for host in ["tools", "portmoot"] {
+        for (method, key) in [
+            ("initialize", "serverInfo"),
+            ("ping", ""),
+            ("tools/list", "tools"),
+            ("prompts/list", "prompts"),
+            ("resources/list", "resources"),
+            ("resources/templates/list", "resourceTemplates"),
+        ] {
+            let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "a", "version": "1" } });
+            let params = if method == "initialize" { params } else { json!({}) };
+            let payload = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+            let id = format!("{host} {method}");
+            agent.say(&format!("mcp/request:{method}"), &id, &[host], json!({}), &payload);
+            let heard = agent.hear_said();
+            assert_eq!(heard["kind"], format!("mcp/response:{method}"), "{heard}");
+            assert_eq!((&heard["from"], &heard["correlation_id"]), (&json!(host), &json!(id)), "{heard}");
+            assert!(key.is_empty() || !heard["payload"]["result"][key].is_null(), "{heard}");
+        }
+    }
+}
