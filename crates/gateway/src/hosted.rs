@@ -68,18 +68,13 @@ fn requested(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope) {
     if envelope.is_broadcast() {
         return;
     }
-    let seats = pump.seats();
-    let mut named: Vec<&Seat> = Vec::new();
-    for to in envelope.to() {
-        let seat = seats.iter().find(|seat| seat.id.as_str() == to);
-        named.extend(seat.filter(|seat| !named.iter().any(|other| other.id == seat.id)));
-    }
+    let named = named(pump, envelope);
     let own = envelope.to().any(|to| to == model::GATEWAY);
     if (named.is_empty() && !own) || pump.repeats().is_repeat(&caller.participant().id, envelope.id()) {
         return;
     }
     let act = strict(envelope.kind(), envelope.payload_bytes());
-    for seat in named {
+    for seat in &named {
         act_on(pump, caller, envelope, Host::Server(seat), &act);
     }
     if own {
@@ -87,15 +82,20 @@ fn requested(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope) {
     }
 }
 
+/// The servers that an envelope names, each once.
+fn named(pump: &Pump, envelope: &Envelope) -> Vec<Seat> {
+    let seats = pump.seats();
+    let is_named = |seat: &&Seat| envelope.to().any(|to| to == seat.id.as_str());
+    seats.iter().filter(is_named).cloned().collect()
+}
+
 /// A request that fulfils a proposal (MCPx v0.1, 3.2.1): an approval, written down before anything is carried out, and
 /// carried out by hosted servers once. What the proposer says is none.
 fn fulfilled(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope, proposal: OperationId) {
-    if pump.repeats().is_repeat(caller.link(), envelope.id()) {
+    if pump.repeats().is_repeat(&caller.participant().id, envelope.id()) {
         return;
     }
-    let seats = pump.seats();
-    let named: Vec<Seat> =
-        envelope.to().filter_map(|to| seats.iter().find(|seat| seat.id.as_str() == to).cloned()).collect();
+    let named = named(pump, envelope);
     let act = strict(envelope.kind(), envelope.payload_bytes());
     let Ok(Act::Request(call)) = act else {
         named.iter().for_each(|seat| act_on(pump, caller, envelope, Host::Server(seat), &act));

@@ -5,7 +5,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use auth::{Participant, Sealer};
@@ -14,6 +14,7 @@ use model::{Refusal, TopicName};
 use store::{Journal, State, StoreError, Writer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::api;
 use crate::config::Config;
@@ -50,6 +51,8 @@ pub struct Gateway {
     entrance: Arc<Entrance>,
     office: Arc<Office>,
     stop: watch::Sender<bool>,
+    /// What listens.
+    doors: Mutex<JoinSet<()>>,
 }
 
 impl Gateway {
@@ -80,7 +83,7 @@ impl Gateway {
         let gate = Gate::start(config, identities, Ground::new(sealer), guard, journal);
         gate.set_grants(office.grants(), None);
         let entrance = Entrance::new(Arc::clone(&gate), api::router(&gate, &office));
-        Ok(Self { gate, entrance, office, stop: watch::Sender::new(false) })
+        Ok(Self { gate, entrance, office, stop: watch::Sender::new(false), doors: Mutex::default() })
     }
 
     /// Listens on the configured address and serves until [`Gateway::stop`]. Gives the address that was bound.
@@ -93,7 +96,8 @@ impl Gateway {
         let listener = http::bind(address).map_err(|error| StartError::Listen { address, error })?;
         let bound = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
         self.office.announce(&bound.to_string())?;
-        tokio::spawn(http::serve(listener, Arc::clone(&self.entrance), self.stop.subscribe()));
+        let door = http::serve(listener, Arc::clone(&self.entrance), self.stop.subscribe());
+        self.doors.lock().unwrap_or_else(PoisonError::into_inner).spawn(door);
         Ok(bound)
     }
 
@@ -156,5 +160,8 @@ impl Gateway {
     pub async fn stop(&self) {
         self.stop.send_replace(true);
         self.gate.stop().await;
+        // Whoever is connected still hears why it ends, within the doors' own bound.
+        let mut doors = std::mem::take(&mut *self.doors.lock().unwrap_or_else(PoisonError::into_inner));
+        while doors.join_next().await.is_some() {}
     }
 }

@@ -49,7 +49,9 @@ impl Pump {
         }
         let to: Vec<&str> = envelope.to().collect();
         match self.publish(caller.link(), envelope.frame(), &to, envelope.kind()) {
-            Ok(()) => hosted::receive(self, caller, envelope),
+            Ok(true) => hosted::receive(self, caller, envelope),
+            // It is not here any more: its socket is being closed.
+            Ok(false) => {}
             Err(refusal) => self.tell_refused(caller, envelope, &refusal),
         }
     }
@@ -82,23 +84,27 @@ impl Pump {
         &self.repeats
     }
 
-    /// Puts an envelope into the room if the topic admits it.
-    fn publish(&self, link: LinkId, envelope: &Bytes, to: &[&str], kind: &str) -> Result<(), Box<Refusal>> {
+    /// Puts an envelope into the room if the topic admits it; false if the topic does not know this link.
+    fn publish(&self, link: LinkId, envelope: &Bytes, to: &[&str], kind: &str) -> Result<bool, Box<Refusal>> {
+        let mut said = false;
         let mut topic = self.topic();
         let effects = topic.step(self.ground.now_ms(), Event::Say { link, kind, to });
         for effect in effects {
             match effect {
-                Effect::Publish { .. } => self.room.push(Item::Say(Said {
-                    link: Some(link),
-                    envelope: envelope.clone(),
-                    to: to.iter().map(|to| Box::from(*to)).collect(),
-                    kind: kind.into(),
-                })),
+                Effect::Publish { .. } => {
+                    said = true;
+                    self.room.push(Item::Say(Said {
+                        link: Some(link),
+                        envelope: envelope.clone(),
+                        to: to.iter().map(|to| Box::from(*to)).collect(),
+                        kind: kind.into(),
+                    }));
+                }
                 Effect::Withhold { refusal, .. } => return Err(refusal),
                 other => self.carry(other),
             }
         }
-        Ok(())
+        Ok(said)
     }
 
     /// Says to one hearer alone that its envelope is refused (MCPx v0.1, 3.5.2).

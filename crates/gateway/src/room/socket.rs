@@ -21,7 +21,7 @@ pub const SOCKET_BACKLOG_BYTES_MAX: usize = 1 << 20;
 /// Pieces that are handed to the kernel in one call.
 const SLICES_MAX: usize = 64;
 /// How long a last frame may take to leave.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 struct Backlog {
@@ -122,10 +122,16 @@ impl Socket {
 
     /// Writes nothing more: the other side is gone or has said goodbye; `last` is the answer to that.
     pub fn end(self: &Arc<Self>, last: Bytes) {
-        if !last.is_empty() {
-            self.write(&[last]);
+        let mut backlog = self.backlog();
+        if !backlog.closed {
+            // In one step: nothing comes between the last word and the end.
+            backlog.closed = true;
+            if !last.is_empty() {
+                backlog.bytes += last.len();
+                backlog.parts.push_back(last);
+            }
+            self.drain_later(backlog);
         }
-        self.backlog().closed = true;
         self.changed.notify_waiters();
     }
 
@@ -133,7 +139,8 @@ impl Socket {
     /// it can still read why.
     pub async fn linger(&self) {
         let out = async {
-            self.wait_for(|backlog| !backlog.draining).await;
+            // The room may still have to say the last word.
+            self.wait_for(|backlog| backlog.closed && !backlog.draining).await;
             let _ = rustix::net::shutdown(&self.stream, rustix::net::Shutdown::Write);
             let mut lost = [0; 1024];
             while self.stream.readable().await.is_ok() {

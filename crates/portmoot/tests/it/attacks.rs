@@ -211,9 +211,7 @@ fn breaches_of_the_envelope_are_named() {
 fn a_kind_that_its_payload_denies_is_forwarded_and_carried_out_by_nobody() {
     let mut stage = Stage::new();
     let listing = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
-    let doubled = format!(
-        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"greet","na\u006de":"echo","arguments":{{}}}}}}"#
-    );
+    let doubled = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","na\u006de":"echo","arguments":{}}}"#;
     let rows = [
         ("1", "mcp/request:tools/call:echo", call("add")),
         ("2", "mcp/request:tools/list", call("echo")),

@@ -15,6 +15,7 @@ mod crash;
 mod docs;
 mod fake;
 mod first;
+mod frames;
 mod front;
 mod grants;
 mod hostile;

@@ -214,12 +214,12 @@ impl Socket {
         serde_json::from_str(&text).unwrap_or_else(|why| panic!("{why}: {text}"))
     }
 
-    /// The next envelope that is no presence.
+    /// The next envelope that tells neither who comes and goes nor what becomes of a proposal.
     #[track_caller]
     pub(crate) fn hear_said(&mut self) -> Value {
         loop {
             let heard = self.hear();
-            if heard["kind"] != "system/presence" {
+            if heard["kind"] != "system/presence" && heard["kind"] != "portmoot/proposal" {
                 return heard;
             }
         }
