@@ -33,8 +33,6 @@ use crate::upstream::{self, Hello, Upstream, UpstreamSpec};
 
 /// A modern caller without requests leaves its topic after this many seconds.
 pub const MODERN_IDLE_SECS: u64 = 300;
-/// How long a proposal waits for a decision (MCPx v0.1, 10.2).
-const PROPOSAL_TTL: Duration = Duration::from_secs(300);
 /// How often idle sessions and callers are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
 
@@ -375,7 +373,7 @@ impl Gate {
                     list_wait: topic.list_wait,
                     limits,
                     room: RoomConfig { history: topic.history, ping_ms: millis(config.limits.keep_alive) },
-                    proposal_ttl: PROPOSAL_TTL,
+                    proposal_ttl: topic.proposal_ttl,
                     mcp_calls: topic.mcp_calls,
                     journal: self.journal.clone(),
                     bounds: self.bounds(),
