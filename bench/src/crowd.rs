@@ -287,7 +287,8 @@ impl Crowd {
 
     fn message(&mut self, at: usize, message: &[u8], now: Instant) {
         let Some(first) = self.envelopes.first() else { return self.seen.others += 1 };
-        let number = match first.peek(message) {
+        // What was admitted before the rest is refused is no matter of the others.
+        let number = match first.peek(message).filter(|_| !self.plan.refused || at < self.plan.talkers) {
             Some(number) => number,
             None if self.plan.refused => match envelope::refused(message) {
                 Some(number) => return self.heard(number, now),

@@ -10,8 +10,8 @@ use crate::wires::token;
 
 /// Participants that the gateway knows.
 const PARTICIPANTS: usize = 1100;
-/// One more, that may say only one thing a minute.
-const HASTY: usize = PARTICIPANTS;
+/// One of them, that may say only one thing a minute.
+const HASTY: usize = 1000;
 /// The topics of a silent crowd.
 const TOPICS: usize = 100;
 /// Deliveries per second in an open loop.
@@ -127,15 +127,18 @@ fn counts(flags: &Flags) -> Vec<usize> {
     flags.text("--receivers", "10,100,1000").split(',').filter_map(|n| n.parse().ok()).collect()
 }
 
-/// The cost of a message that is refused: each, while a hundred others listen.
+/// The cost of a message that is refused: while others listen.
 fn refused(stage: &Stage, flags: &Flags) {
     let (rounds, secs) = (flags.get("--rounds", 3), flags.get("--secs", 0.5));
     let gateway = variant("portmoot", gateway(stage, flags.text("--portmoot", ""), 19030));
     let rows = [
         ("admitted, heard by its sender alone", "--members 1"),
-        ("no capability for it", "--members 1 --refused --kind mcp/request:tools/call:nothing"),
-        ("a reserved kind", "--members 1 --refused --kind system/welcome"),
-        ("faster than its rate", &format!("--members 1 --refused --first {HASTY}")),
+        (
+            "refused, 99 others hear nothing: no capability for it",
+            "--members 100 --refused --kind mcp/request:tools/call:nothing",
+        ),
+        ("the same: a reserved kind", "--members 100 --refused --kind system/welcome"),
+        ("the same: faster than its rate", &format!("--members 100 --refused --first {HASTY}")),
     ];
     let mut figures = vec![Vec::new(); rows.len()];
     for _ in 0..rounds {
@@ -265,7 +268,7 @@ fn gateway(stage: &Stage, binary: &str, port: u16) -> Server {
     for number in 0..TOPICS {
         config += &format!("[topics.{}]\n", topic(number, TOPICS));
     }
-    for number in 0..=PARTICIPANTS {
+    for number in 0..PARTICIPANTS {
         let (name, topic) = (name(number), topic(number, TOPICS));
         let rate = if number == HASTY { "rate = \"1/min\"\n" } else { "" };
         config += &format!(

@@ -170,18 +170,16 @@ fn accept(headers: &HeaderMap) -> answer::Answer<HeaderValue> {
 
 async fn begin(upgrade: OnUpgrade, visit: Visit) {
     match upgrade.await.map(Upgraded::downcast::<TokioIo<TcpStream>>) {
-        Ok(Ok(parts)) => live(parts.io.into_inner(), parts.read_buf, visit).await,
+        Ok(Ok(parts)) => enter(parts.io.into_inner(), parts.read_buf, visit),
         Ok(Err(_)) => tracing::warn!("a WebSocket needs a TCP connection of its own"),
         Err(error) => tracing::debug!(%error, "an upgrade failed"),
     }
 }
 
-/// The life of one connection.
-async fn live(stream: TcpStream, lead: Bytes, visit: Visit) {
+/// Lets a connection live, in a task that has no place for its beginning: most of the time most connections are silent.
+fn enter(stream: TcpStream, lead: Bytes, visit: Visit) {
     let Visit { place, pump, who, wish } = visit;
-    let (gate, mut stop) = (&place.gate, place.stop.clone());
-    let clock = Arc::clone(gate.ground());
-    let socket = Socket::new(stream, clock.now_ms());
+    let socket = Socket::new(stream, place.gate.ground().now_ms());
     let ear = match wish.mode {
         Mode::All => Ear::All,
         Mode::Directed => Ear::Directed,
@@ -189,42 +187,50 @@ async fn live(stream: TcpStream, lead: Bytes, visit: Visit) {
     };
     let since = wish.epoch.zip(wish.offset);
     let hearing = Hearing { ear, echo: wish.echo, since, socket: Arc::clone(&socket) };
-    let caller = gate.hearer(&pump, &who, hearing);
-    let Ok(caller) = caller else {
+    let Ok(caller) = place.gate.hearer(&pump, &who, hearing) else {
         socket.close(Close::Policy);
-        return Box::pin(socket.linger()).await;
+        tokio::spawn(async move { socket.linger().await });
+        return;
     };
-    let mut connection = Connection { gate, pump: &pump, caller: &caller, socket: &socket, malformed: 0 };
-    let stopping = async { drop(stop.wait_for(|stop| *stop).await) };
-    tokio::select! {
-        () = socket.closed() => {}
-        () = stopping => socket.close(Close::GoingAway),
-        () = connection.read(Reader::new(lead, gate.limits().envelope_bytes_max)) => {}
-    }
-    pump.leave(&caller);
-    // Boxed: while it is open, a connection need not have the place for its end.
-    Box::pin(socket.linger()).await;
+    let reader = Reader::new(lead, place.gate.limits().envelope_bytes_max);
+    let mut connection = Connection { place, pump, caller, socket, reader, malformed: 0 };
+    tokio::spawn(async move { connection.live().await });
 }
 
-struct Connection<'c> {
-    gate: &'c Arc<Gate>,
-    pump: &'c Arc<Pump>,
-    caller: &'c Arc<Caller>,
-    socket: &'c Arc<Socket>,
+/// One connection.
+struct Connection {
+    place: Arc<Place>,
+    pump: Arc<Pump>,
+    caller: Arc<Caller>,
+    socket: Arc<Socket>,
+    reader: Reader,
     /// Messages in a row that could not be read.
     malformed: u32,
 }
 
-impl Connection<'_> {
-    async fn read(&mut self, mut reader: Reader) {
+impl Connection {
+    async fn live(&mut self) {
+        let (socket, mut stop) = (Arc::clone(&self.socket), self.place.stop.clone());
+        let stopping = async { drop(stop.wait_for(|stop| *stop).await) };
+        tokio::select! {
+            () = socket.closed() => {}
+            () = stopping => socket.close(Close::GoingAway),
+            () = self.read() => {}
+        }
+        self.pump.leave(&self.caller);
+        // Boxed: it has its place only when it is needed.
+        Box::pin(socket.linger()).await;
+    }
+
+    async fn read(&mut self) {
         let mut said = 0;
         loop {
-            match reader.next(self.socket.stream()) {
+            match self.reader.next(self.socket.stream()) {
                 Heard::Nothing => {
                     if self.socket.stream().readable().await.is_err() {
                         return self.socket.end(Bytes::new());
                     }
-                    self.socket.heard(self.gate.ground().now_ms());
+                    self.socket.heard(self.place.gate.ground().now_ms());
                 }
                 Heard::Text(text) => {
                     self.text(text);
@@ -233,12 +239,12 @@ impl Connection<'_> {
                 Heard::Answer(frame) => self.pump.whisper_frame(self.caller.link(), frame),
                 Heard::Wrong(why) => {
                     self.malformed += 1;
-                    self.pump.tell_error(self.caller, "malformed_envelope", why);
+                    self.pump.tell_error(&self.caller, "malformed_envelope", why);
                 }
                 Heard::TooLong => {
-                    let bytes_max = self.gate.limits().envelope_bytes_max;
+                    let bytes_max = self.place.gate.limits().envelope_bytes_max;
                     let why = format!("a message has at most {bytes_max} bytes");
-                    self.pump.tell_error(self.caller, "message_too_large", &why);
+                    self.pump.tell_error(&self.caller, "message_too_large", &why);
                     return self.pump.cut(self.caller.link(), Close::TooBig);
                 }
                 Heard::End(last) => return self.socket.end(last),
@@ -258,11 +264,11 @@ impl Connection<'_> {
         match Envelope::read(text) {
             Ok(envelope) => {
                 self.malformed = 0;
-                self.pump.say(self.caller, &envelope);
+                self.pump.say(&self.caller, &envelope);
             }
             Err(breach) => {
                 self.malformed += 1;
-                self.pump.tell_breach(self.caller, &breach);
+                self.pump.tell_breach(&self.caller, &breach);
             }
         }
     }

@@ -51,6 +51,11 @@ impl Room {
         }
     }
 
+    /// How much was said since the last turn.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue().items.len()
+    }
+
     /// Everything that was said since the last turn.
     pub(super) fn take(&self) -> Vec<Item> {
         let mut queue = self.queue();

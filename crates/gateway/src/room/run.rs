@@ -2,6 +2,8 @@
 //!
 //! Must not know sockets.
 
+use std::collections::HashMap;
+
 use bytes::{Bytes, BytesMut};
 use model::LinkId;
 use smallvec::SmallVec;
@@ -24,7 +26,6 @@ struct Place {
 /// What is said to one socket alone, after so many frames.
 struct Whisper {
     after: usize,
-    link: LinkId,
     frame: Bytes,
 }
 
@@ -45,7 +46,7 @@ pub(super) struct Run {
     joining: BytesMut,
     places: Vec<Place>,
     said: Vec<Said>,
-    whispers: Vec<Whisper>,
+    whispers: HashMap<LinkId, Vec<Whisper>>,
     /// Somebody does not hear what it says itself, or something is for some only.
     mixed: bool,
 }
@@ -56,8 +57,9 @@ impl Run {
         self.said.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.said.is_empty() && self.whispers.is_empty()
+    /// Those to whom something is said alone.
+    pub(super) fn whispered(&self) -> impl Iterator<Item = &LinkId> {
+        self.whispers.keys()
     }
 
     /// Adds an envelope for all.
@@ -78,7 +80,8 @@ impl Run {
 
     /// Adds bytes for one socket alone.
     pub(super) fn whisper(&mut self, link: LinkId, frame: Bytes) {
-        self.whispers.push(Whisper { after: self.said.len(), link, frame });
+        let whisper = Whisper { after: self.said.len(), frame };
+        self.whispers.entry(link).or_default().push(whisper);
     }
 
     /// Nothing is added after this.
@@ -91,7 +94,7 @@ impl Run {
     /// What one listener hears, in order. Neighbours in one piece come as one.
     pub(super) fn heard_by(&self, listener: &Listener<'_>, out: &mut Vec<Bytes>) {
         out.clear();
-        let own = self.whispers.iter().filter(|whisper| whisper.link == listener.link);
+        let own = self.whispers.get(&listener.link).into_iter().flatten();
         let everything = listener.ear == Ear::All && listener.echo;
         let mut from = listener.from;
         for whisper in own {

@@ -21,8 +21,9 @@ use super::queue::Room;
 use super::run::{Listener, Run};
 use crate::ground::{Ground, random, unix_ms};
 
-/// Turns given to readers that are ready before a room is written, so that one write carries what all of them have.
-const YIELDS: usize = 3;
+/// Turns given to readers that are ready before a room is written, as long as they bring more, so that one write carries
+/// what all of them have.
+const YIELDS_MAX: usize = 4;
 /// Sockets that are written before others run.
 const SOCKETS_AT_ONCE: usize = 64;
 /// Pings without a sign of life before a socket is closed.
@@ -65,14 +66,26 @@ pub(super) async fn run(room: Weak<Room>, wake: Arc<Notify>, config: RoomConfig,
             () = wake.notified() => {}
             _ = pings.tick() => turn.ping(),
         }
-        for _ in 0..YIELDS {
-            tokio::task::yield_now().await;
-        }
+        gather(&room).await;
         let Some(items) = room.upgrade().map(|room| room.take()) else { return };
         for item in items {
             turn.take(item);
         }
         turn.write().await;
+    }
+}
+
+/// Lets readers run that are ready.
+async fn gather(room: &Weak<Room>) {
+    let waiting = || room.upgrade().map_or(0, |room| room.waiting());
+    let mut before = waiting();
+    for _ in 0..YIELDS_MAX {
+        tokio::task::yield_now().await;
+        let now = waiting();
+        if now == before {
+            return;
+        }
+        before = now;
     }
 }
 
@@ -172,25 +185,31 @@ impl Turn {
         }
     }
 
-    /// Writes the run to everybody.
+    /// Writes the run to everybody; where nothing is said to all, only to those who are whispered to.
     async fn write(&mut self) {
-        if self.run.is_empty() {
-            self.members.iter_mut().for_each(|member| member.from = 0);
-            return;
-        }
         self.run.seal();
-        for (number, member) in self.members.iter_mut().enumerate() {
-            self.run.heard_by(&listener(&member.entry, member.from), &mut self.heard);
-            member.from = 0;
-            if !self.heard.is_empty() {
-                member.entry.socket.write(&self.heard);
-            }
-            if number % SOCKETS_AT_ONCE == SOCKETS_AT_ONCE - 1 {
-                tokio::task::yield_now().await;
+        if self.run.len() == 0 {
+            let alone = self.run.whispered().filter_map(|link| self.places.get(link).copied());
+            alone.collect::<Vec<_>>().into_iter().for_each(|place| self.write_to(place));
+        } else {
+            for place in 0..self.members.len() {
+                self.write_to(place);
+                if place % SOCKETS_AT_ONCE == SOCKETS_AT_ONCE - 1 {
+                    tokio::task::yield_now().await;
+                }
             }
         }
         self.heard.clear();
         self.run = Run::default();
+    }
+
+    fn write_to(&mut self, place: usize) {
+        let Some(member) = self.members.get_mut(place) else { return };
+        self.run.heard_by(&listener(&member.entry, member.from), &mut self.heard);
+        member.from = 0;
+        if !self.heard.is_empty() {
+            member.entry.socket.write(&self.heard);
+        }
     }
 
     /// Asks everybody for a sign of life, and closes whoever gave none.
