@@ -262,6 +262,8 @@ pub struct Limits {
     pub topic_participants_max: usize,
     /// Between two keep-alive comments on a silent stream.
     pub keep_alive: Duration,
+    /// How long a call that may only be proposed is held before its caller is answered for now.
+    pub hold: Duration,
 }
 
 impl Secret {
@@ -357,6 +359,8 @@ impl Default for Limits {
             batch_len_max: 64,
             topic_participants_max: 10_000,
             keep_alive: Duration::from_secs(15),
+            // Clients give up after a minute.
+            hold: Duration::from_secs(50),
         }
     }
 }

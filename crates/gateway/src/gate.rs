@@ -317,6 +317,7 @@ impl Gate {
 
     /// Ends everything, upstreams in order.
     pub async fn stop(&self) {
+        self.release_held();
         for session in self.sessions.take_all() {
             self.leave(session.caller());
             session.end();
@@ -326,6 +327,13 @@ impl Gate {
             closing.spawn(async move { upstream.close().await });
         }
         while closing.join_next().await.is_some() {}
+    }
+
+    /// Answers all whose calls are held for now, so that their proposals outlive this process.
+    pub fn release_held(&self) {
+        for pump in self.topics() {
+            pump.release_held();
+        }
     }
 
     fn apply(&self, config: Config) {
@@ -374,6 +382,7 @@ impl Gate {
                     limits,
                     room: RoomConfig { history: topic.history, ping_ms: millis(config.limits.keep_alive) },
                     proposal_ttl: topic.proposal_ttl,
+                    hold: config.limits.hold,
                     mcp_calls: topic.mcp_calls,
                     journal: self.journal.clone(),
                     bounds: self.bounds(),

@@ -3,6 +3,7 @@
 //! Owns paging and cursors. What is on a list the topic says; how an item is written its server said (MCP, "Pagination").
 //! Must not know transports.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use auth::Sealer;
 use bytes::Bytes;
 use model::{Era, ParticipantId, Refusal, RefusalCode};
 use wire::mcp::list::{Hints, Item, render};
-use wire::mcp::{ListKind, Params};
+use wire::mcp::{ListKind, Params, Version, task};
 use wire::rpc::{self, Message};
 
 use crate::caller::Caller;
@@ -61,13 +62,15 @@ async fn page(
     let manifests = manifests(pump, caller, hello).await;
     let shelves: HashMap<_, _> =
         manifests.iter().map(|(id, manifest)| (id, Shelf::new(manifest, kind))).collect();
+    let offers_tasks = kind == ListKind::Tools && *hello.version == *Version::NEWEST_LEGACY.as_str();
     let (mut items, mut extras, mut more) = (Vec::new(), None, false);
     pump.with(|topic| {
         let listings = topic.list(caller.link(), spell::topic_list(kind));
         more = listings.len() > start.saturating_add(PAGE_ITEMS_MAX);
         for listing in listings.iter().skip(start).take(PAGE_ITEMS_MAX) {
             let item = shelves.get(listing.upstream).and_then(|shelf| shelf.items.get(&**listing.own));
-            items.extend(item.map(|item| (*item, listing.public.to_string())));
+            let held = listing.held && offers_tasks;
+            items.extend(item.map(|item| (as_seen(kind, item, held), listing.public.to_string())));
         }
         // What else one server says of its list is only passed on where no other adds to it.
         let first = listings.first().map(|listing| listing.upstream);
@@ -79,8 +82,17 @@ async fn page(
         Era::Legacy => Hints::Legacy,
         Era::Modern => Hints::Modern { ttl_ms: 0, public: false },
     };
-    let items = items.iter().map(|(item, public)| (*item, Some(public.as_str())));
+    let items = items.iter().map(|(item, public)| (&**item, Some(public.as_str())));
     Ok(render(kind, items, next.as_deref(), extras.unwrap_or_default(), hints))
+}
+
+/// What would be held may be had as a task (MCP 2025-11-25, "Tool-Level Negotiation").
+fn as_seen<'m>(kind: ListKind, item: &'m Item, held: bool) -> Cow<'m, Item> {
+    let offered = held.then(|| task::offer(&item.raw).ok()).flatten();
+    match offered.and_then(|raw| Item::read(kind, raw.into()).ok()) {
+        Some(offered) => Cow::Owned(offered),
+        None => Cow::Borrowed(item),
+    }
 }
 
 /// One list of one upstream, by its own names.

@@ -77,7 +77,10 @@ pub fn receive(
             let pump = Arc::clone(pump);
             tokio::spawn(async move {
                 pump.wait_for_servers().await;
-                let result = rpc::result(&operation.request, &greeting::discover(&pump));
+                let result = rpc::result(
+                    &operation.request,
+                    &greeting::discover(&pump, &operation.caller.participant().capabilities),
+                );
                 pump.answer_here(&operation, Ok(result));
             });
             None

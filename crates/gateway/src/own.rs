@@ -111,7 +111,7 @@ async fn withdraw(
 async fn outcome(pump: &Pump, operation: &Operation, id: OperationId) -> Result<Bytes, Refusal> {
     loop {
         pump.wait_for(id).await;
-        if operation.is_over() {
+        if operation.is_over() || pump.is_stopping() {
             return Err(Refusal::new(RefusalCode::Cancelled, "the request was cancelled"));
         }
         let Some(end) = pump.end_of(id, &operation.request, "tools/call", operation.caller.era()) else {
@@ -157,6 +157,9 @@ struct Waiting {
 
 impl Open for Waiting {
     fn cancel(&self) {
+        if self.pump.is_stopping() {
+            return;
+        }
         let (pump, caller, id) = (Arc::clone(&self.pump), Arc::clone(&self.caller), self.id);
         tokio::spawn(async move {
             let why = Some("its caller has stopped waiting".to_owned());

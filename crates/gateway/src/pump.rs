@@ -24,7 +24,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use model::{LinkId, OperationId, Outcome, ParticipantId, Refusal, RefusalCode, TopicName};
 use store::Writer;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use topic::{About, Effect, Effects, Event, Target, Topic};
 use wire::json::Splice;
 use wire::mcp::method::TargetKind;
@@ -76,6 +76,10 @@ pub struct Pump {
     /// What was proposed here, in full.
     desk: Desk,
     proposal_ttl: Duration,
+    /// How long a call is held before its caller is answered for now.
+    hold: Duration,
+    /// Whether the gateway is about to stop.
+    stopping: watch::Sender<bool>,
     mcp_calls: McpCalls,
     /// There may be a proposal that expires earlier.
     expiry: Arc<Notify>,
@@ -96,6 +100,8 @@ pub struct Plan {
     pub room: RoomConfig,
     /// How long a proposal waits for a decision.
     pub proposal_ttl: Duration,
+    /// How long a call is held before its caller is answered for now.
+    pub hold: Duration,
     /// What others see of MCP clients' calls.
     pub mcp_calls: McpCalls,
     /// Where proposals are written down, if anywhere.
@@ -127,7 +133,7 @@ pub enum Routed {
 impl Pump {
     /// A topic without participants.
     pub fn new(ground: Arc<Ground>, plan: Plan) -> Arc<Self> {
-        let Plan { name, list_wait, limits, room, proposal_ttl, mcp_calls, journal, bounds } = plan;
+        let Plan { name, list_wait, limits, room, proposal_ttl, hold, mcp_calls, journal, bounds } = plan;
         let mut config = topic::TopicConfig::new(name.clone(), Vec::new());
         config.limits = limits;
         let own = (ParticipantId::gateway(), ground.link());
@@ -140,6 +146,8 @@ impl Pump {
             list_wait,
             desk: Desk::new(journal),
             proposal_ttl,
+            hold,
+            stopping: watch::Sender::new(false),
             mcp_calls,
             expiry: Arc::default(),
             runner,

@@ -158,6 +158,7 @@ impl Gateway {
 
     /// Stops listening, lets open requests finish for a bounded time, ends sessions and upstreams.
     pub async fn stop(&self) {
+        self.gate.release_held();
         self.stop.send_replace(true);
         self.gate.stop().await;
         // Whoever is connected still hears why it ends, within the doors' own bound.

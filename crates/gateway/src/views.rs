@@ -4,10 +4,10 @@
 
 use auth::Sealer;
 use bytes::Bytes;
-use model::{Era, OperationId, ProposalState};
+use model::{Era, OperationId, ProposalState, Refusal, RefusalCode};
 use wire::json::{Splice, quote};
 use wire::mcp::task::{Standing, Task};
-use wire::mcp::translate;
+use wire::mcp::{refusal, translate};
 use wire::rpc::{self, Id, Message, Shape};
 
 use crate::desk::Case;
@@ -125,9 +125,22 @@ impl<'c> View<'c> {
         if !self.case.state.is_over() {
             return None;
         }
+        let tool = method == "tools/call";
         let Some(answer) = &self.answer else {
-            return Some(rpc::result(request, &words_in(&self.verdict(), true, era)));
+            return Some(match tool {
+                true => rpc::result(request, &words_in(&self.verdict(), true, era)),
+                false => {
+                    let refusal = Refusal::new(RefusalCode::CapabilityViolation, self.verdict());
+                    refusal::spell(&refusal, era, method, None).answer(Some(request))
+                }
+            });
         };
+        if method != self.case.opened.method {
+            // Waited for by a tool: what it came to is told in a tool's form.
+            let (text, failed) =
+                (answer.result().or(answer.error()).unwrap_or_default(), answer.result().is_none());
+            return Some(rpc::result(request, &words_in(&String::from_utf8_lossy(text), failed, era)));
+        }
         let mut splice = Splice::default();
         answer.set_id(&mut splice, request);
         if era == Era::Modern && answer.shape() == Shape::Result {

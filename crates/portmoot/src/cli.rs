@@ -70,6 +70,11 @@ pub(crate) enum Command {
     /// Look at who takes part, and change what they may do
     #[command(subcommand)]
     Participants(ParticipantsCommand),
+    /// Look at what others propose, and decide about it
+    ///
+    /// Asks a gateway that runs. What may be seen and decided is what the token shown to it could do itself.
+    #[command(subcommand)]
+    Proposals(ProposalsCommand),
     /// Issue and revoke tokens
     #[command(subcommand)]
     Token(TokenCommand),
@@ -144,6 +149,25 @@ pub(crate) struct GatewayArgs {
     /// Start servers from elsewhere without asking
     #[arg(long, short, help_heading = "Configuration")]
     pub(crate) yes: bool,
+}
+
+/// Which running gateway to talk to.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct RunningArgs {
+    /// A running gateway, such as http://127.0.0.1:7070 [default: the one that runs here]
+    #[arg(long, value_name = "URL", env = "PORTMOOT_URL", hide_env_values = true, help_heading = "Gateway")]
+    pub(crate) url: Option<String>,
+    /// The token to show to it
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "PORTMOOT_TOKEN",
+        hide_env_values = true,
+        help_heading = "Gateway"
+    )]
+    pub(crate) token: Option<String>,
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
 }
 
 /// `serve`.
@@ -272,6 +296,68 @@ pub(crate) enum ParticipantsCommand {
         reason: Option<String>,
         #[command(flatten)]
         gateway: GatewayArgs,
+    },
+}
+
+/// `proposals ...`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProposalsCommand {
+    /// List what waits for a decision, the oldest first
+    Ls {
+        /// Those that are over as well
+        #[arg(long)]
+        all: bool,
+        /// Only in this topic
+        #[arg(long, value_name = "TOPIC")]
+        topic: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Show everything about one proposal; nothing in it stays hidden
+    Show {
+        /// Its id
+        id: String,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Approve a proposal: it runs once, on your authority
+    ///
+    /// Bound to what was shown. Without --digest the proposal is shown and the question put at the terminal. Exit code 3
+    /// when it was decided already, was yours, or is not what the digest says.
+    Approve {
+        /// Its id
+        id: String,
+        /// Run it with these arguments instead, a JSON object
+        #[arg(long, value_name = "JSON")]
+        arguments: Option<String>,
+        /// The digest of what you were shown
+        #[arg(long, value_name = "HEX")]
+        digest: Option<String>,
+        /// Approve it as it stands, without being shown it
+        #[arg(long, short, conflicts_with = "digest")]
+        yes: bool,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Reject a proposal: it never runs
+    Reject {
+        /// Its id
+        id: String,
+        /// Why, in words that its proposer can act on
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Take back what you have proposed yourself
+    Withdraw {
+        /// Its id
+        id: String,
+        /// Why
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
     },
 }
 

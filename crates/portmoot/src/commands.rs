@@ -5,6 +5,7 @@ mod chat;
 mod config;
 mod doctor;
 mod participants;
+mod proposals;
 mod reach;
 mod serve;
 mod servers;
@@ -30,6 +31,7 @@ pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Participants(command) => participants::run(command, output).await,
         Command::Token(command) => token::run(command, output).await,
         Command::Chat { topic, gateway } => chat::run(&topic, &gateway, cli.talk, output).await,
+        Command::Proposals(command) => proposals::run(command, output).await,
         Command::Audit(command) => audit::run(command, output),
         Command::Doctor(args) => doctor::run(&args, output),
         Command::Config(command) => config::run(command, output),

@@ -154,7 +154,7 @@ impl Visit<'_> {
         self.pump.wait_for_servers().await;
         let session = self.gate.open_session(self.pump, self.who, welcome.hello);
         let session = session.map_err(|refusal| Box::new(refused(&refusal)))?;
-        let result = greeting::initialize(self.pump, welcome.version);
+        let result = greeting::initialize(self.pump, welcome.version, &self.who.capabilities);
         let mut response = answer::json(StatusCode::OK, rpc::result(id, &result));
         if let Ok(value) = HeaderValue::from_str(session.id()) {
             response.headers_mut().insert(SESSION_ID, value);

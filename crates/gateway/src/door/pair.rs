@@ -154,7 +154,10 @@ async fn begin(gate: &Arc<Gate>, pair: &Pair, who: &Arc<auth::Participant>, mess
                     None,
                 ));
             }
-            pair.out.answer(rpc::result(id, &greeting::initialize(&pair.pump, welcome.version)));
+            pair.out.answer(rpc::result(
+                id,
+                &greeting::initialize(&pair.pump, welcome.version, &who.capabilities),
+            ));
         }
         Err(refusal) => pair
             .out

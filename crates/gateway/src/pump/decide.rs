@@ -54,6 +54,10 @@ impl Pump {
             Choice::Approve { arguments: Some(arguments), .. } => Some(self.edited(id, arguments)?),
             Choice::Approve { .. } | Choice::Reject { .. } | Choice::Withdraw { .. } => None,
         };
+        if let Choice::Approve { .. } = choice {
+            // After a restart servers list their tools a little later.
+            self.wait_for_servers().await;
+        }
         let ruling = Ruling { params, ..Ruling::default() };
         let heard = self.rule(who, id, &choice, ruling)?;
         heard.await.unwrap_or_else(|_| Err(Refusal::new(RefusalCode::Internal, "the decision was lost")))
@@ -67,6 +71,13 @@ impl Pump {
         choice: &Choice,
         ruling: Ruling,
     ) -> Result<oneshot::Receiver<Result<(), Refusal>>, Refusal> {
+        if matches!(choice, Choice::Approve { .. }) && self.is_redefined(id) {
+            let refusal = Refusal::new(
+                RefusalCode::Conflict,
+                "its server describes the tool otherwise now than was shown",
+            );
+            return Err(refusal.hint("reject it, and have it proposed again"));
+        }
         let (told, heard) = oneshot::channel();
         let ruling = Ruling { told: Some(told), ..ruling };
         let free = self.desk.with(id, |case| {
@@ -213,7 +224,12 @@ impl Pump {
                     case.ruled(Ok(()));
                     case.opened.envelope.clone()
                 });
+                let held =
+                    self.desk.with(proposal, |case| case.held.as_ref().map(|held| held.operation.clone()));
                 self.desk.stands(proposal, state, reason.as_deref());
+                if let Some(call) = held.flatten() {
+                    self.answer_undone(proposal, &call, state);
+                }
                 if let Some(envelope) = envelope {
                     self.tell_state(&by, &envelope, Some(proposal), state, reason.as_deref());
                 }

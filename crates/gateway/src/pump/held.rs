@@ -2,20 +2,18 @@
 //!
 //! Must not know how a proposal is decided or carried out.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use model::{Era, OperationId, ProposalState};
+use model::{Era, OperationId, ProposalState, Refusal, RefusalCode};
 use topic::Event;
 use wire::mcp::task;
 use wire::rpc::{self, Id};
 
 use super::Pump;
 use crate::desk::Way;
+use crate::operation::Operation;
 use crate::views::{self, View};
-
-/// How long a call is held before its caller is answered for now. Clients give up after a minute.
-pub const HOLD: Duration = Duration::from_secs(50);
 
 impl Pump {
     /// A call is held: its caller gets a task at once, or waits a while.
@@ -25,9 +23,9 @@ impl Pump {
             None => {}
             Some(Way::Task) => self.release(id),
             Some(Way::Retry | Way::Words) => {
-                let pump = self.this.clone();
+                let (pump, hold) = (self.this.clone(), self.hold);
                 tokio::spawn(async move {
-                    tokio::time::sleep(HOLD).await;
+                    tokio::time::sleep(hold).await;
                     if let Some(pump) = pump.upgrade() {
                         pump.release(id);
                     }
@@ -50,10 +48,36 @@ impl Pump {
             Way::Retry => {
                 self.view(id, |view| views::retry(&views::seal(self.ground.sealer(), operation, view.id())))
             }
+            Way::Words if operation.method != "tools/call" => {
+                let waiting = self.view(id, |view| view.waiting()).unwrap_or_default();
+                return operation.refuse(&Refusal::new(RefusalCode::CapabilityViolation, waiting));
+            }
             Way::Words => self.view(id, |view| views::words(&view.waiting(), true)),
         };
         if let Some(result) = result {
             operation.answer(rpc::result(&operation.request, &result), None);
+        }
+    }
+
+    /// Answers all whose calls are held for now: the gateway stops, and their proposals go on after it has started again.
+    pub(crate) fn release_held(&self) {
+        self.stopping.send_replace(true);
+        for id in self.desk.all(|id, case| case.held.is_some().then_some(id)) {
+            self.release(id);
+        }
+    }
+
+    /// Whether the gateway is about to stop: nobody's proposal is withdrawn because of that.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    /// A call that was held and was not carried out is answered in words that a model reads, as a tool's own errors are.
+    pub(super) fn answer_undone(&self, id: OperationId, call: &Arc<Operation>, state: ProposalState) {
+        let undone =
+            matches!(state, ProposalState::Rejected | ProposalState::Expired | ProposalState::Withdrawn);
+        if undone && let Some(end) = self.end_of(id, &call.request, call.method, call.caller.era()) {
+            call.answer(end, None);
         }
     }
 
@@ -74,10 +98,14 @@ impl Pump {
         [b"{\"tasks\":[".as_slice(), &tasks.join(b",".as_slice()), b"]}"].concat()
     }
 
-    /// Waits until a proposal is over, no longer than [`HOLD`].
+    /// Waits until a proposal is over, no longer than calls are held.
     pub(crate) async fn wait_for(&self, id: OperationId) {
         let Some(mut changed) = self.desk.with(id, |case| case.changed.subscribe()) else { return };
-        let _ = tokio::time::timeout(HOLD, changed.wait_for(|state| state.is_over())).await;
+        let mut stopping = self.stopping.subscribe();
+        tokio::select! {
+            _ = tokio::time::timeout(self.hold, changed.wait_for(|state| state.is_over())) => {}
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+        }
     }
 
     /// What the call of a proposal that is over is answered, in its caller's form; nothing while it is not over.

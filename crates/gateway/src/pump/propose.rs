@@ -9,11 +9,11 @@ use model::{Digest, Era, OperationId, ParticipantId, ProposalState, Refusal, Ref
 use store::{Decision, EndedProposal, OpenedProposal};
 use topic::{Event, Terms};
 use wire::digest::Shown;
-use wire::json::JsonError;
+use wire::json::{self, JsonError, ObjectEdit, Span, Splice};
 use wire::mcp::{Params, task, translate};
 use wire::mcpx::Envelope;
 use wire::mcpx::check::Call;
-use wire::rpc::Message;
+use wire::rpc::{self, Message};
 
 use super::{Pump, Seat};
 use crate::caller::Caller;
@@ -61,14 +61,17 @@ impl Pump {
         params: &Params<'_>,
         hello: Hello,
     ) {
-        let (caller, message) = (&operation.caller, params.message());
+        let caller = &operation.caller;
+        // What the caller gets a task of is for its server a call like any other.
+        let plain = without_task(params);
+        let message = plain.as_ref().unwrap_or(params.message());
         let held = Held {
             operation: Arc::clone(operation),
             message: message.clone(),
             way: way(caller.era(), params, &hello),
             hello,
         };
-        let written = legacy_params(caller.era(), params, own);
+        let written = legacy_params(caller.era(), message, own);
         let draft = Draft {
             by: &caller.participant().id,
             to: vec![seat.id.clone()],
@@ -133,9 +136,17 @@ impl Pump {
         let ([only], "tools/call") = (to, method) else { return None };
         let seats = self.seats();
         let seat = seats.iter().find(|seat| seat.id == *only)?;
-        let manifest = seat.upstream.manifest();
+        let manifest = seat.upstream.manifest_in(Era::Legacy);
         let tool = manifest.tools.items.iter().find(|tool| Some(tool.key.as_str()) == context)?;
         Some(String::from_utf8_lossy(&tool.raw).into_owned())
+    }
+
+    /// Whether a proposal that waits was made of a tool that its server describes otherwise now, or does not list any more.
+    pub(super) fn is_redefined(&self, id: OperationId) -> bool {
+        let waiting = |case: &mut Case| (case.state == ProposalState::Pending).then(|| case.opened.clone());
+        let Some(opened) = self.desk.with(id, waiting).flatten() else { return false };
+        let to: Vec<_> = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
+        self.definition(&to, &opened.method, opened.context.as_deref()) != opened.tool
     }
 
     /// Brings back what the journal knows: what waited waits on, what ran is settled as unknown and never run again.
@@ -211,10 +222,11 @@ impl Pump {
 
 /// How the caller of a held call is answered.
 fn way(era: Era, params: &Params<'_>, hello: &Hello) -> Way {
-    let task = match era {
-        Era::Legacy => task::asked(params).is_ok_and(|asked| asked.is_some()),
-        Era::Modern => task::declares(&hello.capabilities),
-    };
+    let task = params.message().method() == "tools/call"
+        && match era {
+            Era::Legacy => task::asked(params).is_ok_and(|asked| asked.is_some()),
+            Era::Modern => task::declares(&hello.capabilities),
+        };
     match era {
         _ if task => Way::Task,
         Era::Modern => Way::Retry,
@@ -222,18 +234,29 @@ fn way(era: Era, params: &Params<'_>, hello: &Hello) -> Way {
     }
 }
 
+/// A call without `task`, if it has that.
+fn without_task(params: &Params<'_>) -> Option<Message> {
+    params.get("task")?;
+    let (message, raw) = (params.message(), params.message().params()?);
+    let members = json::members(raw, Span::all(raw)).ok()?;
+    let mut splice = Splice::new();
+    ObjectEdit::new(&members).remove("task").finish(&mut splice);
+    let plain = splice.apply_within(raw, Span::all(raw));
+    Message::read(rpc::request(message.id()?, message.method(), Some(&plain))).ok()
+}
+
 /// The params of a call under the upstream's own name, in the form that MCPx has: the legacy one.
-fn legacy_params(era: Era, params: &Params<'_>, own: Option<&str>) -> Option<String> {
+fn legacy_params(era: Era, message: &Message, own: Option<&str>) -> Option<String> {
     let translated = match era {
         Era::Legacy => None,
-        Era::Modern => translate::request_to_legacy(params.message()),
+        Era::Modern => translate::request_to_legacy(message),
     };
     let message = match translated {
         Some(frame) => Message::read(frame).ok()?,
-        None => params.message().clone(),
+        None => message.clone(),
     };
     let read = Params::read(&message).ok()?;
-    let mut splice = wire::json::Splice::default();
+    let mut splice = Splice::default();
     if let Some(own) = own {
         let mut edit = read.edit();
         edit.set_target(own);

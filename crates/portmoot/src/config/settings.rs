@@ -78,6 +78,7 @@ fn limits(table: Table<'_>) -> Limits {
         batch_len_max: count("batch_len_max", standard.batch_len_max),
         topic_participants_max: count("topic_participants_max", standard.topic_participants_max),
         keep_alive: time("keep_alive", standard.keep_alive),
+        hold: time("hold", standard.hold),
     };
     table.finish();
     limits

@@ -41,6 +41,20 @@ impl<'a> Api<'a> {
         self.request(Method::POST, segments, query, Some(body)).await
     }
 
+    /// `GET /api/v1/{segments}`, as the gateway wrote it.
+    pub(crate) async fn get_text(
+        &self,
+        segments: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<String, Failure> {
+        text(self.exchange(Method::GET, segments, query, None).await?)
+    }
+
+    /// `POST /api/v1/{segments}` with this JSON, which goes as it is; so comes the answer.
+    pub(crate) async fn post_text(&self, segments: &[&str], body: String) -> Result<String, Failure> {
+        text(self.exchange(Method::POST, segments, &[], Some(body)).await?)
+    }
+
     /// `DELETE /api/v1/{segments}`.
     pub(crate) async fn delete(&self, segments: &[&str]) -> Result<Value, Failure> {
         self.request(Method::DELETE, segments, &[], None).await
@@ -53,22 +67,39 @@ impl<'a> Api<'a> {
         query: &[(&str, &str)],
         body: Option<&Value>,
     ) -> Result<Value, Failure> {
+        let body = self.exchange(method, segments, query, body.map(Value::to_string)).await?;
+        if body.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&body).map_err(|_| foreign())
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        segments: &[&str],
+        query: &[(&str, &str)],
+        body: Option<String>,
+    ) -> Result<Bytes, Failure> {
         let path = path(segments, query);
         let headers = [("accept", "application/json"), ("content-type", "application/json")];
         let headers = if body.is_some() { headers.as_slice() } else { &headers[..1] };
-        let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+        let body = body.map(Bytes::from).unwrap_or_default();
         let (status, body) = http::read(http::send(self.source, method, &path, headers, body).await?).await?;
         if !status.is_success() {
             return Err(http::failure(status, &body));
         }
-        if status == StatusCode::NO_CONTENT || body.is_empty() {
-            return Ok(Value::Null);
-        }
-        serde_json::from_slice(&body).map_err(|_| {
-            let message = "what answers there is not a Portmoot gateway, or is another version of it";
-            Failure::new(Exit::Failed, "gateway_foreign", message).hint("check --url")
-        })
+        Ok(if status == StatusCode::NO_CONTENT { Bytes::new() } else { body })
     }
+}
+
+fn text(body: Bytes) -> Result<String, Failure> {
+    String::from_utf8(body.into()).map_err(|_| foreign())
+}
+
+fn foreign() -> Failure {
+    let message = "what answers there is not a Portmoot gateway, or is another version of it";
+    Failure::new(Exit::Failed, "gateway_foreign", message).hint("check --url")
 }
 
 fn path(segments: &[&str], query: &[(&str, &str)]) -> String {

@@ -56,7 +56,7 @@ pub(crate) async fn read(response: Response<Incoming>) -> Result<(StatusCode, By
 pub(crate) fn failure(status: StatusCode, body: &[u8]) -> Failure {
     let exit = match status.as_u16() {
         401 => Exit::Unauthenticated,
-        403 | 429 => Exit::Refused,
+        403 | 409 | 429 => Exit::Refused,
         404 => Exit::NotFound,
         _ => Exit::Failed,
     };

@@ -28,6 +28,7 @@ mod mixed;
 mod paging;
 mod participants;
 mod peer;
+mod promotion;
 mod pty;
 mod real;
 mod reload;

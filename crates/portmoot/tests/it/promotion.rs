@@ -1,0 +1,257 @@
+//! A plain MCP client that may only propose: the same call in each of the ways that its wire has (design, section 4,
+//! "Promotion"), with the Python SDK, decided by another participant with `portmoot proposals`.
+
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::runner::Home;
+use crate::support::{Client, Gateway, fixture, is_alive, signal, until};
+
+const BOSS: &str = "token-of-the-one-who-decides";
+const SCOUT: &str = "token-of-the-one-who-proposes";
+/// So long are calls held here before their callers are answered for now.
+const HOLD: &str = "700ms";
+
+fn house() -> Home {
+    Home::new().env("BOSS_TOKEN", BOSS).env("SCOUT_TOKEN", SCOUT)
+}
+
+fn config(home: &Home) -> String {
+    let data = home.path().join("data").display().to_string();
+    let boss = "[participants.boss]\ntoken_env = \"BOSS_TOKEN\"\ncapabilities = [\"mcp/request:*\", \"mcp/response:*\"]\n";
+    let scout = "[participants.scout]\ntoken_env = \"SCOUT_TOKEN\"\ncapabilities = [\"mcp/proposal:*\"]\n";
+    let server = format!("[server]\ndata_dir = {data:?}\n[server.limits]\nhold = {HOLD:?}\n");
+    server + &fixture("a", &[]) + boss + scout
+}
+
+/// `portmoot proposals ...` as whoever has this token; what it prints.
+#[track_caller]
+fn proposals(home: &Home, gateway: &Gateway, token: &str, words: &[&str], code: i32) -> String {
+    let url = gateway.url();
+    let words = [&["proposals"], words, &["--url", &url, "--token", token]].concat();
+    home.run(&words).expect(code).stdout
+}
+
+/// The one proposal that waits, once there is one.
+#[track_caller]
+fn waiting(home: &Home, gateway: &Gateway) -> Value {
+    until("a proposal", || {
+        let all: Value = serde_json::from_str(&proposals(home, gateway, BOSS, &["ls", "--json"], 0)).unwrap();
+        all["proposals"].get(0).cloned()
+    })
+}
+
+#[track_caller]
+fn state(home: &Home, gateway: &Gateway, id: &str) -> Value {
+    serde_json::from_str(&proposals(home, gateway, BOSS, &["show", id, "--json"], 0)).unwrap()
+}
+
+fn id_of(proposal: &Value) -> String {
+    proposal["id"].as_str().unwrap().to_owned()
+}
+
+fn client(gateway: &Gateway, way: &str, text: &str) -> Child {
+    let (url, arguments) = (format!("{}/mcp", gateway.url()), json!({ "text": text }).to_string());
+    let words = [url.as_str(), "--token", SCOUT, "--way", way, "a_echo", &arguments];
+    harness::promoted_client(&words).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+#[track_caller]
+fn report(client: Child) -> Value {
+    let output = client.wait_with_output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    assert!(output.status.success(), "{}", report["failure"].as_str().unwrap_or("no report"));
+    report
+}
+
+/// One call in this way, approved and then another rejected; both reports.
+#[track_caller]
+fn both_ways(way: &str) -> [Value; 2] {
+    let home = house();
+    let gateway = Gateway::start(&home, &config(&home));
+    // Somebody who could decide is there.
+    let _boss = Client::open(&gateway, Some(BOSS), "/mcp", json!({}));
+    let approved = {
+        let client = client(&gateway, way, "do it");
+        let proposal = waiting(&home, &gateway);
+        assert_eq!((&proposal["by"], &proposal["context"]), (&json!("scout"), &json!("echo")), "{proposal}");
+        assert_eq!(proposal["params"]["arguments"], json!({ "text": "do it" }));
+        assert_eq!(proposal["params"].get("task"), None, "{proposal}");
+        assert_eq!(proposal["to"], json!(["a"]));
+        // Longer than a call is held, so that every way has to go on waiting.
+        std::thread::sleep(std::time::Duration::from_millis(1200));
+        let id = id_of(&proposal);
+        let told = proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 0);
+        assert!(["running\n", "completed\n"].contains(&told.as_str()), "{told}");
+        let report = report(client);
+        until("the outcome", || (state(&home, &gateway, &id)["state"] == "completed").then_some(()));
+        assert_eq!(state(&home, &gateway, &id)["decided_by"], "boss");
+        report
+    };
+    let client = client(&gateway, way, "do that");
+    let id = id_of(&waiting(&home, &gateway));
+    let reason = "not before Monday";
+    assert_eq!(proposals(&home, &gateway, BOSS, &["reject", &id, "--reason", reason], 0), "rejected\n");
+    let rejected = report(client);
+    assert_eq!(approved["end"], json!({ "text": "do it", "error": false }), "{approved:#}");
+    assert_eq!(rejected["end"]["error"], true, "{rejected:#}");
+    let words = rejected["end"]["text"].as_str().unwrap();
+    let said = ["rejected by boss", reason, "not run"];
+    assert!(said.iter().all(|said| words.contains(said)), "{words}");
+    [approved, rejected]
+}
+
+#[test]
+fn a_modern_client_with_tasks_gets_a_task() {
+    let [approved, rejected] = both_ways("tasks");
+    assert_eq!(approved["protocol"], "2026-07-28");
+    assert_eq!(approved["able"]["extensions"], json!({ "io.modelcontextprotocol/tasks": {} }));
+    assert_eq!(approved["first"]["resultType"], "task");
+    assert_eq!((&approved["first"]["status"], &approved["status"]), (&json!("working"), &json!("completed")));
+    assert!(rejected["asked"].as_u64() >= Some(1), "{rejected}");
+}
+
+#[test]
+fn a_client_of_2025_gets_a_task_if_it_asks_for_one() {
+    let [approved, _] = both_ways("task");
+    assert_eq!(approved["protocol"], "2025-11-25");
+    let able = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
+    assert_eq!(approved["able"]["tasks"], able);
+    assert_eq!(approved["listed"]["execution"]["taskSupport"], "optional");
+    let id = &approved["first"]["task"]["taskId"];
+    assert_eq!((&approved["related"], &approved["status"]), (id, &json!("working")));
+}
+
+#[test]
+fn a_modern_client_without_tasks_comes_back_with_the_state_it_was_given() {
+    let [approved, _] = both_ways("retry");
+    let first = &approved["first"];
+    assert_eq!(first["resultType"], "input_required");
+    assert!(first["requestState"].is_string() && first.get("inputRequests").is_none(), "{first}");
+    assert!(approved["asked"].as_u64() >= Some(2), "{approved}");
+}
+
+#[test]
+fn any_other_client_is_told_in_words() {
+    let [approved, _] = both_ways("words");
+    let first = &approved["first"];
+    assert_eq!(first["error"], true);
+    let words = first["text"].as_str().unwrap();
+    let said = ["needs approval", "`echo` of a", "boss", "wait_for_proposal"];
+    assert!(said.iter().all(|said| words.contains(said)), "{words}");
+    assert!(approved["asked"].as_u64() >= Some(1), "{approved}");
+}
+
+#[test]
+fn closing_a_modern_stream_withdraws() {
+    let home = house();
+    let gateway = Gateway::start(&home, &config(&home));
+    let client = client(&gateway, "leave", "never mind");
+    let id = id_of(&waiting(&home, &gateway));
+    report(client);
+    until("withdrawn", || (state(&home, &gateway, &id)["state"] == "withdrawn").then_some(()));
+}
+
+#[test]
+fn decisions_are_single_and_bound_to_what_was_shown() {
+    let home = house();
+    let gateway = Gateway::start(&home, &config(&home));
+    let scout = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
+    let call = || {
+        let told = scout.call("a_echo", json!({ "text": "as proposed\u{202e}" }));
+        assert_eq!(told["isError"], true, "{told}");
+        id_of(&waiting(&home, &gateway))
+    };
+    let id = call();
+    let other = "00".repeat(32);
+    proposals(&home, &gateway, BOSS, &["approve", &id, "--digest", &other], 3);
+    proposals(&home, &gateway, SCOUT, &["approve", &id, "--yes"], 3);
+    proposals(&home, &gateway, SCOUT, &["reject", &id], 3);
+    // Nobody is at a terminal here.
+    proposals(&home, &gateway, BOSS, &["approve", &id], 3);
+    let shown = proposals(&home, &gateway, BOSS, &["show", &id], 0);
+    assert!(shown.contains(r#""text": "as proposed\u{202e}""#), "{shown}");
+    for needed in ["by: scout", "to: a", "method: tools/call", "target: echo", "digest: ", "inputSchema"] {
+        assert!(shown.contains(needed), "{needed}: {shown}");
+    }
+    let edited = ["approve", &id, "--yes", "--arguments", r#"{"text":"as edited"}"#];
+    proposals(&home, &gateway, BOSS, &edited, 0);
+    let waited = scout.call("wait_for_proposal", json!({ "id": id }));
+    assert_eq!(waited["content"][0]["text"], "as edited");
+    assert_eq!(state(&home, &gateway, &id)["edited"]["arguments"], json!({ "text": "as edited" }));
+    let again = proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 3);
+    assert_eq!(again, "");
+
+    let id = call();
+    proposals(&home, &gateway, SCOUT, &["withdraw", &id], 0);
+    proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 3);
+    proposals(&home, &gateway, BOSS, &["show", "00"], 5);
+    proposals(&home, &gateway, "nobody's", &["ls"], 4);
+}
+
+#[test]
+fn what_waits_outlives_a_restart_and_then_runs_once() {
+    let home = house();
+    let config = config(&home).replace(HOLD, "50s");
+    let gateway = Gateway::start(&home, &config);
+    let client = client(&gateway, "words", "after the restart");
+    let id = id_of(&waiting(&home, &gateway));
+    let pid = gateway.pid();
+    signal(pid, "TERM");
+    until("its end", || (!is_alive(pid.into())).then_some(()));
+    // It was answered for now, and nothing was withdrawn.
+    let _ = client.wait_with_output();
+    let gateway = Gateway::start(&home, &config);
+    assert_eq!(id_of(&waiting(&home, &gateway)), id);
+    proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 0);
+    let scout = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
+    let waited = scout.call("wait_for_proposal", json!({ "id": id }));
+    assert_eq!(waited["content"][0]["text"], "after the restart");
+}
+
+#[test]
+fn a_tool_that_was_described_otherwise_is_not_approved() {
+    let home = house();
+    home.write("mode", "one");
+    let script = home.write("server.py", REDEFINED);
+    let server =
+        format!("[servers.b]\ncommand = \"python3\"\nargs = [{script:?}, {:?}]\n", home.path().join("mode"));
+    let gateway = Gateway::start(&home, &(config(&home) + &server));
+    let scout = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
+    until("its tool", || scout.names("tools").contains(&"b_act".to_owned()).then_some(()));
+    scout.call("b_act", json!({}));
+    let id = id_of(&waiting(&home, &gateway));
+    home.write("mode", "two");
+    let boss = Client::open(&gateway, Some(BOSS), "/mcp", json!({}));
+    boss.call("b_change", json!({}));
+    until("conflict", || {
+        let list = boss.ask("tools/list", json!({}));
+        list.to_string().contains("described as two").then_some(())
+    });
+    proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 3);
+    assert_eq!(state(&home, &gateway, &id)["state"], "pending");
+}
+
+/// A server whose tool `act` is described by what a file says; `change` announces it.
+const REDEFINED: &str = r#"
+import json, sys
+def say(message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, number = asked.get("method"), asked.get("id")
+    if method == "initialize":
+        able = {"tools": {"listChanged": True}}
+        say({"id": number, "result": {"protocolVersion": "2025-11-25", "capabilities": able, "serverInfo": {"name": "b", "version": "1"}}})
+    elif method == "tools/list":
+        mode = open(sys.argv[1]).read()
+        tools = [{"name": name, "description": "described as " + mode, "inputSchema": {"type": "object"}} for name in ("act", "change")]
+        say({"id": number, "result": {"tools": tools}})
+    elif method == "tools/call":
+        if asked["params"]["name"] == "change":
+            say({"method": "notifications/tools/list_changed"})
+        say({"id": number, "result": {"content": [{"type": "text", "text": "done"}]}})
+    elif number is not None:
+        say({"id": number, "error": {"code": -32601, "message": "unknown"}})
+"#;
