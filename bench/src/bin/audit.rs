@@ -28,6 +28,7 @@ fn entry(at_ms: u64) -> Entry<'static> {
         topic: Some("main"),
         from: "robot-alpha",
         kind: KIND,
+        own: None,
         to: &["github"],
         verdict: Verdict::Admitted,
         why: Some("mcp/request:tools/call:*"),

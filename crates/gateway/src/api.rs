@@ -75,7 +75,7 @@ async fn healthz() -> Json<Health> {
     Json(Health { status: "alive".into(), version: env!("CARGO_PKG_VERSION").into() })
 }
 
-/// Ready when no server is still starting for the first time. What is degraded or down is told, by name and state only.
+/// Ready when no server is still starting for the first time, and what must be recorded can be. What is degraded or down is told, by name and state only.
 async fn readyz(State(pages): State<Pages>) -> (StatusCode, Json<Ready>) {
     let states = pages.gate.upstreams().into_iter().map(|upstream| upstream.status());
     let waiting: Vec<Waiting> = states
@@ -87,8 +87,10 @@ async fn readyz(State(pages): State<Pages>) -> (StatusCode, Json<Ready>) {
         })
         .collect();
     let starting = waiting.iter().any(|waiting| waiting.state == UpstreamState::Starting.as_str());
-    let status = if starting { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
-    (status, Json(Ready { ready: !starting, servers: waiting }))
+    let audit = (!pages.gate.audit().is_available()).then(|| "unavailable".to_owned());
+    let ready = !starting && audit.is_none();
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(Ready { ready, servers: waiting, audit }))
 }
 
 async fn show_metrics(State(pages): State<Pages>, headers: HeaderMap) -> Page<Response> {
@@ -188,7 +190,7 @@ async fn issue(
     headers: HeaderMap,
     wish: Result<Json<NewToken>, JsonRejection>,
 ) -> Page<(StatusCode, Json<TokenMade>)> {
-    pages.may(&headers, "portmoot/tokens")?;
+    let by = pages.may(&headers, "portmoot/tokens")?;
     let Json(wish) = wish.map_err(|no| Refusal::new(RefusalCode::Malformed, no.body_text()))?;
     let request = TokenRequest {
         name: wish.name,
@@ -197,7 +199,8 @@ async fn issue(
         lifetime_ms: wish.lifetime_ms,
     };
     let tokens = Arc::clone(&pages.tokens);
-    let made = tokio::task::spawn_blocking(move || tokens.issue(request)).await.map_err(|_| lost())?;
+    let made =
+        tokio::task::spawn_blocking(move || tokens.issue(&by.id, request)).await.map_err(|_| lost())?;
     let (token, issued) = made?;
     Ok((StatusCode::CREATED, Json(TokenMade { shown: Token::of(&issued), token })))
 }
@@ -207,8 +210,8 @@ async fn revoke(
     headers: HeaderMap,
     Path(name): Path<String>,
 ) -> Page<StatusCode> {
-    pages.may(&headers, "portmoot/tokens")?;
+    let by = pages.may(&headers, "portmoot/tokens")?;
     let tokens = Arc::clone(&pages.tokens);
-    tokio::task::spawn_blocking(move || tokens.revoke(&name)).await.map_err(|_| lost())??;
+    tokio::task::spawn_blocking(move || tokens.revoke(&by.id, &name)).await.map_err(|_| lost())??;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -13,6 +13,8 @@ use std::time::Duration;
 use auth::{Credential, Participant};
 use model::{Capabilities, ParticipantId, TopicName};
 
+pub use crate::audit::AuditConfig;
+
 /// Everything a gateway needs to start, and to compare with when it reloads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -26,6 +28,8 @@ pub struct Config {
     pub legacy_sse: bool,
     /// Bounds of everything.
     pub limits: Limits,
+    /// What is recorded. Another takes effect at a restart.
+    pub audit: AuditConfig,
     /// Upstreams in the order of the configuration; the earlier one wins where two want one name.
     pub servers: Vec<ServerConfig>,
     /// Who may come in, as configured. Empty (and no token issued) means the local user on loopback only.
@@ -319,6 +323,7 @@ impl Default for Config {
             hosts: Vec::new(),
             legacy_sse: false,
             limits: Limits::default(),
+            audit: AuditConfig::default(),
             servers: Vec::new(),
             participants: Vec::new(),
             topics: Vec::new(),

@@ -18,6 +18,7 @@ use store::Writer;
 use tokio::sync::Notify;
 use wire::mcp::Version;
 
+use crate::audit::Recorder;
 use crate::bounds::{Bounds, Held};
 use crate::caller::Caller;
 use crate::config::{Config, Limits, ServerConfig};
@@ -41,6 +42,7 @@ pub struct Gate {
     ground: Arc<Ground>,
     guard: Option<Guard>,
     journal: Option<Writer>,
+    audit: Recorder,
     config: RwLock<Arc<Config>>,
     identities: RwLock<Arc<Identities>>,
     grants: RwLock<Arc<Grants>>,
@@ -70,6 +72,7 @@ impl Gate {
         ground: Ground,
         guard: Option<Guard>,
         journal: Option<Writer>,
+        audit: Recorder,
     ) -> Arc<Self> {
         let sessions = Sessions::new(config.limits.sessions_max, config.limits.participant_sessions_max);
         let held = Held::new(config.limits.held_bytes_max);
@@ -77,6 +80,7 @@ impl Gate {
             ground: Arc::new(ground),
             guard,
             journal,
+            audit,
             config: RwLock::new(Arc::new(config.clone())),
             identities: RwLock::new(Arc::new(identities)),
             grants: RwLock::default(),
@@ -112,6 +116,11 @@ impl Gate {
     /// The account of what waits.
     pub fn held(&self) -> &Arc<Held> {
         &self.held
+    }
+
+    /// The audit log.
+    pub fn audit(&self) -> &Recorder {
+        &self.audit
     }
 
     /// The clock and ids.
@@ -327,6 +336,7 @@ impl Gate {
             closing.spawn(async move { upstream.close().await });
         }
         while closing.join_next().await.is_some() {}
+        self.audit.flush().await;
     }
 
     /// Answers all whose calls are held for now, so that their proposals outlive this process.
@@ -385,6 +395,7 @@ impl Gate {
                     hold: config.limits.hold,
                     mcp_calls: topic.mcp_calls,
                     journal: self.journal.clone(),
+                    audit: self.audit.clone(),
                     bounds: self.bounds(),
                 };
                 Pump::new(Arc::clone(&self.ground), plan)

@@ -47,13 +47,14 @@ fn proposed(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope) {
         Ok(Act::Proposal(call)) => pump.proposed(caller, envelope, &call),
         Ok(Act::Request(_) | Act::Answer(_) | Act::Other) => {}
         Err(mismatch) => {
-            misbehaved(caller, envelope, &mismatch);
+            misbehaved(pump, caller, envelope, model::GATEWAY, &mismatch);
             pump.not_proposed(caller, envelope, &format!("kind and payload differ: {mismatch}"));
         }
     }
 }
 
-fn misbehaved(caller: &Caller, envelope: &Envelope, mismatch: &Mismatch) {
+fn misbehaved(pump: &Pump, caller: &Caller, envelope: &Envelope, host: &str, mismatch: &Mismatch) {
+    pump.record_mismatch(caller, envelope, host, &mismatch.to_string());
     tracing::info!(
         participant = %caller.participant().id, kind = envelope.kind(), %mismatch,
         "a kind and its payload differ: nothing was done"
@@ -152,12 +153,13 @@ fn act_on(
         Host::Server(seat) => (seat.id.clone(), seat.link),
         Host::Gateway => (ParticipantId::gateway(), pump.own_link()),
     };
+    let host_id = id.to_string();
     let reply = Reply::new(pump, id, link, caller, envelope);
     match act {
         Ok(Act::Request(call)) => carry_out(pump, caller, host, call, reply),
         Ok(Act::Proposal(_) | Act::Answer(_) | Act::Other) => {}
         Err(mismatch) => {
-            misbehaved(caller, envelope, mismatch);
+            misbehaved(pump, caller, envelope, &host_id, mismatch);
             reply.error(None, code::INVALID_REQUEST, &format!("kind and payload differ: {mismatch}"));
         }
     }

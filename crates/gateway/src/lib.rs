@@ -4,6 +4,7 @@
 //! upstreams, health and metrics. Must not know HTML, command lines or configuration files.
 
 pub mod api;
+pub mod audit;
 mod bounds;
 mod caller;
 pub mod config;

@@ -8,6 +8,7 @@ use auth::{Identities, Participant};
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use store::{IssuedToken, Record, State, StoreError, Writer};
 
+use crate::audit::TOKENS;
 use crate::config::Config;
 use crate::gate::Gate;
 use crate::grants::{Change, Grants};
@@ -87,7 +88,14 @@ impl Tokens {
     ///
     /// # Errors
     /// As [`tokens::issue`].
-    pub fn issue(&self, request: TokenRequest) -> Result<(String, IssuedToken), Refusal> {
+    pub fn issue(&self, by: &ParticipantId, request: TokenRequest) -> Result<(String, IssuedToken), Refusal> {
+        let (place, name) = (self.gate.audit().reserve()?, request.name.clone());
+        let end = self.make(request);
+        place.write_change(TOKENS, by.as_str(), &name, "issued", &end);
+        end
+    }
+
+    fn make(&self, request: TokenRequest) -> Result<(String, IssuedToken), Refusal> {
         let config = self.gate.config();
         if !self.office.asks {
             return Err(Refusal::new(RefusalCode::Forbidden, "this gateway was started without tokens")
@@ -103,8 +111,11 @@ impl Tokens {
     ///
     /// # Errors
     /// As [`tokens::revoke`].
-    pub fn revoke(&self, name: &str) -> Result<(), Refusal> {
-        self.office.change(|journal| tokens::revoke(journal, name, unix_ms()))?;
+    pub fn revoke(&self, by: &ParticipantId, name: &str) -> Result<(), Refusal> {
+        let place = self.gate.audit().reserve()?;
+        let end = self.office.change(|journal| tokens::revoke(journal, name, unix_ms()));
+        place.write_change(TOKENS, by.as_str(), name, "revoked", &end);
+        end?;
         self.gate.set_identities(self.office.identities(&self.gate.config()));
         Ok(())
     }

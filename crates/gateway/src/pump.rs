@@ -10,6 +10,7 @@ mod held;
 mod members;
 mod patience;
 mod propose;
+mod record;
 mod repeats;
 mod run;
 mod say;
@@ -31,6 +32,7 @@ use wire::mcp::method::TargetKind;
 use wire::mcp::{self, ListKind, Params};
 use wire::rpc::Message;
 
+use crate::audit::Recorder;
 use crate::bounds::Bounds;
 use crate::caller::Caller;
 use crate::config::McpCalls;
@@ -75,6 +77,7 @@ pub struct Pump {
     repeats: Repeats,
     /// What was proposed here, in full.
     desk: Desk,
+    audit: Recorder,
     proposal_ttl: Duration,
     /// How long a call is held before its caller is answered for now.
     hold: Duration,
@@ -106,6 +109,8 @@ pub struct Plan {
     pub mcp_calls: McpCalls,
     /// Where proposals are written down, if anywhere.
     pub journal: Option<Writer>,
+    /// Where verdicts are recorded, if anywhere.
+    pub audit: Recorder,
     /// The bounds of streams.
     pub bounds: Arc<Bounds>,
 }
@@ -133,7 +138,8 @@ pub enum Routed {
 impl Pump {
     /// A topic without participants.
     pub fn new(ground: Arc<Ground>, plan: Plan) -> Arc<Self> {
-        let Plan { name, list_wait, limits, room, proposal_ttl, hold, mcp_calls, journal, bounds } = plan;
+        let Plan { name, list_wait, limits, room, proposal_ttl, hold, mcp_calls, journal, audit, bounds } =
+            plan;
         let mut config = topic::TopicConfig::new(name.clone(), Vec::new());
         config.limits = limits;
         let own = (ParticipantId::gateway(), ground.link());
@@ -145,6 +151,7 @@ impl Pump {
             name,
             list_wait,
             desk: Desk::new(journal),
+            audit,
             proposal_ttl,
             hold,
             stopping: watch::Sender::new(false),

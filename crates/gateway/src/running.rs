@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::api;
+use crate::audit::Recorder;
 use crate::config::Config;
 use crate::door::http::{self, Entrance};
 use crate::door::stdio;
@@ -71,6 +72,7 @@ impl Gateway {
             journal.as_ref().is_some_and(|journal| tokens::tokens_configured(&config, journal.state()))
                 || tokens::tokens_configured(&config, &State::default());
         let journal = journal.map(Writer::start).transpose()?;
+        let audit = Recorder::open(&config, journal.as_ref())?;
         let office = Arc::new(Office::new(journal.clone(), asks));
         let identities = office.identities(&config);
         let guard = exe.and_then(|exe| match Guard::start(exe) {
@@ -80,7 +82,7 @@ impl Gateway {
                 None
             }
         });
-        let gate = Gate::start(config, identities, Ground::new(sealer), guard, journal);
+        let gate = Gate::start(config, identities, Ground::new(sealer), guard, journal, audit);
         gate.set_grants(office.grants(), None);
         let entrance = Entrance::new(Arc::clone(&gate), api::router(&gate, &office));
         Ok(Self { gate, entrance, office, stop: watch::Sender::new(false), doors: Mutex::default() })

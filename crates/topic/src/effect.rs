@@ -51,6 +51,32 @@ pub enum Cause {
     LogUnavailable,
 }
 
+impl Cause {
+    /// As it is recorded.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Cause::Unknown => "unknown",
+            Cause::NotAdmitted => "not_admitted",
+            Cause::Withdrawn => "withdrawn",
+            Cause::Malformed => "malformed",
+            Cause::RateLimited => "rate_limited",
+            Cause::Limit => "limit",
+            Cause::UpstreamDown => "upstream_down",
+            Cause::Expired => "expired",
+            Cause::Moot => "moot",
+            Cause::Taken => "taken",
+            Cause::Reserved => "reserved",
+            Cause::Rejected => "rejected",
+            Cause::TakenBack => "taken_back",
+            Cause::Own => "own",
+            Cause::Decided => "decided",
+            Cause::Differs => "differs",
+            Cause::LogUnavailable => "log_unavailable",
+        }
+    }
+}
+
 /// What is to be written down about a proposal before it is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {

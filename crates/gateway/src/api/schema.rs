@@ -33,13 +33,16 @@ pub(super) struct Health {
     pub version: String,
 }
 
-/// Whether the first start of every server is over.
+/// Whether the first start of every server is over, and the audit log can be written.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Ready {
-    /// False while a server is starting for the first time.
+    /// False while a server is starting for the first time, and while the audit log cannot be written.
     pub ready: bool,
     /// The servers that are not ready, with their states.
     pub servers: Vec<Waiting>,
+    /// `unavailable` while the audit log cannot be written: what must be recorded is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<String>,
 }
 
 /// A server that is not ready.

@@ -8,6 +8,7 @@ use store::{DecidedProposal, OpenedProposal};
 use tokio::sync::{oneshot, watch};
 use wire::rpc::Message;
 
+use crate::audit::Place;
 use crate::ground::unix_ms;
 use crate::operation::Operation;
 use crate::upstream::Hello;
@@ -42,6 +43,8 @@ pub(crate) struct Ruling {
     pub(crate) params: Option<String>,
     /// The envelope that fulfils, if the decision came by one.
     pub(crate) envelope: Option<String>,
+    /// Where the decision is recorded.
+    pub(crate) place: Option<Place>,
     /// Hears what became of the decision.
     pub(crate) told: Option<oneshot::Sender<Result<(), Refusal>>>,
 }
@@ -64,6 +67,9 @@ pub(crate) struct Case {
     pub(crate) held: Option<Held>,
     /// The decision that is being written down.
     pub(crate) ruling: Option<Ruling>,
+    /// Where it is recorded that it was made, and its end.
+    pub(crate) opening: Option<Place>,
+    pub(crate) ending: Option<Place>,
     /// When something changed last, milliseconds since 1970.
     pub(crate) updated_ms: u64,
     /// Wakes who waits for it.
@@ -82,6 +88,8 @@ impl Case {
             answer: None,
             held,
             ruling: None,
+            opening: None,
+            ending: None,
             updated_ms: unix_ms(),
             changed: watch::Sender::new(ProposalState::Pending),
         }
@@ -91,6 +99,11 @@ impl Case {
     pub(crate) fn params(&self) -> Option<&str> {
         let edited = self.decided.as_ref().and_then(|decided| decided.params.as_deref());
         edited.or(self.opened.params.as_deref())
+    }
+
+    /// Where the decision that is being written down is recorded.
+    pub(crate) fn decision_place(&mut self) -> Option<Place> {
+        self.ruling.as_mut()?.place.take()
     }
 
     /// Tells whoever decided what became of it.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use model::{OperationId, Refusal, RefusalCode};
-use topic::{Effect, Effects, Event, Target};
+use topic::{Cause, Effect, Effects, Event, Target};
 use wire::mcp::method::TargetKind;
 use wire::mcp::{self, Params, method};
 use wire::rpc::Message;
 
+use super::record::Judged;
 use super::send::{read, translate, untranslated};
 use super::{Incoming, Pump, Routed, Seat, target_of, unknown_method};
 use crate::caller::Caller;
@@ -23,7 +24,7 @@ impl Pump {
     pub fn request(&self, caller: &Arc<Caller>, incoming: Incoming) -> Option<Arc<Operation>> {
         let Incoming { message, hello, out } = incoming;
         let params = read(&message, &out)?;
-        match self.admit_read(caller, &params, &out)? {
+        match self.admit_read(caller, &params, &out, true)? {
             (operation, Routed::Upstream(seat, own)) => {
                 self.hand_over(&operation, &seat, own, &params, hello);
                 Some(operation)
@@ -46,14 +47,7 @@ impl Pump {
         message: &Message,
         out: &Arc<Stream>,
     ) -> Option<(Arc<Operation>, Routed)> {
-        let (operation, routed) = self.admit_read(caller, &read(message, out)?, out)?;
-        if let Routed::Held(..) = routed {
-            // What is no call to be carried out later is not held.
-            self.step(Event::Cancel { link: caller.link(), operation: operation.id });
-            operation.refuse(&Refusal::new(RefusalCode::UnknownTarget, "there is nothing of this name"));
-            return None;
-        }
-        Some((operation, routed))
+        self.admit_read(caller, &read(message, out)?, out, false)
     }
 
     fn admit_read(
@@ -61,6 +55,7 @@ impl Pump {
         caller: &Arc<Caller>,
         params: &Params<'_>,
         out: &Arc<Stream>,
+        holds: bool,
     ) -> Option<(Arc<Operation>, Routed)> {
         let (message, seats) = (params.message(), self.seats());
         let known = method::lookup(message.method());
@@ -81,21 +76,42 @@ impl Pump {
             true => ("tasks/result", None),
             false => (message.method(), target),
         };
+        // Handshakes, pings and lists name nothing: they are recorded only if they are refused.
+        let (names, place) = (target.is_some(), self.audit.reserve());
+        if let (true, Err(refusal)) = (names, &place) {
+            operation.refuse(refusal);
+            return None;
+        }
         let event = Event::Request { link, operation: id, method, target };
-        let effects = self.topic().step(self.ground.now_ms(), event);
-        let routed = self.routed(&operation, &seats, effects);
+        let (effects, authority) = {
+            let mut topic = self.topic();
+            let effects = topic.step(self.ground.now_ms(), event);
+            (effects, topic.capabilities(&caller.participant().id).cloned())
+        };
+        let mut routed = self.routed(&operation, &seats, effects);
+        if let (Ok(Routed::Held(..)), false) = (&routed, holds) {
+            // What is no call to be carried out later is not held.
+            self.step(Event::Cancel { link, operation: id });
+            operation.refuse(&Refusal::new(RefusalCode::UnknownTarget, "there is nothing of this name"));
+            routed = Err(Cause::NotAdmitted.as_str());
+        }
+        if let Some(place) = place.ok().filter(|_| names || routed.is_err()) {
+            let routed = routed.as_ref().map_err(|why| *why);
+            let judged = Judged { target: text, routed, authority: authority.as_deref() };
+            self.record_call(place, &operation, params, &judged);
+        }
         match routed {
             // Set once: an operation is routed once.
-            Some(Routed::Gateway) => {
+            Ok(Routed::Gateway) => {
                 let _ = operation.upstream.set(self.own.clone());
             }
-            Some(Routed::Upstream(ref seat, _)) => {
+            Ok(Routed::Upstream(ref seat, _)) => {
                 let _ = operation.upstream.set((seat.id.clone(), seat.link));
             }
-            Some(Routed::Held(..)) => {}
-            None => operation.refuse(&unknown_method(message.method())),
+            Ok(Routed::Held(..)) => {}
+            Err(_) => operation.refuse(&unknown_method(message.method())),
         }
-        Some((operation, routed?))
+        Some((operation, routed.ok()?))
     }
 
     /// Has an upstream carry out what a link said to the room: it was admitted there, and names are the upstream's own.
@@ -123,9 +139,13 @@ impl Pump {
             proposal,
         };
         let effects = self.topic().step(self.ground.now_ms(), event);
-        if let Some(Routed::Upstream(seat, own)) = self.routed(&operation, &self.seats(), effects) {
-            let _ = operation.upstream.set((seat.id.clone(), seat.link));
-            self.hand_over(&operation, &seat, own, &params, caller.hello().clone());
+        match self.routed(&operation, &self.seats(), effects) {
+            Ok(Routed::Upstream(seat, own)) => {
+                let _ = operation.upstream.set((seat.id.clone(), seat.link));
+                self.hand_over(&operation, &seat, own, &params, caller.hello().clone());
+            }
+            Ok(Routed::Gateway | Routed::Held(..)) => {}
+            Err(why) => self.record_unexecuted(&operation, &params, seat.id.as_str(), why),
         }
     }
 
@@ -145,8 +165,14 @@ impl Pump {
         Some(operation)
     }
 
-    fn routed(&self, operation: &Arc<Operation>, seats: &[Seat], effects: Effects) -> Option<Routed> {
-        let mut routed = None;
+    /// Where an operation goes, or why it goes nowhere.
+    fn routed(
+        &self,
+        operation: &Arc<Operation>,
+        seats: &[Seat],
+        effects: Effects,
+    ) -> Result<Routed, &'static str> {
+        let (mut routed, mut why) = (None, Cause::Unknown.as_str());
         for effect in effects {
             match effect {
                 Effect::Deliver { operation: id, to, .. } if id == operation.id && to == self.own.0 => {
@@ -160,15 +186,16 @@ impl Pump {
                     let seat = seats.iter().find(|seat| seat.id == to).cloned();
                     routed = seat.map(|seat| Routed::Held(seat, own));
                 }
-                Effect::Refuse { operation: id, refusal, .. } if id == operation.id => {
-                    operation.refuse(&refusal)
+                Effect::Refuse { operation: id, refusal, cause, .. } if id == operation.id => {
+                    why = cause.as_str();
+                    operation.refuse(&refusal);
                 }
                 other => self.carry(other),
             }
         }
         let count = if routed.is_some() { &self.admitted } else { &self.refused };
         count.fetch_add(1, Ordering::Relaxed);
-        routed
+        routed.ok_or(why)
     }
 
     /// Gives the request to the session that this caller uses, opening it on the side if it is not open.

@@ -12,6 +12,7 @@ use wire::mcpx::check::Call;
 use wire::mcpx::{Envelope, Head};
 
 use super::Pump;
+use super::record::reason;
 use super::run::Shown;
 use crate::caller::Caller;
 use crate::desk::{Case, Ruling, unknown_proposal};
@@ -48,7 +49,9 @@ impl Pump {
     /// Why the decision does not count; of a proposal that `who` may not see, that there is none.
     pub async fn decide(&self, who: &Participant, id: OperationId, choice: Choice) -> Result<(), Refusal> {
         if !self.shows(id, who) {
-            return Err(unknown_proposal());
+            let refusal = unknown_proposal();
+            self.record_undecided(id, &who.id, reason(&refusal), None);
+            return Err(refusal);
         }
         let params = match &choice {
             Choice::Approve { arguments: Some(arguments), .. } => Some(self.edited(id, arguments)?),
@@ -65,6 +68,19 @@ impl Pump {
 
     /// Hands a decision to the topic; what comes of it is heard later.
     pub(super) fn rule(
+        &self,
+        who: &Participant,
+        id: OperationId,
+        choice: &Choice,
+        ruling: Ruling,
+    ) -> Result<oneshot::Receiver<Result<(), Refusal>>, Refusal> {
+        let place = self.audit.reserve()?;
+        let ruling = Ruling { place: Some(place), ..ruling };
+        let heard = self.put(who, id, choice, ruling);
+        heard.inspect_err(|refusal| self.record_undecided(id, &who.id, reason(refusal), None))
+    }
+
+    fn put(
         &self,
         who: &Participant,
         id: OperationId,
@@ -211,15 +227,24 @@ impl Pump {
                     });
                 });
             }
-            Effect::Proposed { proposal } => self.proposal_opened(proposal),
-            Effect::NotProposed { proposal, by, refusal, .. } => {
-                if let Some(case) = self.desk.forget(proposal).filter(|case| case.held.is_none()) {
+            Effect::Proposed { proposal } => {
+                self.record_proposed(proposal);
+                self.proposal_opened(proposal);
+            }
+            Effect::NotProposed { proposal, by, refusal, cause } => {
+                let Some(mut case) = self.desk.forget(proposal) else { return };
+                self.record_not_proposed(proposal, &mut case, cause);
+                if case.held.is_none() {
                     let (envelope, why) = (&case.opened.envelope, refusal.to_string());
                     self.tell_state(&by, envelope, None, ProposalState::Rejected, Some(&why));
                 }
             }
-            Effect::Approved { proposal, by } => self.approved(proposal, &by),
+            Effect::Approved { proposal, by } => {
+                self.record_approved(proposal, &by);
+                self.approved(proposal, &by);
+            }
             Effect::Told { proposal, by, state, reason } => {
+                self.record_over(proposal, state, reason.as_deref());
                 let envelope = self.desk.with(proposal, |case| {
                     case.ruled(Ok(()));
                     case.opened.envelope.clone()
@@ -234,7 +259,9 @@ impl Pump {
                     self.tell_state(&by, &envelope, Some(proposal), state, reason.as_deref());
                 }
             }
-            Effect::RefuseDecision { proposal, refusal, .. } => {
+            Effect::RefuseDecision { proposal, by, refusal, cause } => {
+                let place = self.desk.with(proposal, Case::decision_place).flatten();
+                self.record_undecided(proposal, &by, cause.as_str(), place);
                 self.desk.with(proposal, |case| case.ruled(Err(*refusal)));
             }
             _ => {}

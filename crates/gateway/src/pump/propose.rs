@@ -9,7 +9,7 @@ use model::{Digest, Era, OperationId, ParticipantId, ProposalState, Refusal, Ref
 use store::{Decision, EndedProposal, OpenedProposal};
 use topic::{Event, Terms};
 use wire::digest::Shown;
-use wire::json::{self, JsonError, ObjectEdit, Span, Splice};
+use wire::json::{self, ObjectEdit, Span, Splice};
 use wire::mcp::{Params, task, translate};
 use wire::mcpx::Envelope;
 use wire::mcpx::check::Call;
@@ -82,13 +82,12 @@ impl Pump {
         };
         let _ = operation.upstream.set((seat.id.clone(), seat.link));
         if let Err(why) = self.open_case(draft, Some(held)) {
-            let refusal = Refusal::new(RefusalCode::Malformed, format!("the call cannot be proposed: {why}"));
             self.step(Event::Cancel { link: caller.link(), operation: operation.id });
-            operation.refuse(&refusal);
+            operation.refuse(&why);
         }
     }
 
-    fn open_case(&self, draft: Draft<'_>, held: Option<Held>) -> Result<(), JsonError> {
+    fn open_case(&self, draft: Draft<'_>, held: Option<Held>) -> Result<(), Refusal> {
         let Draft { by, to, method, context, envelope, params } = draft;
         let tool = self.definition(&to, method, context);
         let names: Vec<&str> = to.iter().map(ParticipantId::as_str).collect();
@@ -98,7 +97,8 @@ impl Pump {
             params: params.as_deref().map(str::as_bytes),
             definition: tool.as_deref().map(str::as_bytes),
         };
-        let digest = shown.digest()?;
+        let digest = shown.digest().map_err(|why| unfit(&why.to_string()))?;
+        let (opening, ending) = (self.audit.reserve()?, self.audit.reserve()?);
         // Nobody can guess it: it is what a task is asked for by.
         let id = OperationId(u128::from_le_bytes(random()));
         let (at_ms, ttl) = (unix_ms(), self.proposal_ttl);
@@ -121,8 +121,9 @@ impl Pump {
             at_ms,
             expires_ms: at_ms.saturating_add(ttl_ms),
         };
-        if !self.desk.open(id, Case::new(opened, held)) {
-            return Err(JsonError::Duplicate("an envelope of this id has proposed already".to_owned()));
+        let case = Case { opening: Some(opening), ending: Some(ending), ..Case::new(opened, held) };
+        if !self.desk.open(id, case) {
+            return Err(unfit("an envelope of this id has proposed already"));
         }
         let expires_ms = self.ground.now_ms().saturating_add(ttl_ms);
         let terms = Terms { by, method, context, to: &to, digest, expires_ms };
@@ -157,6 +158,7 @@ impl Pump {
             let mut case = Case::new(proposal.opened.clone(), None);
             case.told = true;
             case.decided = proposal.decided.clone();
+            case.ending = (!over).then(|| self.audit.reserve_or_tell());
             case.answer = proposal.ended.as_ref().and_then(|end| end.answer.clone()).map(Into::into);
             self.desk.open(id, case);
             if over {
@@ -179,6 +181,7 @@ impl Pump {
             answer: None,
             at_ms: unix_ms(),
         });
+        self.record_over(id, state, Some(OUTCOME_UNKNOWN));
         self.desk.stands(id, state, Some(OUTCOME_UNKNOWN));
     }
 
@@ -264,6 +267,10 @@ fn legacy_params(era: Era, message: &Message, own: Option<&str>) -> Option<Strin
     }
     let renamed = Message::read(message.edited(&splice)).ok()?;
     renamed.params().map(|params| String::from_utf8_lossy(params).into_owned())
+}
+
+fn unfit(why: &str) -> Refusal {
+    Refusal::new(RefusalCode::Malformed, format!("this cannot be proposed: {why}"))
 }
 
 fn end_of(proposal: &store::Proposal) -> (ProposalState, Option<String>) {

@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{Capabilities, LinkId, ParticipantId, Refusal};
-use topic::{Ear, Effect, End, Event, Topic};
+use topic::{Cause, Ear, Effect, End, Event, Topic};
+use wire::json::quote;
 use wire::mcpx::system::{self, Notice, Person};
 use wire::mcpx::{self, Breach, Draft, Envelope};
 use wire::time::rfc3339;
 
 use super::Pump;
+use super::record::reason;
 use super::repeats::Repeats;
 use crate::caller::Caller;
 use crate::ground::unix_ms;
@@ -40,19 +42,31 @@ impl Pump {
     /// Takes an envelope: admitted, it goes to everybody who hears it; else its sender is told why not.
     pub fn say(self: &Arc<Self>, caller: &Arc<Caller>, envelope: &Envelope) {
         let who = caller.participant();
+        let place = match self.audit.reserve() {
+            Ok(place) => place,
+            Err(refusal) => return self.tell_refused(caller, envelope, &refusal),
+        };
         if envelope.from() != who.id.as_str() {
             let refusal = Refusal::new(
                 model::RefusalCode::AuthViolation,
                 format!("`from` must be \"{}\", who you are", who.id),
             );
+            let why = format!("{}: `from` was {}", reason(&refusal), quote(envelope.from()));
+            self.record_said(place, caller, envelope, Err(&why));
             return self.tell_refused(caller, envelope, &refusal);
         }
         let to: Vec<&str> = envelope.to().collect();
         match self.publish(caller.link(), envelope.frame(), &to, envelope.kind()) {
-            Ok(true) => hosted::receive(self, caller, envelope),
+            Ok(Some(authority)) => {
+                self.record_said(place, caller, envelope, Ok(&authority));
+                hosted::receive(self, caller, envelope);
+            }
             // It is not here any more: its socket is being closed.
-            Ok(false) => {}
-            Err(refusal) => self.tell_refused(caller, envelope, &refusal),
+            Ok(None) => {}
+            Err((refusal, cause)) => {
+                self.record_said(place, caller, envelope, Err(cause.as_str()));
+                self.tell_refused(caller, envelope, &refusal);
+            }
         }
     }
 
@@ -69,7 +83,13 @@ impl Pump {
         let (id, ts) = self.stamp();
         let (id, ts) = (id.as_str(), Some(ts.as_str()));
         let envelope = mcpx::envelope(&Draft { id, ts, from, to, kind, correlation_id, payload });
-        if let Err(refusal) = self.publish(link, &envelope, to, kind) {
+        let end = self.publish(link, &envelope, to, kind);
+        // What becomes of proposals, of which the gateway tells, is recorded as that.
+        if from != model::GATEWAY {
+            let why = end.as_ref().err().map(|(_, cause)| cause.as_str());
+            self.record_hosted(from, to, kind, payload, why);
+        }
+        if let Err((refusal, _)) = end {
             tracing::warn!(from, kind, %refusal, "a hosted participant may not say this");
         }
     }
@@ -84,8 +104,15 @@ impl Pump {
         &self.repeats
     }
 
-    /// Puts an envelope into the room if the topic admits it; false if the topic does not know this link.
-    fn publish(&self, link: LinkId, envelope: &Bytes, to: &[&str], kind: &str) -> Result<bool, Box<Refusal>> {
+    /// Puts an envelope into the room if the topic admits it, and gives what its sender may do; nothing if the topic does
+    /// not know this link.
+    fn publish(
+        &self,
+        link: LinkId,
+        envelope: &Bytes,
+        to: &[&str],
+        kind: &str,
+    ) -> Result<Option<Arc<Capabilities>>, (Box<Refusal>, Cause)> {
         let mut said = false;
         let mut topic = self.topic();
         let effects = topic.step(self.ground.now_ms(), Event::Say { link, kind, to });
@@ -100,11 +127,12 @@ impl Pump {
                         kind: kind.into(),
                     }));
                 }
-                Effect::Withhold { refusal, .. } => return Err(refusal),
+                Effect::Withhold { refusal, cause, .. } => return Err((refusal, cause)),
                 other => self.carry(other),
             }
         }
-        Ok(said)
+        let sender = topic.participant(link).and_then(|id| topic.capabilities(id));
+        Ok(said.then(|| sender.cloned().unwrap_or_default()))
     }
 
     /// Says to one hearer alone that its envelope is refused (MCPx v0.1, 3.5.2).
@@ -118,6 +146,7 @@ impl Pump {
 
     /// The same for bytes that are no envelope.
     pub fn tell_breach(&self, caller: &Caller, breach: &Breach) {
+        self.record_malformed(caller, reason(&breach.refusal()));
         let (id, ts) = self.stamp();
         let stamp = system::Stamp { id: &id, ts: Some(&ts) };
         self.whisper(caller.link(), &system::breach(stamp, caller.participant().id.as_str(), breach));
@@ -125,6 +154,7 @@ impl Pump {
 
     /// The same for a message that is not even text, or too long.
     pub fn tell_error(&self, caller: &Caller, error: &str, message: &str) {
+        self.record_malformed(caller, error);
         let (id, ts) = self.stamp();
         let stamp = system::Stamp { id: &id, ts: Some(&ts) };
         let notice = Notice { error, message, ..Notice::default() };

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use auth::LOCAL_USER;
+use gateway::audit::{Recorder, TOKENS};
 use gateway::config::Config;
 use gateway::tokens::{TokenRequest, issue, revoke};
 use serde_json::{Map, Value, json};
@@ -95,7 +97,11 @@ async fn new(keeper: Keeper, request: TokenRequest) -> Result<Value, Failure> {
                 )
             })?;
             let journal = Writer::open(&dir)?;
-            let (token, issued) = issue(&journal, &config, request, &random, now_ms())?;
+            let audit = Recorder::open(&config, Some(&journal))?;
+            let (place, name) = (audit.reserve()?, request.name.clone());
+            let made = issue(&journal, &config, request, &random, now_ms());
+            place.write_change(TOKENS, LOCAL_USER, &name, "issued", &made);
+            let (token, issued) = made?;
             let mut answer = shown(&issued);
             answer.extend([("token".to_owned(), Value::from(token))]);
             Ok(Value::Object(answer))
@@ -116,7 +122,14 @@ async fn ls(keeper: Keeper) -> Result<Value, Failure> {
 async fn take_back(keeper: Keeper, name: &str) -> Result<(), Failure> {
     match keeper {
         Keeper::Gateway(remote) => Api::new(&remote).delete(&["tokens", name]).await.map(drop),
-        Keeper::Here { dir, .. } => Ok(revoke(&Writer::open(&dir)?, name, now_ms())?),
+        Keeper::Here { config, dir } => {
+            let journal = Writer::open(&dir)?;
+            let audit = Recorder::open(&config, Some(&journal))?;
+            let place = audit.reserve()?;
+            let end = revoke(&journal, name, now_ms());
+            place.write_change(TOKENS, LOCAL_USER, name, "revoked", &end);
+            Ok(end?)
+        }
     }
 }
 

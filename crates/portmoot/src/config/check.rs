@@ -20,6 +20,7 @@ pub(crate) fn check(tree: &Node, env: Env<'_>) -> Result<Config, Vec<Problem>> {
     let problems = Problems::default();
     let root = Table::root(tree, &problems);
     let settings = settings::read(&root);
+    let audit = settings::audit(&root);
     let servers = servers::read(&root, env);
     let profiles = profiles::read(&root);
     let participants = participants::read(&root, env, &profiles);
@@ -36,6 +37,7 @@ pub(crate) fn check(tree: &Node, env: Env<'_>) -> Result<Config, Vec<Problem>> {
             hosts: settings.hosts,
             legacy_sse: settings.legacy_sse,
             limits: settings.limits,
+            audit,
             servers,
             participants,
             topics,

@@ -11,7 +11,7 @@ use super::{participants, profiles, servers, settings, toml_file, topics};
 
 /// Asked for only to be refused.
 const NOT_KEYS: [&str; 2] = ["participants.NAME.token", "server.limits"];
-const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[server.limits]\n[servers.NAME]\ntype = \"demo\"\n\
+const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[server.limits]\n[audit]\n[servers.NAME]\ntype = \"demo\"\n\
      [profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n";
 
 fn env(_: &str) -> Option<String> {
@@ -28,6 +28,7 @@ fn known() -> BTreeSet<String> {
     let problems = Problems::default();
     let root = Table::root(&tree, &problems);
     settings::read(&root);
+    settings::audit(&root);
     let found = servers::read(&root, &env);
     let profiles = profiles::read(&root);
     participants::read(&root, &env, &profiles);

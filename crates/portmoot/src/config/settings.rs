@@ -1,12 +1,16 @@
-//! `[server]` and `[server.limits]`. Must not know other tables.
+//! `[server]`, `[server.limits]` and `[audit]`. Must not know other tables.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gateway::config::Limits;
+use gateway::config::{AuditConfig, Limits};
+use store::audit::Payloads;
 
 use crate::config::reader::Table;
+
+const PAYLOADS: [(&str, Payloads); 3] =
+    [("full", Payloads::Full), ("digest", Payloads::Digest), ("none", Payloads::None)];
 
 /// What `[server]` says.
 pub(crate) struct Settings {
@@ -28,6 +32,17 @@ pub(crate) fn read(root: &Table<'_>) -> Option<Settings> {
     let limits = table.table("limits").map(|table| limits(table)).unwrap_or_default();
     table.finish();
     Some(Settings { listen: listen?, data_dir, hosts, legacy_sse, limits })
+}
+
+/// Reads `[audit]`.
+pub(crate) fn audit(root: &Table<'_>) -> AuditConfig {
+    let Some(table) = root.table("audit") else { return AuditConfig::default() };
+    let enabled = table.flag("enabled").unwrap_or(true);
+    let payloads = table.choice("payloads", &PAYLOADS).unwrap_or_default();
+    let redact = table.texts("redact").unwrap_or_default();
+    let redact = redact.into_iter().map(|(name, _)| name.to_owned()).collect();
+    table.finish();
+    AuditConfig { enabled, payloads, redact }
 }
 
 /// `localhost:PORT` and `:PORT` are understood as loopback: no name is looked up.

@@ -1,12 +1,17 @@
-//! `audit query` and `audit verify` on a data directory.
+//! `audit query` and `audit verify`: on a data directory, and on what a running gateway has recorded.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::Writer;
 use store::audit::{Audit, Entry, Policy, Verdict};
 
+use crate::http::{Connection, PATIENCE};
 use crate::runner::Home;
+use crate::support::{Client, Gateway, fixture, until};
 
 /// A home whose data directory has a log of three entries; the file that holds them.
 fn home() -> (Home, std::path::PathBuf) {
@@ -19,6 +24,7 @@ fn home() -> (Home, std::path::PathBuf) {
         topic: Some("main"),
         from: "scout",
         kind: "mcp/request:tools/call:write_file",
+        own: None,
         to: &["files"],
         verdict: Verdict::Refused,
         why: Some("capability_violation"),
@@ -86,4 +92,275 @@ fn what_was_changed_is_found() {
     let told = verify(&["--head", &head]).expect(1).stdout;
     assert!(told.starts_with("the end was cut off: entries 2 to 3 are missing\n"), "{told}");
     home.run(&["audit", "verify", "--data-dir", "elsewhere"]).expect(5);
+}
+
+/// Who there is, with the token `token-of-NAME-in-the-log` each.
+const PEOPLE: [(&str, &[&str]); 3] = [
+    ("boss", &["mcp/*", "chat", "portmoot/tokens"]),
+    ("scout", &["mcp/proposal:tools/call", "mcp/response:*", "chat"]),
+    ("mallory", &["mcp/response:*", "chat"]),
+];
+
+fn token(name: &str) -> String {
+    format!("token-of-{name}-in-the-log")
+}
+
+fn audited() -> Home {
+    PEOPLE.iter().fold(Home::new(), |home, (name, _)| home.env(&format!("TOKEN_{name}"), &token(name)))
+}
+
+fn start(home: &Home, audit: &str) -> Gateway {
+    let mut config = format!("[server]\ndata_dir = {:?}\n[audit]\n{audit}\n", home.path().join("data"));
+    for (name, capabilities) in PEOPLE {
+        config += &format!(
+            "[participants.{name}]\ntoken_env = \"TOKEN_{name}\"\ncapabilities = {capabilities:?}\n"
+        );
+        config += "topics = [\"main\", \"short\"]\n";
+    }
+    config += "[topics.main]\n[topics.short]\nproposal_ttl = \"200ms\"\n";
+    Gateway::start(home, &(config + &fixture("files", &[])))
+}
+
+fn client(gateway: &Gateway, name: &str, path: &str) -> Client {
+    Client::open(gateway, Some(&token(name)), path, json!({}))
+}
+
+fn api(gateway: &Gateway, name: &str, method: &str, path: &str, body: &Value) -> Value {
+    let bearer = format!("Bearer {}", token(name));
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    let mut connection = Connection::open(gateway.address());
+    let reply = connection.exchange(method, &format!("/api/v1/{path}"), &headers, &body.to_string());
+    serde_json::from_str(&reply.body).unwrap_or_default()
+}
+
+/// The proposal that waits in a topic.
+fn pending(gateway: &Gateway) -> Value {
+    until("a proposal waits", || {
+        let proposals = api(gateway, "boss", "GET", "proposals", &json!({}));
+        proposals["proposals"].as_array()?.iter().find(|one| one["state"] == "pending").cloned()
+    })
+}
+
+/// Says these texts on a WebSocket and waits until something that holds `heard` was said to it.
+fn say(gateway: &Gateway, name: &str, texts: &[String], heard: &str) {
+    let mut stream = TcpStream::connect(gateway.address()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = format!(
+        "GET /ws?topic=main HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n\
+         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         authorization: Bearer {}\r\n\r\n",
+        token(name)
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    for text in texts {
+        let length = u16::try_from(text.len()).unwrap().to_be_bytes();
+        // Masked with zeros, which changes nothing.
+        let frame = [&[0x81, 0xfe], &length[..], &[0; 4], text.as_bytes()].concat();
+        stream.write_all(&frame).unwrap();
+    }
+    let (mut all, mut part) = (Vec::new(), [0; 4096]);
+    while !String::from_utf8_lossy(&all).contains(heard) {
+        let read = stream.read(&mut part).unwrap();
+        assert!(read > 0, "never: {heard} in {}", String::from_utf8_lossy(&all));
+        all.extend_from_slice(&part[..read]);
+    }
+}
+
+fn envelope(from: &str, kind: &str, payload: &Value) -> String {
+    let id = format!("envelope-of-{from}-{}", kind.replace(['/', ':'], "-"));
+    let mut text =
+        json!({ "protocol": "mcpx/v0.1", "id": id, "from": from, "kind": kind, "payload": payload });
+    text["ts"] = json!("2026-07-28T12:30:00Z");
+    // Longer than what a frame with a short length holds.
+    text["padding"] = json!("-".repeat(130));
+    text.to_string()
+}
+
+fn entries(home: &Home, args: &[&str]) -> Vec<Value> {
+    let ran = home.run(&[&["audit", "query", "--json", "--data-dir", "data"], args].concat()).expect(0);
+    let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+    answer["entries"].as_array().unwrap().clone()
+}
+
+/// Entries as `FROM KIND [own OWN] > TO: VERDICT, WHY`.
+fn told(entries: &[Value]) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let line = |entry: &Value| {
+        let own = entry["own"].as_str().map(|own| format!(" [{own}]")).unwrap_or_default();
+        let to: Vec<String> = entry["to"].as_array().into_iter().flatten().map(text).collect();
+        let (from, kind) = (text(&entry["from"]), text(&entry["kind"]));
+        let (verdict, why) = (text(&entry["verdict"]), text(&entry["why"]));
+        format!("{from} {kind}{own} > {}: {verdict}, {why}", to.join(","))
+    };
+    entries.iter().map(line).collect()
+}
+
+#[test]
+fn what_was_asked_and_said_is_recorded_without_secrets() {
+    let home = audited();
+    let mut gateway = start(&home, "payloads = \"full\"\nredact = [\"pin\"]");
+    let (boss, mallory) = (client(&gateway, "boss", "/mcp"), client(&gateway, "mallory", "/mcp"));
+    boss.call(
+        "files_echo",
+        json!({ "text": "hi", "password": "hunter2", "a": { "Token": "t-1" }, "pin": 4711 }),
+    );
+    boss.names("tools");
+    for tool in ["files_echo", "nothing"] {
+        assert!(mallory.ask("tools/call", json!({ "name": tool, "arguments": {} }))["error"].is_object());
+    }
+    let chat = json!({ "text": "hello", "format": "plain" });
+    let said = [("boss", "chat"), ("mallory", "system/error"), ("mallory", "chat")];
+    let mut said: Vec<String> = said.iter().map(|(from, kind)| envelope(from, kind, &chat)).collect();
+    said.push(envelope("mallory", "mcp/response:tools/call:echo", &json!({})));
+    said.push(format!("{{{}", " ".repeat(130)));
+    say(&gateway, "mallory", &said, "malformed_envelope");
+    api(&gateway, "boss", "POST", "tokens", &json!({ "name": "guest" }));
+    api(&gateway, "boss", "DELETE", "tokens/guest", &json!({}));
+    gateway.signal("TERM");
+    gateway.wait();
+    let all = entries(&home, &[]);
+    let expected = [
+        "boss mcp/request:tools/call:files_echo [echo] > files: admitted, mcp/*",
+        "mallory mcp/request:tools/call:files_echo > : refused, not_admitted",
+        "mallory mcp/request:tools/call:nothing > : refused, unknown",
+        "mallory chat > : refused, auth_violation: `from` was \"boss\"",
+        "mallory system/error > : refused, reserved",
+        "mallory chat > : admitted, chat",
+        "mallory mcp/response:tools/call:echo > : admitted, mcp/response:*",
+        "mallory portmoot/malformed > : refused, malformed",
+        "boss portmoot/tokens > guest: admitted, issued",
+        "boss portmoot/tokens > guest: admitted, revoked",
+    ];
+    assert_eq!(told(&all), expected);
+    assert_eq!(told(&entries(&home, &["system/*"])), [expected[4]]);
+    assert_eq!(entries(&home, &["--participant", "mallory", "--verdict", "refused"]).len(), 5);
+    let operation = all[0]["operation"].as_str().unwrap();
+    assert_eq!(entries(&home, &["--operation", operation]), [all[0].clone()]);
+    assert_eq!(all[0]["payload"]["arguments"]["text"], "hi");
+    let log = fs::read_to_string(home.path().join("data/audit/00000000000000000001.jsonl")).unwrap();
+    for secret in ["hunter2", "t-1", "4711", "token-of-"] {
+        assert!(!log.contains(secret), "{secret}");
+    }
+    home.run(&["audit", "verify", "--data-dir", "data"]).expect(0);
+}
+
+#[test]
+fn what_becomes_of_proposals_is_recorded() {
+    let home = audited();
+    let mut gateway = start(&home, "");
+    let scout = client(&gateway, "scout", "/mcp");
+    let ends: [(&str, Value); 2] = [
+        ("approve", json!({ "arguments": { "text": "other", "token": "t-2" } })),
+        ("reject", json!({ "reason": "not today" })),
+    ];
+    for (verb, mut body) in ends {
+        let answers = scout.begin_call("files_echo", json!({ "text": "mine" }));
+        let proposal = pending(&gateway);
+        let path = format!("proposals/{}", proposal["id"].as_str().unwrap());
+        if verb == "approve" {
+            body["digest"] = proposal["digest"].clone();
+            // Nobody approves what they propose.
+            api(&gateway, "scout", "POST", &format!("{path}/approve"), &body);
+        }
+        api(&gateway, "boss", "POST", &format!("{path}/{verb}"), &body);
+        let answer = answers.next();
+        assert_eq!(answer["result"]["isError"] == true, verb == "reject", "{answer}");
+    }
+    let short = client(&gateway, "scout", "/mcp/short");
+    assert!(short.ask("tools/call", json!({ "name": "files_echo", "arguments": {} })).is_object());
+    gateway.signal("TERM");
+    gateway.wait();
+    let all = entries(&home, &["--topic", "main"]);
+    let seen = told(&all);
+    let call = |at: usize| format!("for the call {}", all[at]["operation"].as_str().unwrap());
+    let proposal = "mcp/proposal:tools/call:echo > files:";
+    let expected = [
+        "scout mcp/request:tools/call:files_echo [echo] > files: held, -".to_owned(),
+        format!("scout {proposal} held, {}", call(0)),
+        format!("scout {proposal} refused, own"),
+        format!("boss {proposal} approved, proposed by scout, arguments edited"),
+        format!("scout {proposal} completed, -"),
+        "scout mcp/request:tools/call:files_echo [echo] > files: held, -".to_owned(),
+        format!("scout {proposal} held, {}", call(5)),
+        format!("boss {proposal} rejected, not today"),
+    ];
+    assert_eq!(seen, expected);
+    let operation = all[1]["operation"].as_str().unwrap();
+    assert_eq!(entries(&home, &["--operation", operation]).len(), 4);
+    // The digest of what was shown; that of what was edited differs, and nothing is written out.
+    assert_eq!(all[1]["digest"], all[3]["digest"]);
+    assert_ne!(all[1]["payload_sha256"], all[3]["payload_sha256"]);
+    assert!(all[3]["payload_sha256"].is_string() && all[3]["payload"].is_null());
+    let short = told(&entries(&home, &["--topic", "short", "--verdict", "expired"]));
+    assert!(short[0].starts_with(&format!("scout {proposal} expired, ")), "{short:?}");
+    home.run(&["audit", "verify", "--data-dir", "data"]).expect(0);
+}
+
+#[test]
+fn the_log_is_whole_after_a_crash_under_load_and_goes_on() {
+    let home = audited();
+    let calls = AtomicUsize::new(0);
+    for crash in 1..=2 {
+        let gateway = start(&home, "");
+        let enough = calls.load(Ordering::Relaxed) + 300;
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                let client = client(&gateway, "boss", "/mcp");
+                let (gateway, calls) = (&gateway, &calls);
+                scope.spawn(move || {
+                    while calls.load(Ordering::Relaxed) < enough {
+                        client.call("files_echo", json!({ "text": "again" }));
+                        calls.fetch_add(1, Ordering::Relaxed);
+                    }
+                    // Calls are open, and their entries on the way.
+                    let _open = client.begin_call("files_echo", json!({ "text": "last" }));
+                    gateway.signal("KILL");
+                });
+            }
+        });
+        drop(gateway);
+        let told = home.run(&["audit", "verify", "--data-dir", "data"]).expect(0).stdout;
+        let count: usize = told.split(' ').nth(1).unwrap().parse().unwrap();
+        assert!(count > crash * 200, "{told}");
+    }
+    let segment = home.path().join("data/audit/00000000000000000001.jsonl");
+    let text = fs::read_to_string(&segment).unwrap();
+    fs::write(&segment, text.replacen("\"boss\"", "\"loss\"", 1)).unwrap();
+    let told = home.run(&["audit", "verify", "--data-dir", "data"]).expect(1).stdout;
+    assert!(told.starts_with("entry 1, or what stands before it, was changed\n"), "{told}");
+}
+
+#[test]
+fn what_cannot_be_recorded_is_not_done() {
+    let home = audited();
+    let gateway = start(&home, "");
+    let boss = client(&gateway, "boss", "/mcp");
+    // A disk that is full.
+    let folder = home.path().join("data/audit");
+    fs::create_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink("/dev/full", folder.join("00000000000000000001.jsonl")).unwrap();
+    let message = json!({ "name": "files_echo", "arguments": { "text": "hi" } });
+    let refused = until("calls are refused", || {
+        let answer = boss.ask("tools/call", message.clone());
+        answer["error"].is_object().then_some(answer)
+    });
+    assert!(refused.to_string().contains("log_unavailable"), "{refused}");
+    assert!(boss.names("tools").contains(&"files_echo".to_owned()));
+    let ready = gateway.get("/readyz", None);
+    assert_eq!((ready.status, &ready.json()["audit"]), (503, &json!("unavailable")));
+    let no = api(&gateway, "boss", "POST", "tokens", &json!({ "name": "guest" }));
+    assert_eq!(no["code"], "log_unavailable");
+    let chat = envelope("mallory", "chat", &json!({ "text": "hello", "format": "plain" }));
+    say(&gateway, "mallory", &[chat], "log_unavailable");
+}
+
+#[test]
+fn there_is_no_log_where_none_is_wanted() {
+    let home = audited();
+    let mut gateway = start(&home, "enabled = false");
+    client(&gateway, "boss", "/mcp").call("files_echo", json!({ "text": "hi" }));
+    gateway.signal("TERM");
+    gateway.wait();
+    assert!(!home.path().join("data/audit").exists());
+    home.run(&["audit", "verify", "--data-dir", "data"]).expect(5);
 }

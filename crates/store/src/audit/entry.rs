@@ -69,8 +69,10 @@ pub struct Entry<'a> {
     pub topic: Option<&'a str>,
     /// Who.
     pub from: &'a str,
-    /// What: the kind, with the target's own name.
+    /// What: the kind, with the target as it was asked for.
     pub kind: &'a str,
+    /// The target's own name, where it was asked for by another.
+    pub own: Option<&'a str>,
     /// Whom it is addressed to.
     pub to: &'a [&'a str],
     /// What became of it.
@@ -130,6 +132,9 @@ impl Policy {
         }
         member(r#","from":"#, entry.from);
         member(r#","kind":"#, entry.kind);
+        if let Some(own) = entry.own {
+            member(r#","own":"#, own);
+        }
         for (at, name) in entry.to.iter().enumerate() {
             member(if at == 0 { r#","to":["# } else { "," }, name);
         }
@@ -193,6 +198,9 @@ pub struct Recorded<'a> {
     /// What.
     #[serde(borrow)]
     pub kind: Cow<'a, str>,
+    /// The target's own name, where it was asked for by another.
+    #[serde(borrow, default)]
+    pub own: Option<Cow<'a, str>>,
     /// Whom it is addressed to.
     #[serde(borrow, default)]
     pub to: Vec<Cow<'a, str>>,

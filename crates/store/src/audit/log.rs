@@ -211,6 +211,7 @@ fn broken(why: &str, at_ms: u64) -> Vec<u8> {
         topic: None,
         from: model::GATEWAY,
         kind: "portmoot/audit",
+        own: None,
         to: &[],
         verdict: Verdict::Broken,
         why: Some(why),

@@ -30,6 +30,7 @@ fn entry(at_ms: u64, kind: &str) -> Entry<'_> {
         topic: Some("main"),
         from: "scout",
         kind,
+        own: None,
         to: &["files"],
         verdict: Verdict::Admitted,
         why: Some("mcp/*"),
