@@ -89,6 +89,8 @@ struct Cast {
     alone: Server,
     alone_modern: Server,
     gateway: Server,
+    /// The same without an audit log.
+    unrecorded: Server,
     peer: Option<Server>,
     _upstreams: Vec<Server>,
 }
@@ -104,6 +106,7 @@ fn cast(stage: &Stage, flags: &Flags) -> (Cast, impl Fn(&Cast) -> Vec<Variant>) 
         "[servers.hm]\nurl = \"http://127.0.0.1:19002/mcp\"\nera = \"modern\"\n".to_owned(),
     ];
     let gateway = stage.gateway(19010, &servers.concat());
+    let unrecorded = stage.gateway(19012, &(servers.concat() + "[audit]\nenabled = false\n"));
     for (era, tool) in [
         ("legacy", "demo_echo"),
         ("legacy", "sl_echo"),
@@ -112,6 +115,7 @@ fn cast(stage: &Stage, flags: &Flags) -> (Cast, impl Fn(&Cast) -> Vec<Variant>) 
         ("modern", "hm_echo"),
     ] {
         stage.ready(gateway.port, era, tool);
+        stage.ready(unrecorded.port, era, tool);
     }
     let cast = Cast {
         hyper: stage.own_server(SERVER, "floor", "hyper", 19003, &[]),
@@ -119,6 +123,7 @@ fn cast(stage: &Stage, flags: &Flags) -> (Cast, impl Fn(&Cast) -> Vec<Variant>) 
         alone: stage.own_server(SERVER, "echo", "http", 19005, &["legacy"]),
         alone_modern: stage.own_server(SERVER, "echo", "http", 19006, &["modern"]),
         gateway,
+        unrecorded,
         peer: peer(stage, flags),
         _upstreams: vec![http, http_modern],
     };
@@ -127,6 +132,7 @@ fn cast(stage: &Stage, flags: &Flags) -> (Cast, impl Fn(&Cast) -> Vec<Variant>) 
 
 fn variants(cast: &Cast) -> Vec<Variant> {
     let gateway = |label, words| variant(label, &cast.gateway, words);
+    let unrecorded = |label, words| variant(label, &cast.unrecorded, words);
     let mut all = vec![
         variant("floor: hyper, fixed answer", &cast.hyper, "--fixed"),
         variant("floor: byte proxy to HTTP", &cast.bytes, "--era legacy"),
@@ -140,6 +146,8 @@ fn variants(cast: &Cast) -> Vec<Variant> {
         },
         gateway("portmoot, in process, legacy", "--era legacy --tool demo_echo"),
         gateway("portmoot, in process, modern", "--era modern --tool demo_echo"),
+        unrecorded("portmoot without audit, in process, legacy", "--era legacy --tool demo_echo"),
+        unrecorded("portmoot without audit, to stdio, legacy", "--era legacy --tool sl_echo"),
         gateway("portmoot to stdio, legacy", "--era legacy --tool sl_echo"),
         gateway("portmoot to stdio, modern", "--era modern --tool sm_echo"),
         gateway("portmoot to HTTP, legacy", "--era legacy --tool hl_echo"),

@@ -229,6 +229,8 @@ impl Pump {
             }
             Effect::Proposed { proposal } => {
                 self.record_proposed(proposal);
+                // From now on it can expire.
+                self.expiry.notify_one();
                 self.proposal_opened(proposal);
             }
             Effect::NotProposed { proposal, by, refusal, cause } => {

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use store::Writer;
@@ -211,7 +210,6 @@ fn what_was_asked_and_said_is_recorded_without_secrets() {
     let chat = json!({ "text": "hello", "format": "plain" });
     let said = [("boss", "chat"), ("mallory", "system/error"), ("mallory", "chat")];
     let mut said: Vec<String> = said.iter().map(|(from, kind)| envelope(from, kind, &chat)).collect();
-    said.push(envelope("mallory", "mcp/response:tools/call:echo", &json!({})));
     said.push(format!("{{{}", " ".repeat(130)));
     say(&gateway, "mallory", &said, "malformed_envelope");
     api(&gateway, "boss", "POST", "tokens", &json!({ "name": "guest" }));
@@ -226,7 +224,6 @@ fn what_was_asked_and_said_is_recorded_without_secrets() {
         "mallory chat > : refused, auth_violation: `from` was \"boss\"",
         "mallory system/error > : refused, reserved",
         "mallory chat > : admitted, chat",
-        "mallory mcp/response:tools/call:echo > : admitted, mcp/response:*",
         "mallory portmoot/malformed > : refused, malformed",
         "boss portmoot/tokens > guest: admitted, issued",
         "boss portmoot/tokens > guest: admitted, revoked",
@@ -264,33 +261,35 @@ fn what_becomes_of_proposals_is_recorded() {
         }
         api(&gateway, "boss", "POST", &format!("{path}/{verb}"), &body);
         let answer = answers.next();
-        assert_eq!(answer["result"]["isError"] == true, verb == "reject", "{answer}");
+        assert_eq!(answer["error"].is_object(), verb == "reject", "{answer}");
     }
     let short = client(&gateway, "scout", "/mcp/short");
     assert!(short.ask("tools/call", json!({ "name": "files_echo", "arguments": {} })).is_object());
     gateway.signal("TERM");
     gateway.wait();
-    let all = entries(&home, &["--topic", "main"]);
-    let seen = told(&all);
-    let call = |at: usize| format!("for the call {}", all[at]["operation"].as_str().unwrap());
     let proposal = "mcp/proposal:tools/call:echo > files:";
-    let expected = [
-        "scout mcp/request:tools/call:files_echo [echo] > files: held, -".to_owned(),
-        format!("scout {proposal} held, {}", call(0)),
-        format!("scout {proposal} refused, own"),
-        format!("boss {proposal} approved, proposed by scout, arguments edited"),
-        format!("scout {proposal} completed, -"),
-        "scout mcp/request:tools/call:files_echo [echo] > files: held, -".to_owned(),
-        format!("scout {proposal} held, {}", call(5)),
-        format!("boss {proposal} rejected, not today"),
+    let ends = [
+        ("boss", vec!["refused, own", "approved, proposed by scout, arguments edited", "completed, -"]),
+        ("boss", vec!["rejected, not today"]),
     ];
-    assert_eq!(seen, expected);
-    let operation = all[1]["operation"].as_str().unwrap();
-    assert_eq!(entries(&home, &["--operation", operation]).len(), 4);
+    let calls = entries(&home, &["--topic", "main", "mcp/request:*"]);
+    let opened = entries(&home, &["--topic", "main", "--verdict", "held", "mcp/proposal:*"]);
+    for ((decider, ends), (call, opened)) in ends.into_iter().zip(calls.iter().zip(&opened)) {
+        let held = "scout mcp/request:tools/call:files_echo [echo] > files: held, -";
+        assert_eq!(told(std::slice::from_ref(call)), [held]);
+        let mut expected =
+            vec![format!("scout {proposal} held, for the call {}", call["operation"].as_str().unwrap())];
+        for end in ends {
+            let decides = end.starts_with("approved") || end.starts_with("rejected");
+            expected.push(format!("{} {proposal} {end}", if decides { decider } else { "scout" }));
+        }
+        assert_eq!(told(&entries(&home, &["--operation", opened["operation"].as_str().unwrap()])), expected);
+    }
+    let all = entries(&home, &["--operation", opened[0]["operation"].as_str().unwrap()]);
     // The digest of what was shown; that of what was edited differs, and nothing is written out.
-    assert_eq!(all[1]["digest"], all[3]["digest"]);
-    assert_ne!(all[1]["payload_sha256"], all[3]["payload_sha256"]);
-    assert!(all[3]["payload_sha256"].is_string() && all[3]["payload"].is_null());
+    assert_eq!(all[0]["digest"], all[2]["digest"]);
+    assert_ne!(all[0]["payload_sha256"], all[2]["payload_sha256"]);
+    assert!(all[2]["payload_sha256"].is_string() && all[2]["payload"].is_null());
     let short = told(&entries(&home, &["--topic", "short", "--verdict", "expired"]));
     assert!(short[0].starts_with(&format!("scout {proposal} expired, ")), "{short:?}");
     home.run(&["audit", "verify", "--data-dir", "data"]).expect(0);
@@ -299,25 +298,22 @@ fn what_becomes_of_proposals_is_recorded() {
 #[test]
 fn the_log_is_whole_after_a_crash_under_load_and_goes_on() {
     let home = audited();
-    let calls = AtomicUsize::new(0);
     for crash in 1..=2 {
         let gateway = start(&home, "");
-        let enough = calls.load(Ordering::Relaxed) + 300;
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
+        let open = std::thread::scope(|scope| {
+            let load = || {
                 let client = client(&gateway, "boss", "/mcp");
-                let (gateway, calls) = (&gateway, &calls);
-                scope.spawn(move || {
-                    while calls.load(Ordering::Relaxed) < enough {
-                        client.call("files_echo", json!({ "text": "again" }));
-                        calls.fetch_add(1, Ordering::Relaxed);
-                    }
-                    // Calls are open, and their entries on the way.
-                    let _open = client.begin_call("files_echo", json!({ "text": "last" }));
-                    gateway.signal("KILL");
-                });
-            }
+                for _ in 0..75 {
+                    client.call("files_echo", json!({ "text": "again" }));
+                }
+                // Calls are open, and their entries on the way.
+                [(); 20].map(|()| client.begin_call("files_echo", json!({ "text": "last" })))
+            };
+            let threads = [(); 4].map(|()| scope.spawn(load));
+            threads.map(|thread| thread.join().unwrap())
         });
+        gateway.signal("KILL");
+        drop(open);
         drop(gateway);
         let told = home.run(&["audit", "verify", "--data-dir", "data"]).expect(0).stdout;
         let count: usize = told.split(' ').nth(1).unwrap().parse().unwrap();
