@@ -12,6 +12,9 @@ use crate::ground::{random, unix_ms};
 /// The kind under which the issue and the revocation of tokens are recorded.
 pub const TOKENS: &str = "portmoot/tokens";
 
+/// The same for what is granted and taken back.
+pub const GRANTS: &str = "portmoot/grants";
+
 /// What `[audit]` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditConfig {
@@ -110,13 +113,19 @@ impl Place {
         }
     }
 
-    /// Writes what became of somebody's wish about a name of the gateway's own: a token, a grant.
-    pub fn write_change<T>(self, kind: &str, by: &str, name: &str, what: &str, end: &Result<T, Refusal>) {
+    /// Writes what became of somebody's wish about a name of the gateway's own, a token or a grant: kind, name and topic.
+    pub fn write_change<T>(
+        self,
+        (kind, name, topic): (&str, &str, Option<&str>),
+        by: &str,
+        what: &str,
+        end: &Result<T, Refusal>,
+    ) {
         let (verdict, why) = match end {
             Ok(_) => (Verdict::Admitted, what.to_owned()),
-            Err(refusal) => (Verdict::Refused, format!("{what}: {}", refusal.code.as_str())),
+            Err(refusal) => (Verdict::Refused, format!("{}: {what}", refusal.code.as_str())),
         };
-        self.write(&Entry { to: &[name], why: Some(&why), ..entry(None, by, kind, verdict) });
+        self.write(&Entry { to: &[name], why: Some(&why), ..entry(topic, by, kind, verdict) });
     }
 }
 

@@ -3,6 +3,7 @@
 //! Must not know how they are written down, nor who is here.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use model::{CAPABILITIES_MAX, Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName};
@@ -36,6 +37,17 @@ pub struct Change {
     pub expires_ms: Option<u64>,
     /// Why.
     pub reason: Option<String>,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (added, removed) = (self.add.join(", "), self.remove.join(", "));
+        write!(f, "adds [{added}], removes [{removed}]")?;
+        if let Some(expires_ms) = self.expires_ms {
+            write!(f, ", until {}", wire::time::rfc3339(expires_ms))?;
+        }
+        self.reason.iter().try_for_each(|reason| write!(f, ", because: {reason}"))
+    }
 }
 
 impl Grants {

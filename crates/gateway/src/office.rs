@@ -8,7 +8,7 @@ use auth::{Identities, Participant};
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use store::{IssuedToken, Record, State, StoreError, Writer};
 
-use crate::audit::TOKENS;
+use crate::audit::{GRANTS, TOKENS};
 use crate::config::Config;
 use crate::gate::Gate;
 use crate::grants::{Change, Grants};
@@ -91,7 +91,7 @@ impl Tokens {
     pub fn issue(&self, by: &ParticipantId, request: TokenRequest) -> Result<(String, IssuedToken), Refusal> {
         let (place, name) = (self.gate.audit().reserve()?, request.name.clone());
         let end = self.make(request);
-        place.write_change(TOKENS, by.as_str(), &name, "issued", &end);
+        place.write_change((TOKENS, &name, None), by.as_str(), "issued", &end);
         end
     }
 
@@ -114,7 +114,7 @@ impl Tokens {
     pub fn revoke(&self, by: &ParticipantId, name: &str) -> Result<(), Refusal> {
         let place = self.gate.audit().reserve()?;
         let end = self.office.change(|journal| tokens::revoke(journal, name, unix_ms()));
-        place.write_change(TOKENS, by.as_str(), name, "revoked", &end);
+        place.write_change((TOKENS, name, None), by.as_str(), "revoked", &end);
         end?;
         self.gate.set_identities(self.office.identities(&self.gate.config()));
         Ok(())
@@ -145,6 +145,14 @@ impl Granting {
     /// # Errors
     /// As [`Grants::change`]; when the participant is not known; when the journal cannot be written.
     pub fn change(&self, wish: &Change, by: &Participant) -> Result<Changed, Refusal> {
+        let place = self.gate.audit().reserve()?;
+        let end = self.make(wish, by);
+        let (to, topic) = (wish.participant.as_str(), wish.topic.as_ref().map(TopicName::as_str));
+        place.write_change((GRANTS, to, topic), by.id.as_str(), &wish.to_string(), &end);
+        end
+    }
+
+    fn make(&self, wish: &Change, by: &Participant) -> Result<Changed, Refusal> {
         self.office.change(|journal| {
             let id = &wish.participant;
             let known = self.known(id)?;
@@ -170,6 +178,14 @@ impl Granting {
         topic: Option<&TopicName>,
         by: &Participant,
     ) -> Result<(), Refusal> {
+        let place = self.gate.audit().reserve()?;
+        let end = self.forget(id, topic, by);
+        let place_of = (GRANTS, id.as_str(), topic.map(TopicName::as_str));
+        place.write_change(place_of, by.id.as_str(), "cleared", &end);
+        end
+    }
+
+    fn forget(&self, id: &ParticipantId, topic: Option<&TopicName>, by: &Participant) -> Result<(), Refusal> {
         self.office.change(|journal| {
             self.known(id)?;
             let (at_ms, authority) = (unix_ms(), self.gate.in_force(by, topic));

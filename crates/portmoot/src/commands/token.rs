@@ -100,7 +100,7 @@ async fn new(keeper: Keeper, request: TokenRequest) -> Result<Value, Failure> {
             let audit = Recorder::open(&config, Some(&journal))?;
             let (place, name) = (audit.reserve()?, request.name.clone());
             let made = issue(&journal, &config, request, &random, now_ms());
-            place.write_change(TOKENS, LOCAL_USER, &name, "issued", &made);
+            place.write_change((TOKENS, &name, None), LOCAL_USER, "issued", &made);
             let (token, issued) = made?;
             let mut answer = shown(&issued);
             answer.extend([("token".to_owned(), Value::from(token))]);
@@ -127,7 +127,7 @@ async fn take_back(keeper: Keeper, name: &str) -> Result<(), Failure> {
             let audit = Recorder::open(&config, Some(&journal))?;
             let place = audit.reserve()?;
             let end = revoke(&journal, name, now_ms());
-            place.write_change(TOKENS, LOCAL_USER, name, "revoked", &end);
+            place.write_change((TOKENS, name, None), LOCAL_USER, "revoked", &end);
             Ok(end?)
         }
     }

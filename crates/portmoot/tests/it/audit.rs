@@ -95,7 +95,7 @@ fn what_was_changed_is_found() {
 
 /// Who there is, with the token `token-of-NAME-in-the-log` each.
 const PEOPLE: [(&str, &[&str]); 3] = [
-    ("boss", &["mcp/*", "chat", "portmoot/tokens"]),
+    ("boss", &["mcp/*", "chat", "portmoot/tokens", "portmoot/grants"]),
     ("scout", &["mcp/proposal:tools/call", "mcp/response:*", "chat"]),
     ("mallory", &["mcp/response:*", "chat"]),
 ];
@@ -214,6 +214,13 @@ fn what_was_asked_and_said_is_recorded_without_secrets() {
     say(&gateway, "mallory", &said, "malformed_envelope");
     api(&gateway, "boss", "POST", "tokens", &json!({ "name": "guest" }));
     api(&gateway, "boss", "DELETE", "tokens/guest", &json!({}));
+    api(
+        &gateway,
+        "boss",
+        "POST",
+        "participants/mallory/grants?topic=main",
+        &json!({ "add": ["mcp/request:ping"] }),
+    );
     gateway.signal("TERM");
     gateway.wait();
     let all = entries(&home, &[]);
@@ -227,6 +234,7 @@ fn what_was_asked_and_said_is_recorded_without_secrets() {
         "mallory portmoot/malformed > : refused, malformed",
         "boss portmoot/tokens > guest: admitted, issued",
         "boss portmoot/tokens > guest: admitted, revoked",
+        "boss portmoot/grants > mallory: admitted, adds [mcp/request:ping], removes []",
     ];
     assert_eq!(told(&all), expected);
     assert_eq!(told(&entries(&home, &["system/*"])), [expected[4]]);
