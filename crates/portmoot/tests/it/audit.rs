@@ -269,7 +269,7 @@ fn what_becomes_of_proposals_is_recorded() {
         }
         api(&gateway, "boss", "POST", &format!("{path}/{verb}"), &body);
         let answer = answers.next();
-        assert_eq!(answer["error"].is_object(), verb == "reject", "{answer}");
+        assert_eq!(answer["result"]["isError"] == true, verb == "reject", "{answer}");
     }
     let short = client(&gateway, "scout", "/mcp/short");
     assert!(short.ask("tools/call", json!({ "name": "files_echo", "arguments": {} })).is_object());
