@@ -156,6 +156,14 @@ pub(crate) fn words(text: &str, is_error: bool) -> Vec<u8> {
     format!("{{\"content\":[{{\"type\":\"text\",\"text\":{text}}}],\"isError\":{is_error}}}").into_bytes()
 }
 
+/// What a caller is told for now, with the proposal's id where a program finds it.
+pub(crate) fn still_waiting(view: &View<'_>) -> Vec<u8> {
+    let mut result = words(&view.waiting(), true);
+    result.pop();
+    let meta = format!(",\"_meta\":{{\"portmoot/proposal\":\"{}\"}}}}", view.id());
+    [result, meta.into_bytes()].concat()
+}
+
 /// The same as an era writes it.
 pub(crate) fn words_in(text: &str, is_error: bool, era: Era) -> Vec<u8> {
     let mut result = words(text, is_error);

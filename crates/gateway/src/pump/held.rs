@@ -52,7 +52,7 @@ impl Pump {
                 let waiting = self.view(id, |view| view.waiting()).unwrap_or_default();
                 return operation.refuse(&Refusal::new(RefusalCode::CapabilityViolation, waiting));
             }
-            Way::Words => self.view(id, |view| views::words(&view.waiting(), true)),
+            Way::Words => self.view(id, views::still_waiting),
         };
         if let Some(result) = result {
             operation.answer(rpc::result(&operation.request, &result), None);

@@ -85,11 +85,12 @@ async fn call(
         output.result(&content::text(&parsed));
     }
     let failed = parsed.get("isError").and_then(Value::as_bool).unwrap_or(false);
-    // A task in place of a result: somebody has to approve the call first.
-    let held = parsed.get("task").is_some() || parsed.get("resultType").is_some_and(|kind| kind == "task");
-    Ok(match (failed, held) {
-        (true, _) => Exit::Failed,
-        (false, true) => Exit::Held,
+    // Somebody has to approve the call first: there is a task in place of a result, or words that say so.
+    let told = parsed.get("_meta").is_some_and(|meta| meta.get("portmoot/proposal").is_some());
+    let task = parsed.get("task").is_some() || parsed.get("resultType").is_some_and(|kind| kind == "task");
+    Ok(match (failed, told || task) {
+        (_, true) => Exit::Held,
+        (true, false) => Exit::Failed,
         (false, false) => Exit::Ok,
     })
 }

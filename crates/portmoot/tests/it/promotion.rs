@@ -183,6 +183,12 @@ fn decisions_are_single_and_bound_to_what_was_shown() {
     let again = proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 3);
     assert_eq!(again, "");
 
+    let url = gateway.url();
+    let held = home.run(&["tools", "call", "a_echo", "text=held", "--url", &url, "--token", SCOUT]).expect(6);
+    assert!(held.stdout.contains("wait_for_proposal"), "{}", held.stdout);
+    let other = id_of(&waiting(&home, &gateway));
+    proposals(&home, &gateway, SCOUT, &["withdraw", &other], 0);
+
     let id = call();
     proposals(&home, &gateway, SCOUT, &["withdraw", &id], 0);
     proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 3);
