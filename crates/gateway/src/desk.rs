@@ -108,6 +108,15 @@ impl Desk {
         self.book().fulfilled.insert(envelope.to_owned(), id);
     }
 
+    /// A decision did not count: nothing fulfils this proposal, and nothing has answered it.
+    pub(crate) fn unfulfilled(&self, id: OperationId) {
+        let mut book = self.book();
+        let waits = |case: &&mut Case| case.state == ProposalState::Pending && case.ruling.is_some();
+        let Some(case) = book.cases.get_mut(&id).filter(waits) else { return };
+        case.early = None;
+        book.fulfilled.retain(|_, fulfilled| *fulfilled != id);
+    }
+
     /// The call behind a proposal was answered for now.
     pub(crate) fn release(&self, id: OperationId) -> Option<Held> {
         let mut book = self.book();

@@ -6,9 +6,11 @@ use bytes::Bytes;
 use model::{ProposalState, Refusal};
 use store::{DecidedProposal, OpenedProposal};
 use tokio::sync::{oneshot, watch};
+use wire::mcpx::Envelope;
 use wire::rpc::Message;
 
 use crate::audit::Place;
+use crate::caller::Caller;
 use crate::ground::unix_ms;
 use crate::operation::Operation;
 use crate::upstream::Hello;
@@ -63,6 +65,8 @@ pub(crate) struct Case {
     pub(crate) reason: Option<String>,
     /// What it led to: the JSON-RPC answer, in legacy form.
     pub(crate) answer: Option<Bytes>,
+    /// An answer in the room that came before the approval was on disk.
+    pub(crate) early: Option<(Arc<Caller>, Envelope)>,
     /// The call that is held behind it.
     pub(crate) held: Option<Held>,
     /// The decision that is being written down.
@@ -86,6 +90,7 @@ impl Case {
             state: ProposalState::Pending,
             reason: None,
             answer: None,
+            early: None,
             held,
             ruling: None,
             opening: None,

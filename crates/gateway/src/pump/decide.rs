@@ -96,6 +96,7 @@ impl Pump {
         }
         let (told, heard) = oneshot::channel();
         let ruling = Ruling { told: Some(told), ..ruling };
+        let fulfilment = ruling.envelope.clone();
         let free = self.desk.with(id, |case| {
             let free = case.ruling.is_none() && !case.state.is_over();
             if free {
@@ -109,6 +110,11 @@ impl Pump {
                 return Err(Refusal::new(RefusalCode::Conflict, "this proposal is decided already"));
             }
             Some(true) => {}
+        }
+        let waits = self.desk.with(id, |case| case.state == ProposalState::Pending) == Some(true);
+        if let Some(fulfilment) = fulfilment.filter(|_| waits) {
+            // It may be answered before it counts.
+            self.desk.fulfils(id, &fulfilment);
         }
         let decision = match choice {
             Choice::Approve { digest, .. } => Decision::Approve { digest: *digest },
@@ -140,7 +146,9 @@ impl Pump {
     ) -> Approval {
         let params = call.params().map(|params| String::from_utf8_lossy(params).into_owned());
         let seen = self.desk.with(id, |case| {
-            let same = case.opened.method == call.method() && case.opened.context.as_deref() == call.target();
+            let same = case.opened.method == call.method()
+                && case.opened.context.as_deref() == call.target()
+                && is_to(&case.opened.to, &case.opened.by, envelope);
             let canonical = |params: &Option<String>| {
                 wire::digest::call_params(params.as_deref().unwrap_or("{}").as_bytes()).ok()
             };
@@ -262,9 +270,11 @@ impl Pump {
                 }
             }
             Effect::RefuseDecision { proposal, by, refusal, cause } => {
+                self.desk.unfulfilled(proposal);
                 let place = self.desk.with(proposal, Case::decision_place).flatten();
                 self.record_undecided(proposal, &by, cause.as_str(), place);
                 self.desk.with(proposal, |case| case.ruled(Err(*refusal)));
+                self.expiry.notify_one();
             }
             _ => {}
         }
@@ -329,6 +339,14 @@ impl Pump {
         let _topic = self.topic();
         self.room.push(Item::Say(said));
     }
+}
+
+/// Whether a fulfilment goes to whom the proposal names. It may name the proposer too, so that it hears of it.
+fn is_to(proposed: &[String], by: &str, envelope: &Envelope) -> bool {
+    let meant = |to: &str| proposed.iter().any(|one| one == to);
+    proposed.is_empty()
+        || (envelope.to().all(|to| meant(to) || to == by)
+            && proposed.iter().all(|one| envelope.to().any(|to| to == one)))
 }
 
 /// An approval on its way to the disk.

@@ -66,6 +66,10 @@ impl Pump {
         // Whoever fulfils by an envelope has its servers carry it out.
         if !held && said_already {
             self.await_answer(id);
+            let early = self.desk.with(id, |case| case.early.take());
+            if let Some((caller, envelope)) = early.flatten() {
+                self.answered_in_room(&caller, &envelope);
+            }
         } else if !held {
             self.carry_out(id, by, &opened, &fulfilment, params.as_deref());
         }
@@ -183,12 +187,17 @@ impl Pump {
     }
 
     /// Hears an answer in the room: of somebody who carries out what was approved.
-    pub(crate) fn answered_in_room(&self, caller: &Caller, envelope: &Envelope) {
+    pub(crate) fn answered_in_room(&self, caller: &Arc<Caller>, envelope: &Envelope) {
         let Some(id) = envelope.correlation_id().and_then(|id| self.desk.fulfilled_by(id)) else { return };
         let from = caller.participant().id.as_str();
         let Ok(Act::Answer(message)) = strict(envelope.kind(), envelope.payload_bytes()) else { return };
         let seen = self.desk.with(id, |case| {
             let meant = case.opened.to.is_empty() || case.opened.to.iter().any(|to| to == from);
+            let ruled = case.ruling.as_ref().and_then(|ruling| ruling.envelope.as_deref());
+            if meant && ruled.is_some() && ruled == envelope.correlation_id() {
+                case.early.get_or_insert_with(|| (Arc::clone(caller), envelope.clone()));
+                return None;
+            }
             let counts = meant && case.held.is_none() && case.state == ProposalState::Running;
             counts.then(|| {
                 case.answer = Some(message.frame().clone());

@@ -29,6 +29,7 @@ mod paging;
 mod participants;
 mod peer;
 mod promotion;
+mod proposals;
 mod pty;
 mod real;
 mod reload;

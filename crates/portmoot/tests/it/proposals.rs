@@ -1,0 +1,511 @@
+//! Proposals over real sockets: what somebody may not do, somebody else lets happen, once. The server's own count says what
+//! was carried out.
+
+use serde_json::{Value, json};
+
+use crate::http::{Connection, Reply};
+use crate::runner::Home;
+use crate::support::{Gateway, fixture, until};
+use crate::ws::{Socket, people, token};
+
+const FULL: &[&str] = &["mcp/*", "chat"];
+const ECHO: &str = "mcp/proposal:tools/call:echo";
+const FULFIL: &str = "mcp/request:tools/call:echo";
+
+/// A gateway with the fixture as `tools` and `more`; an `agent` who may only propose, `boss` and `chief` who may do all, a
+/// `clerk` who may add only, and a `worker` who may only answer.
+struct Stage {
+    gateway: Gateway,
+    agent: Socket,
+    boss: Socket,
+    asked: u64,
+    home: Home,
+    config: String,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        Stage::with("")
+    }
+
+    fn with(more: &str) -> Stage {
+        let (home, config) = people(&[
+            ("agent", &["mcp/proposal:*", "chat"]),
+            ("boss", FULL),
+            ("chief", FULL),
+            ("clerk", &["mcp/request:tools/call:add", "chat"]),
+            ("worker", &["mcp/response:*", "chat"]),
+        ]);
+        let config = fixture("tools", &[]) + &fixture("more", &[]) + &config + more;
+        let gateway = Gateway::start(&home, &config);
+        for name in ["tools", "more"] {
+            let line = format!("ready server={name:?}");
+            until("the servers are there", || gateway.log().contains(&line).then_some(()));
+        }
+        let agent = Socket::enter(&gateway, "agent", "?mode=directed&echo=false");
+        let boss = Socket::enter(&gateway, "boss", "?mode=directed&echo=false");
+        Stage { gateway, agent, boss, asked: 0, home, config }
+    }
+
+    /// How many calls both servers have carried out, but for those that ask for it.
+    #[track_caller]
+    fn executed(&mut self) -> u64 {
+        let mut sum = 0;
+        for server in ["tools", "more"] {
+            self.asked += 1;
+            let id = format!("record {}", self.asked);
+            self.boss.call(&id, &[server], "record", json!({}));
+            let heard = until_heard(&mut self.boss, |heard| heard["correlation_id"] == id);
+            sum += heard["payload"]["result"]["structuredContent"]["calls"].as_u64().unwrap();
+        }
+        sum - self.asked
+    }
+
+    /// The agent proposes to have `tools` say this; what the boss sees of it.
+    #[track_caller]
+    fn propose(&mut self, id: &str, text: &str) -> Value {
+        self.agent.say(ECHO, id, &["tools"], json!({}), &echoes(text));
+        state(&mut self.agent, id, "pending");
+        self.shown(id)
+    }
+
+    /// What the boss sees of the proposal that this envelope made.
+    #[track_caller]
+    fn shown(&self, envelope: &str) -> Value {
+        let all = self.api("boss", "GET", "?all=true", &json!(null)).json();
+        let all = all["proposals"].as_array().unwrap();
+        let mut found = all.iter().filter(|proposal| proposal["envelope"] == envelope);
+        let proposal = found.next().unwrap_or_else(|| panic!("{envelope} is not there: {all:?}")).clone();
+        assert!(found.next().is_none(), "{envelope} is there twice");
+        proposal
+    }
+
+    fn api(&self, who: &str, method: &str, path: &str, body: &Value) -> Reply {
+        api(self.gateway.address(), who, method, path, body)
+    }
+
+    /// Decides over the API.
+    fn decide(&self, who: &str, proposal: &Value, what: &str, body: &Value) -> Reply {
+        self.api(who, "POST", &format!("/{}/{what}", proposal["id"].as_str().unwrap()), body)
+    }
+
+    fn approve(&self, who: &str, proposal: &Value) -> Reply {
+        self.decide(who, proposal, "approve", &json!({ "digest": proposal["digest"] }))
+    }
+}
+
+fn api(address: &str, who: &str, method: &str, path: &str, body: &Value) -> Reply {
+    let bearer = format!("Bearer {}", token(who));
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    Connection::open(address).exchange(method, &format!("/api/v1/proposals{path}"), &headers, &body)
+}
+
+fn echoes(text: &str) -> Value {
+    json!({ "method": "tools/call", "params": { "name": "echo", "arguments": { "text": text } } })
+}
+
+fn fulfilment(text: &str) -> Value {
+    let mut call = echoes(text);
+    call["jsonrpc"] = json!("2.0");
+    call["id"] = json!(7);
+    call
+}
+
+fn names(proposal: &str) -> Value {
+    json!({ "correlation_id": proposal })
+}
+
+#[track_caller]
+fn until_heard(socket: &mut Socket, wanted: impl Fn(&Value) -> bool) -> Value {
+    loop {
+        let heard = socket.hear();
+        if wanted(&heard) {
+            return heard;
+        }
+    }
+}
+
+/// The next word about a proposal: that it stands so.
+#[track_caller]
+fn state(socket: &mut Socket, envelope: &str, state: &str) -> Value {
+    let heard = until_heard(socket, |heard| heard["kind"] == "portmoot/proposal");
+    assert_eq!(heard["from"], "portmoot", "{heard}");
+    assert_eq!(heard["payload"]["proposal"], envelope, "{heard}");
+    assert_eq!(heard["payload"]["state"], state, "{heard}");
+    heard
+}
+
+/// Both the answer and the end come, in whatever order: the answer.
+#[track_caller]
+fn answer_and(socket: &mut Socket, envelope: &str, state: &str) -> Value {
+    let (mut answer, mut over) = (None, false);
+    while answer.is_none() || !over {
+        let heard = socket.hear();
+        if heard["kind"] == "portmoot/proposal" {
+            assert_eq!(
+                (&heard["payload"]["proposal"], &heard["payload"]["state"]),
+                (&json!(envelope), &json!(state))
+            );
+            over = true;
+        } else if heard["kind"].as_str().unwrap().starts_with("mcp/response") {
+            assert!(answer.is_none(), "two answers: {heard}");
+            answer = Some(heard);
+        }
+    }
+    answer.unwrap()
+}
+
+#[track_caller]
+fn says(answer: &Value, text: &str) {
+    assert_eq!(answer["payload"]["result"]["content"][0]["text"], text, "{answer}");
+}
+
+#[track_caller]
+fn fails(answer: &Value, correlation: &str) {
+    assert_eq!(answer["correlation_id"], correlation, "{answer}");
+    assert!(answer["payload"]["error"].is_object(), "{answer}");
+}
+
+#[test]
+fn what_was_refused_and_proposed_runs_once_when_it_is_approved_over_the_api() {
+    let mut stage = Stage::new();
+    let before = stage.executed();
+    stage.agent.call("r1", &["tools"], "echo", json!({ "text": "please" }));
+    stage.agent.refused("r1", "capability_violation");
+    let proposal = stage.propose("p1", "please");
+    assert_eq!(
+        (&proposal["state"], &proposal["by"], &proposal["to"]),
+        (&json!("pending"), &json!("agent"), &json!(["tools"]))
+    );
+    assert_eq!(stage.executed(), before, "a proposal runs nothing");
+    let reply = stage.approve("boss", &proposal);
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let running = state(&mut stage.agent, "p1", "running");
+    assert_eq!(
+        (&running["payload"]["by"], &running["payload"]["operation"]),
+        (&json!("boss"), &proposal["id"])
+    );
+    says(&answer_and(&mut stage.agent, "p1", "completed"), "please");
+    let heard = until_heard(&mut stage.boss, |heard| heard["from"] == "tools");
+    says(&heard, "please");
+    assert_eq!(heard["to"], json!(["boss", "agent"]));
+    assert_eq!(stage.executed(), before + 1);
+    let shown = stage.shown("p1");
+    assert_eq!(
+        (&shown["state"], &shown["decided_by"], &shown["edited"]),
+        (&json!("completed"), &json!("boss"), &json!(null))
+    );
+}
+
+#[test]
+fn a_request_that_names_the_proposal_approves_it_once() {
+    let mut stage = Stage::new();
+    let before = stage.executed();
+    stage.propose("p1", "please");
+    for _ in 0..3 {
+        // The server is named twice, and the envelope comes again.
+        stage.boss.say(FULFIL, "f1", &["tools", "tools"], names("p1"), &fulfilment("please"));
+    }
+    state(&mut stage.agent, "p1", "running");
+    says(&answer_and(&mut stage.agent, "p1", "completed"), "please");
+    let heard = until_heard(&mut stage.boss, |heard| heard["correlation_id"] == "f1");
+    says(&heard, "please");
+    assert_eq!(heard["to"], json!(["boss", "agent"]));
+    // A second envelope, of the same or another, and the API come too late.
+    stage.boss.say(FULFIL, "f2", &["tools"], names("p1"), &fulfilment("please"));
+    fails(&until_heard(&mut stage.boss, |heard| heard["from"] == "tools"), "f2");
+    let mut chief = Socket::enter(&stage.gateway, "chief", "?mode=directed&echo=false");
+    chief.say(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
+    fails(&until_heard(&mut chief, |heard| heard["from"] == "tools"), "f1");
+    let shown = stage.shown("p1");
+    for what in ["approve", "reject", "withdraw"] {
+        let body = if what == "approve" { json!({ "digest": shown["digest"] }) } else { json!({}) };
+        let reply = stage.decide("chief", &shown, what, &body);
+        assert!((400..500).contains(&reply.status), "{what}: {reply:?}");
+    }
+    assert_eq!(stage.executed(), before + 1);
+    assert_eq!(stage.shown("p1")["state"], "completed");
+    // Nor is it new after a restart.
+    stage.gateway.signal("TERM");
+    stage.gateway.wait();
+    stage.gateway = Gateway::start(&stage.home, &stage.config);
+    until("tools are there", || stage.gateway.log().contains("ready server=\"tools\"").then_some(()));
+    until("more is there", || stage.gateway.log().contains("ready server=\"more\"").then_some(()));
+    stage.boss = Socket::enter(&stage.gateway, "boss", "?mode=directed&echo=false");
+    stage.asked = 0;
+    let before = stage.executed();
+    stage.boss.say(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
+    fails(&until_heard(&mut stage.boss, |heard| heard["from"] == "tools"), "f1");
+    assert_eq!(stage.executed(), before);
+}
+
+#[test]
+fn somebody_who_is_no_server_here_may_carry_it_out() {
+    let mut stage = Stage::new();
+    let mut worker = Socket::enter(&stage.gateway, "worker", "?mode=directed&echo=false");
+    for (number, to) in [&["boss"][..], &["boss", "agent"]].iter().enumerate() {
+        let (proposal, request, answer) = (format!("p{number}"), format!("f{number}"), format!("a{number}"));
+        let asks = json!({ "method": "tools/call", "params": { "name": "dig", "arguments": {} } });
+        let kind = "tools/call:dig";
+        stage.agent.say(&format!("mcp/proposal:{kind}"), &proposal, &["worker"], json!({}), &asks);
+        state(&mut stage.agent, &proposal, "pending");
+        assert_eq!(worker.hear_said()["id"], proposal);
+        let mut payload = asks;
+        payload["jsonrpc"] = json!("2.0");
+        payload["id"] = json!(3);
+        stage.boss.say(&format!("mcp/request:{kind}"), &request, &["worker"], names(&proposal), &payload);
+        // It answers at once, perhaps before the approval is on disk.
+        assert_eq!(worker.expect(&request)["correlation_id"], proposal);
+        let result = json!({ "jsonrpc": "2.0", "id": 3, "result": { "content": [{ "type": "text", "text": "dug" }] } });
+        worker.say(&format!("mcp/response:{kind}"), &answer, to, names(&request), &result);
+        state(&mut stage.agent, &proposal, "running");
+        let heard = answer_and(&mut stage.agent, &proposal, "completed");
+        says(&heard, "dug");
+        assert_eq!(heard["from"], if to.len() == 1 { "portmoot" } else { "worker" }, "{heard}");
+        assert_eq!(heard["correlation_id"], request, "{heard}");
+        until_heard(&mut stage.boss, |heard| heard["id"] == answer);
+        assert_eq!(stage.shown(&proposal)["answer"]["result"], result["result"]);
+    }
+}
+
+#[test]
+fn nobody_approves_what_is_its_own() {
+    let mut stage = Stage::new();
+    let before = stage.executed();
+    let proposal = stage.propose("p1", "please");
+    let reply = stage.approve("agent", &proposal);
+    assert!((400..500).contains(&reply.status), "{reply:?}");
+    stage.agent.say(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
+    stage.agent.refused("f1", "capability_violation");
+    assert_eq!((stage.executed(), &stage.shown("p1")["state"]), (before, &json!("pending")));
+    // Who is entitled to the call makes it, and that is no approval.
+    stage.boss.say(ECHO, "p2", &["tools"], json!({}), &echoes("mine"));
+    state(&mut stage.boss, "p2", "pending");
+    let own = stage.shown("p2");
+    let reply = stage.approve("boss", &own);
+    assert!((400..500).contains(&reply.status), "{reply:?}");
+    assert_eq!(stage.executed(), before);
+    stage.boss.say(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("mine"));
+    says(&until_heard(&mut stage.boss, |heard| heard["correlation_id"] == "f2"), "mine");
+    assert_eq!((stage.executed(), &stage.shown("p2")["state"]), (before + 1, &json!("pending")));
+}
+
+#[test]
+fn only_what_was_shown_is_approved() {
+    let mut stage = Stage::new();
+    let before = stage.executed();
+    let proposal = stage.propose("p1", "please");
+    let other = stage.propose("p2", "something else");
+    assert_ne!(proposal["digest"], other["digest"]);
+    for digest in [other["digest"].clone(), json!("0".repeat(64)), json!(""), json!("x")] {
+        let reply = stage.decide("boss", &proposal, "approve", &json!({ "digest": digest }));
+        assert!((400..500).contains(&reply.status), "{digest}: {reply:?}");
+    }
+    for body in [
+        json!({}),
+        json!({ "digest": proposal["digest"], "arguments": 1 }),
+        json!({ "digest": proposal["digest"], "x": 1 }),
+    ] {
+        let reply = stage.decide("boss", &proposal, "approve", &body);
+        assert!((400..500).contains(&reply.status), "{body}: {reply:?}");
+    }
+    let add = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "add", "arguments": { "a": 1, "b": 2 } } });
+    let prompt = json!({ "jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": { "name": "echo" } });
+    let rows: [(&str, &str, &[&str], Value); 5] = [
+        ("another tool", "mcp/request:tools/call:add", &["tools"], add.clone()),
+        ("another method", "mcp/request:prompts/get:echo", &["tools"], prompt),
+        ("another server", FULFIL, &["more"], fulfilment("please")),
+        ("another server too", FULFIL, &["tools", "more"], fulfilment("please")),
+        ("another kind", FULFIL, &["tools"], add),
+    ];
+    for (id, kind, to, payload) in rows {
+        stage.boss.say(kind, id, to, names("p1"), &payload);
+        for _ in to {
+            fails(&until_heard(&mut stage.boss, |heard| heard["payload"]["jsonrpc"] == "2.0"), id);
+        }
+        assert_eq!(stage.executed(), before, "{id}");
+        assert_eq!(stage.shown("p1")["state"], "pending", "{id}");
+    }
+    stage.boss.say(FULFIL, "to nobody", &[], names("p1"), &fulfilment("please"));
+    assert_eq!(stage.executed(), before);
+    assert_eq!(stage.shown("p1")["state"], "pending");
+    // None of it stands in the way of a good one.
+    assert_eq!(stage.approve("boss", &proposal).status, 200);
+    state(&mut stage.agent, "p1", "running");
+    says(&answer_and(&mut stage.agent, "p1", "completed"), "please");
+    assert_eq!(stage.executed(), before + 1);
+}
+
+#[test]
+fn approvals_at_the_same_moment_are_one() {
+    let mut stage = Stage::new();
+    let mut chief = Socket::enter(&stage.gateway, "chief", "?mode=directed&echo=false");
+    let before = stage.executed();
+    for round in 0..5 {
+        let (id, text) = (format!("p{round}"), format!("round {round}"));
+        let proposal = stage.propose(&id, &text);
+        let gateway = stage.gateway.address();
+        let path = format!("/{}/approve", proposal["id"].as_str().unwrap());
+        let body = json!({ "digest": proposal["digest"] });
+        let start = std::sync::Barrier::new(4);
+        let approved = std::thread::scope(|scope| {
+            let all = ["boss", "chief", "boss", "chief"].map(|who| {
+                let (start, path, body) = (&start, &path, &body);
+                scope.spawn(move || {
+                    start.wait();
+                    api(gateway, who, "POST", path, body).status
+                })
+            });
+            all.map(|one| one.join().unwrap())
+        });
+        assert_eq!(approved.iter().filter(|status| **status == 200).count(), 1, "{approved:?}");
+        state(&mut stage.agent, &id, "running");
+        says(&answer_and(&mut stage.agent, &id, "completed"), &text);
+        assert_eq!(stage.executed(), before + 2 * round + 1);
+        // And by envelopes.
+        let id = format!("q{round}");
+        stage.propose(&id, &text);
+        let (one, two) = (format!("b{round}"), format!("c{round}"));
+        stage.boss.say(FULFIL, &one, &["tools"], names(&id), &fulfilment(&text));
+        chief.say(FULFIL, &two, &["tools"], names(&id), &fulfilment(&text));
+        let one = until_heard(&mut stage.boss, |heard| heard["correlation_id"] == one);
+        let two = until_heard(&mut chief, |heard| heard["correlation_id"] == two);
+        let ran = [&one, &two].iter().filter(|heard| heard["payload"]["result"].is_object()).count();
+        assert_eq!(ran, 1, "{one} {two}");
+        state(&mut stage.agent, &id, "running");
+        answer_and(&mut stage.agent, &id, "completed");
+        assert_eq!(stage.executed(), before + 2 * round + 2);
+    }
+}
+
+#[test]
+fn a_proposal_that_is_none_is_refused() {
+    let mut stage = Stage::new();
+    let before = stage.executed();
+    let first = stage.propose("p1", "please");
+    // An id that is taken, by the same and by another.
+    stage.agent.say(ECHO, "p1", &["tools"], json!({}), &echoes("something else"));
+    state(&mut stage.agent, "p1", "rejected");
+    stage.boss.say(ECHO, "p1", &["tools"], json!({}), &echoes("something else"));
+    state(&mut stage.boss, "p1", "rejected");
+    assert_eq!(stage.shown("p1"), first);
+    let add = json!({ "method": "tools/call", "params": { "name": "add", "arguments": { "a": 1, "b": 2 } } });
+    for (id, kind, payload) in [
+        ("another tool", ECHO, add),
+        ("another method", "mcp/proposal:prompts/get:echo", echoes("x")),
+        ("nothing", ECHO, json!({})),
+    ] {
+        stage.agent.say(kind, id, &["tools"], json!({}), &payload);
+        let told = state(&mut stage.agent, id, "rejected");
+        assert!(told["payload"]["reason"].as_str().unwrap().contains("kind and payload differ"), "{told}");
+    }
+    let all = stage.api("boss", "GET", "?all=true", &json!(null)).json();
+    assert_eq!(all["proposals"].as_array().unwrap().len(), 1, "{all}");
+    assert_eq!(stage.executed(), before);
+}
+
+#[test]
+fn who_may_not_make_the_call_neither_sees_nor_decides() {
+    let mut stage = Stage::new();
+    let before = stage.executed();
+    let proposal = stage.propose("p1", "please");
+    let unknown = json!({ "id": "0".repeat(32), "digest": proposal["digest"] });
+    for who in ["clerk", "worker"] {
+        let all = stage.api(who, "GET", "?all=true", &json!(null)).json();
+        assert_eq!(all["proposals"], json!([]), "{who}");
+        for what in ["", "/approve", "/reject", "/withdraw"] {
+            let [real, none] = [&proposal, &unknown].map(|proposal| {
+                let path = format!("/{}{what}", proposal["id"].as_str().unwrap());
+                let body =
+                    if what == "/approve" { json!({ "digest": proposal["digest"] }) } else { json!({}) };
+                stage.api(who, if what.is_empty() { "GET" } else { "POST" }, &path, &body)
+            });
+            assert_eq!((real.status, &real.body), (none.status, &none.body), "{who} {what}");
+            assert_eq!(real.status, 404, "{who} {what}");
+        }
+    }
+    let mut clerk = Socket::enter(&stage.gateway, "clerk", "?mode=directed&echo=false");
+    clerk.say(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
+    clerk.refused("f1", "capability_violation");
+    assert_eq!((stage.executed(), &stage.shown("p1")["state"]), (before, &json!("pending")));
+}
+
+#[test]
+fn a_rejection_and_a_withdrawal_are_told() {
+    let mut stage = Stage::new();
+    let before = stage.executed();
+    let one = stage.propose("p1", "please");
+    assert_eq!(stage.decide("boss", &one, "reject", &json!({ "reason": "not on a \"Friday\"" })).status, 200);
+    let told = state(&mut stage.agent, "p1", "rejected");
+    assert_eq!(
+        (&told["payload"]["reason"], &told["payload"]["by"]),
+        (&json!("not on a \"Friday\""), &json!("boss"))
+    );
+    let two = stage.propose("p2", "please");
+    let reply = stage.decide("boss", &two, "withdraw", &json!({}));
+    assert!((400..500).contains(&reply.status), "{reply:?}");
+    assert_eq!(stage.shown("p2")["state"], "pending");
+    let reply = stage.decide("agent", &two, "withdraw", &json!({ "reason": "no need" }));
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert_eq!(state(&mut stage.agent, "p2", "withdrawn")["payload"]["reason"], "no need");
+    for proposal in [&one, &two] {
+        let reply = stage.approve("boss", proposal);
+        assert_eq!(reply.status, 409, "{reply:?}");
+    }
+    for (number, id) in ["p1", "p2"].iter().enumerate() {
+        let request = format!("f{number}");
+        stage.boss.say(FULFIL, &request, &["tools"], names(id), &fulfilment("please"));
+        fails(&until_heard(&mut stage.boss, |heard| heard["from"] == "tools"), &request);
+    }
+    assert_eq!(stage.executed(), before);
+}
+
+#[test]
+fn what_nobody_decides_expires() {
+    let mut stage = Stage::with("[topics.main]\nproposal_ttl = \"2s\"\n");
+    let before = stage.executed();
+    // A decision in time is enough, even if it runs for longer than that.
+    let slow = json!({ "method": "tools/call", "params": { "name": "slow", "arguments": { "ms": 2200 } } });
+    stage.agent.say("mcp/proposal:tools/call:slow", "p1", &["tools"], json!({}), &slow);
+    state(&mut stage.agent, "p1", "pending");
+    let one = stage.shown("p1");
+    assert_eq!(stage.approve("boss", &one).status, 200);
+    state(&mut stage.agent, "p1", "running");
+    let two = stage.propose("p2", "please");
+    let (mut expired, mut completed) = (false, false);
+    while !(expired && completed) {
+        let told = until_heard(&mut stage.agent, |heard| heard["kind"] == "portmoot/proposal");
+        match (told["payload"]["proposal"].as_str().unwrap(), told["payload"]["state"].as_str().unwrap()) {
+            ("p1", "completed") => completed = true,
+            ("p2", "expired") => expired = true,
+            _ => panic!("{told}"),
+        }
+    }
+    assert_eq!(stage.approve("boss", &two).status, 409);
+    stage.boss.say(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("please"));
+    fails(&until_heard(&mut stage.boss, |heard| heard["correlation_id"] == "f2"), "f2");
+    assert_eq!(stage.executed(), before + 1);
+}
+
+#[test]
+fn other_arguments_are_recorded_and_are_what_runs() {
+    let mut stage = Stage::new();
+    let before = stage.executed();
+    let proposal = stage.propose("p1", "rm -r /");
+    let body = json!({ "digest": proposal["digest"], "arguments": { "text": "ls" } });
+    assert_eq!(stage.decide("boss", &proposal, "approve", &body).status, 200);
+    state(&mut stage.agent, "p1", "running");
+    says(&answer_and(&mut stage.agent, "p1", "completed"), "ls");
+    stage.propose("p2", "rm -r /");
+    stage.boss.say(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("ls"));
+    state(&mut stage.agent, "p2", "running");
+    says(&answer_and(&mut stage.agent, "p2", "completed"), "ls");
+    for id in ["p1", "p2"] {
+        let shown = stage.shown(id);
+        assert_eq!(shown["edited"]["arguments"], json!({ "text": "ls" }), "{shown}");
+        assert_eq!(shown["params"]["arguments"], json!({ "text": "rm -r /" }), "{shown}");
+        assert_eq!(shown["answer"]["result"]["content"][0]["text"], "ls", "{shown}");
+    }
+    assert_eq!(stage.executed(), before + 2);
+}
