@@ -3,7 +3,7 @@
 //! Owns what is refused while the log cannot be written. Must not know what decides, nor how entries are kept.
 
 use model::{Refusal, RefusalCode};
-use store::audit::{Audit, AuditPlace, Entry, Payloads, Policy, REDACTED, Verdict};
+use store::audit::{Audit, AuditPlace, Entry, Policy, REDACTED, Verdict};
 use store::{StoreError, Writer};
 
 use crate::config::Config;
@@ -14,23 +14,6 @@ pub const TOKENS: &str = "portmoot/tokens";
 
 /// The same for what is granted and taken back.
 pub const GRANTS: &str = "portmoot/grants";
-
-/// What `[audit]` says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditConfig {
-    /// Whether there is a log, where there is a place for one.
-    pub enabled: bool,
-    /// What of payloads is written.
-    pub payloads: Payloads,
-    /// Members whose values are never written, beside [`REDACTED`].
-    pub redact: Vec<String>,
-}
-
-impl Default for AuditConfig {
-    fn default() -> Self {
-        Self { enabled: true, payloads: Payloads::default(), redact: Vec::new() }
-    }
-}
 
 /// The log of a gateway, if it keeps one; clones write the same log.
 #[derive(Debug, Clone, Default)]

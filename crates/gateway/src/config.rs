@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use auth::{Credential, Participant};
 use model::{Capabilities, ParticipantId, TopicName};
-
-pub use crate::audit::AuditConfig;
+use store::audit::Payloads;
 
 /// Everything a gateway needs to start, and to compare with when it reloads.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +35,23 @@ pub struct Config {
     pub participants: Vec<ParticipantConfig>,
     /// The topics, `main` among them.
     pub topics: Vec<TopicConfig>,
+}
+
+/// What `[audit]` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditConfig {
+    /// Whether there is a log, where there is a place for one.
+    pub enabled: bool,
+    /// What of payloads is written.
+    pub payloads: Payloads,
+    /// Members whose values are never written, beside [`store::audit::REDACTED`].
+    pub redact: Vec<String>,
+}
+
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self { enabled: true, payloads: Payloads::default(), redact: Vec::new() }
+    }
 }
 
 /// One upstream: `[servers.NAME]` or an entry of `mcpServers`.
