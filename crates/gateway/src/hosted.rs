@@ -4,6 +4,7 @@
 //! Owns what such a participant does with an envelope. It executes requests that name it, and nothing else. Must not know
 //! sockets, nor what the topic admits.
 
+mod reject;
 mod reply;
 
 use std::sync::Arc;
@@ -177,6 +178,10 @@ fn carry_out(pump: &Arc<Pump>, caller: &Arc<Caller>, host: Host<'_>, call: &Call
         (name, Host::Server(seat)) if CARRIED_OUT.contains(&name) => {
             execute(pump, caller, seat, message, None, reply);
         }
+        ("tools/call", Host::Gateway) if call.target() == Some(reject::TOOL) => {
+            reject::reject(pump, caller, message, reply);
+        }
+        ("tools/list", Host::Gateway) => reply.result(message, reject::TOOLS),
         (name, host) => match method::lookup(name).and_then(|known| known.list) {
             Some(kind) => reply.result(message, &list(host, kind)),
             None => reply.error(message.id(), code::METHOD_NOT_FOUND, &format!("method not found: {name}")),

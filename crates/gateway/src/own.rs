@@ -91,7 +91,8 @@ fn named(params: &Params<'_>) -> Option<OperationId> {
     }
 }
 
-fn argument(params: &Params<'_>, key: &str) -> Option<String> {
+/// A text among a tool's arguments.
+pub(crate) fn argument(params: &Params<'_>, key: &str) -> Option<String> {
     let member = params.get("arguments")?;
     let frame = params.message().frame();
     let arguments = json::members(frame, member.span).ok()?;

@@ -2,6 +2,7 @@
 
 use client::participant::{CallError, ConnectError, Event, Events, Mode, Tools, Way};
 use client::{Participant, ParticipantSpec};
+use model::ProposalState;
 use serde_json::{Value, json};
 
 use crate::http::PATIENCE;
@@ -221,6 +222,42 @@ async fn a_proposal_is_fulfilled_by_another_and_both_get_the_answer() {
         let own = read(&boss.fulfil(&proposed, None).await.unwrap());
         assert_eq!(own["content"][0]["text"], "please");
         assert_eq!(read(&waiting.await.unwrap().unwrap()), own, "{mode:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rejection_reaches_the_proposer_with_its_reason() {
+    let home = home();
+    let gateway = Gateway::start(&home, &config(&home));
+    let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
+    let (boss, mut heard) = join(&gateway, "boss").await;
+    let (scout, mut told) = join(&gateway, "scout").await;
+    let mut proposal = scout.propose(&["worker"], "tools/call", &echo("please")).unwrap();
+    let state = |event| match event {
+        Event::ProposalState { state, reason, .. } => Some((state, reason)),
+        _ => None,
+    };
+    assert_eq!(hear(&mut told, "that it waits", state).await.0, ProposalState::Pending);
+    let proposed = hear(&mut heard, "a proposal", |event| match event {
+        Event::Proposal(proposed) => Some(proposed),
+        _ => None,
+    });
+    let id = proposed.await.id().to_owned();
+    let said = read(&boss.reject(&id, "not today").await.unwrap());
+    assert_eq!(said["isError"], false, "{said}");
+    assert_eq!(
+        hear(&mut told, "the rejection", state).await,
+        (ProposalState::Rejected, Some("not today".to_owned()))
+    );
+    match proposal.outcome(PATIENCE).await {
+        Err(CallError::Ended { state: ProposalState::Rejected, reason }) => {
+            assert_eq!(reason.as_deref(), Some("not today"));
+        }
+        other => panic!("{other:?}"),
+    }
+    // It is over: nobody rejects it again, and nobody rejects what is not there.
+    for id in [id.as_str(), "nothing"] {
+        assert_eq!(read(&boss.reject(id, "").await.unwrap())["isError"], true);
     }
 }
 
