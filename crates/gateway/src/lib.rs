@@ -29,6 +29,7 @@ mod room;
 pub mod running;
 pub mod sealing;
 mod sessions;
+mod sight;
 mod spell;
 pub mod stream;
 pub mod tokens;

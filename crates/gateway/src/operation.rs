@@ -13,19 +13,22 @@ use wire::mcp::{Params, method};
 use wire::rpc::{Id, Message, Shape};
 
 use crate::caller::{Caller, Open, Question};
+use crate::sight::Sight;
 use crate::stream::{Refused, Stream};
 use crate::upstream::{Answer, CallSink, QuestionId, Session, Ticket};
 
 /// What the pump does for an operation.
 pub trait Road: Send + Sync {
     /// The upstream has answered or will not: asks the topic whether this still counts.
-    fn settles(&self, operation: &Operation, outcome: model::Outcome) -> bool;
+    fn settles(&self, operation: &Operation, outcome: model::Outcome, answer: Option<&Answer>) -> bool;
     /// The id of this question in the topic, if it may be put to the caller.
     fn lets_ask(&self, operation: &Operation, method: &str) -> Option<OperationId>;
     /// A question that the topic let through could not be put, or was taken back.
     fn unasked(&self, ask: OperationId);
     /// The upstream has answered: whoever proposed it may want to know.
     fn noted(&self, operation: &Operation, answer: &Answer);
+    /// It is refused: nobody waits for an answer any more.
+    fn refused(&self, operation: &Operation);
     /// The caller takes the request back.
     fn cancelled(&self, operation: &Operation);
     /// The answer as this caller reads it: public URIs, its era.
@@ -65,6 +68,8 @@ pub struct Operation {
     pub upstream: OnceLock<(ParticipantId, LinkId)>,
     /// The approved proposal that it carries out, if it carries out one.
     pub proposal: OnceLock<OperationId>,
+    /// As the room was shown it, if it was.
+    pub(crate) shown: OnceLock<Arc<Sight>>,
     road: Arc<dyn Road>,
     session: OnceLock<Arc<Session>>,
     ticket: OnceLock<Ticket>,
@@ -92,6 +97,7 @@ impl Operation {
             names,
             upstream: OnceLock::new(),
             proposal: OnceLock::new(),
+            shown: OnceLock::new(),
             road,
             session: OnceLock::new(),
             ticket: OnceLock::new(),
@@ -126,6 +132,7 @@ impl Operation {
     pub fn refuse(&self, refusal: &Refusal) {
         if !self.over.swap(true, Ordering::AcqRel) {
             self.caller.finish(self.id);
+            self.road.refused(self);
             let (frame, code) = self.road.spell_refusal(self, refusal);
             self.out.answer_with(frame, Some(code));
         }
@@ -225,7 +232,7 @@ impl CallSink for Operation {
         if let Ok(answer) = &end {
             self.road.noted(self, answer);
         }
-        if !self.road.settles(self, outcome) {
+        if !self.road.settles(self, outcome, end.as_ref().ok()) {
             return;
         }
         match end {

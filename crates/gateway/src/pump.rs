@@ -16,6 +16,7 @@ mod run;
 mod say;
 mod send;
 mod servers;
+mod show;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -297,7 +298,7 @@ impl Pump {
     /// Answers an admitted request from here: the topic settles it, and its caller gets this.
     pub fn answer_here(&self, operation: &Arc<Operation>, end: Result<Bytes, Refusal>) {
         let outcome = if end.is_ok() { Outcome::Ok } else { Outcome::Refused };
-        if self.settles(operation, outcome) {
+        if self.settles(operation, outcome, None) {
             match end {
                 Ok(frame) => operation.answer(frame, None),
                 Err(refusal) => operation.refuse(&refusal),
@@ -325,10 +326,15 @@ impl Pump {
 }
 
 impl Road for Pump {
-    fn settles(&self, operation: &Operation, outcome: Outcome) -> bool {
+    fn settles(&self, operation: &Operation, outcome: Outcome, answer: Option<&Answer>) -> bool {
         let Some((_, link)) = operation.upstream.get() else { return true };
         let event = Event::Answer { link: *link, operation: operation.id, outcome };
-        let effects = self.topic().step(self.ground.now_ms(), event);
+        let effects = {
+            let mut topic = self.topic();
+            let effects = topic.step(self.ground.now_ms(), event);
+            self.show_answer(&topic, &effects, operation, answer);
+            effects
+        };
         let mut settled = false;
         for effect in effects {
             match effect {
@@ -352,9 +358,14 @@ impl Road for Pump {
         Pump::noted(self, operation, answer);
     }
 
+    fn refused(&self, operation: &Operation) {
+        self.show_unanswered(operation, Outcome::Refused);
+    }
+
     fn cancelled(&self, operation: &Operation) {
         let (link, id) = (operation.caller.link(), operation.id);
         self.step(Event::Cancel { link, operation: id });
+        self.show_unanswered(operation, Outcome::Cancelled);
         operation.take_back("the client cancelled the request");
     }
 

@@ -14,7 +14,7 @@ mod turn;
 use std::sync::Arc;
 
 pub(crate) use frame::{Close, text};
-pub(crate) use item::{Entry, Item, RoomConfig, Said};
+pub(crate) use item::{Entry, Item, Reach, RoomConfig, Said};
 pub(crate) use queue::Room;
 pub(crate) use socket::Socket;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::{Era, LinkId, Refusal};
 use wire::json::Splice;
-use wire::mcp::{self, translate, uris};
+use wire::mcp::{self, Params, translate, uris};
 use wire::rpc::{self, Message, Shape};
 
 use crate::caller::Caller;
@@ -101,6 +101,27 @@ pub fn for_session(message: &Message, from: Era, to: Era, hello: &Hello) -> Opti
         Era::Legacy => translate::request_to_legacy(message),
     };
     frame.and_then(|frame| Message::read(frame).ok())
+}
+
+/// The params of a call under the upstream's own name, in the form that MCPx has: the legacy one.
+pub fn legacy_params(era: Era, message: &Message, own: Option<&str>) -> Option<String> {
+    let translated = match era {
+        Era::Legacy => None,
+        Era::Modern => translate::request_to_legacy(message),
+    };
+    let message = match translated {
+        Some(frame) => Message::read(frame).ok()?,
+        None => message.clone(),
+    };
+    let read = Params::read(&message).ok()?;
+    let mut splice = Splice::default();
+    if let Some(own) = own {
+        let mut edit = read.edit();
+        edit.set_target(own);
+        edit.finish(&mut splice);
+    }
+    let renamed = Message::read(message.edited(&splice)).ok()?;
+    renamed.params().map(|params| String::from_utf8_lossy(params).into_owned())
 }
 
 /// An answer as its caller reads it: its id, its era, public URIs.

@@ -84,6 +84,8 @@ pub(crate) struct Members {
     free: Vec<u32>,
     by_id: HashMap<ParticipantId, Seat>,
     links: IdMap<LinkId, Link>,
+    /// How many links hear everything.
+    watchers: usize,
     /// Buckets of those who left before they were full again: coming back is no way around a limit.
     worn: HashMap<ParticipantId, Bucket>,
 }
@@ -100,6 +102,10 @@ impl Members {
 
     pub(crate) fn len(&self) -> usize {
         self.by_id.len()
+    }
+
+    pub(crate) fn watchers(&self) -> usize {
+        self.watchers
     }
 
     pub(crate) fn link_count(&self) -> usize {
@@ -191,6 +197,7 @@ impl Members {
     pub(crate) fn connect(&mut self, id: LinkId, link: Link) {
         if let Some(member) = self.get_mut(link.seat) {
             member.links.push(id);
+            self.watchers += usize::from(link.ear == Some(Ear::All));
             self.links.insert(id, link);
         }
     }
@@ -203,6 +210,7 @@ impl Members {
     /// Removes a link from the books and from its member.
     pub(crate) fn disconnect(&mut self, link: LinkId) -> Option<Link> {
         let gone = self.links.remove(&link)?;
+        self.watchers -= usize::from(gone.ear == Some(Ear::All));
         if let Some(member) = self.get_mut(gone.seat) {
             member.links.retain(|other| *other != link);
             member.open = member.open.saturating_sub(gone.open.len());

@@ -62,6 +62,11 @@ impl Topic {
         &self.name
     }
 
+    /// Whether anybody hears everything that is said here ([`crate::Ear::All`]).
+    pub fn is_watched(&self) -> bool {
+        self.members.watchers() > 0
+    }
+
     /// Where a target leads for this link, whether or not the link may go there.
     pub fn lookup<'a>(&'a self, link: LinkId, target: Target<'a>) -> Option<Route<'a>> {
         let link = self.members.link(link)?;

@@ -7,6 +7,7 @@ pub mod check;
 mod envelope;
 mod kind;
 pub mod refusal;
+pub mod shown;
 pub mod system;
 mod write;
 

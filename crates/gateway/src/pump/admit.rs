@@ -86,6 +86,7 @@ impl Pump {
         let (effects, authority) = {
             let mut topic = self.topic();
             let effects = topic.step(self.ground.now_ms(), event);
+            self.show_call(&topic, &effects, &operation, params);
             (effects, topic.capabilities(&caller.participant().id).cloned())
         };
         let mut routed = self.routed(&operation, &seats, effects);

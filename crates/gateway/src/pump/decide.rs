@@ -16,7 +16,7 @@ use super::record::reason;
 use super::run::Shown;
 use crate::caller::Caller;
 use crate::desk::{Case, Ruling, unknown_proposal};
-use crate::room::{Item, Said};
+use crate::room::{Item, Reach, Said};
 
 /// The kind by which a proposer hears what becomes of its proposal.
 pub const PROPOSAL_STATE: &str = "portmoot/proposal";
@@ -334,7 +334,7 @@ impl Pump {
     pub(super) fn post(&self, from: &str, to: &[&str], kind: &str, frame: bytes::Bytes) {
         tracing::debug!(from, kind, "posted");
         let to = to.iter().map(|to| Box::from(*to)).collect();
-        let said = Said { link: None, envelope: frame, to, kind: kind.into() };
+        let said = Said { link: None, envelope: frame, to, kind: kind.into(), reach: Reach::Ears };
         // Under the topic's lock, as everything that is said.
         let _topic = self.topic();
         self.room.push(Item::Say(said));

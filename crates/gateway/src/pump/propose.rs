@@ -10,7 +10,7 @@ use store::{Decision, EndedProposal, OpenedProposal};
 use topic::{Event, Terms};
 use wire::digest::Shown;
 use wire::json::{self, ObjectEdit, Span, Splice};
-use wire::mcp::{Params, task, translate};
+use wire::mcp::{Params, task};
 use wire::mcpx::Envelope;
 use wire::mcpx::check::Call;
 use wire::rpc::{self, Message};
@@ -20,6 +20,7 @@ use crate::caller::Caller;
 use crate::desk::{Case, Held, Way};
 use crate::ground::{random, unix_ms};
 use crate::operation::Operation;
+use crate::spell;
 use crate::upstream::Hello;
 
 /// What is told of an approved proposal that a restart interrupted.
@@ -71,7 +72,7 @@ impl Pump {
             way: way(caller.era(), params, &hello),
             hello,
         };
-        let written = legacy_params(caller.era(), message, own);
+        let written = spell::legacy_params(caller.era(), message, own);
         let draft = Draft {
             by: &caller.participant().id,
             to: vec![seat.id.clone()],
@@ -246,27 +247,6 @@ fn without_task(params: &Params<'_>) -> Option<Message> {
     ObjectEdit::new(&members).remove("task").finish(&mut splice);
     let plain = splice.apply_within(raw, Span::all(raw));
     Message::read(rpc::request(message.id()?, message.method(), Some(&plain))).ok()
-}
-
-/// The params of a call under the upstream's own name, in the form that MCPx has: the legacy one.
-fn legacy_params(era: Era, message: &Message, own: Option<&str>) -> Option<String> {
-    let translated = match era {
-        Era::Legacy => None,
-        Era::Modern => translate::request_to_legacy(message),
-    };
-    let message = match translated {
-        Some(frame) => Message::read(frame).ok()?,
-        None => message.clone(),
-    };
-    let read = Params::read(&message).ok()?;
-    let mut splice = Splice::default();
-    if let Some(own) = own {
-        let mut edit = read.edit();
-        edit.set_target(own);
-        edit.finish(&mut splice);
-    }
-    let renamed = Message::read(message.edited(&splice)).ok()?;
-    renamed.params().map(|params| String::from_utf8_lossy(params).into_owned())
 }
 
 fn unfit(why: &str) -> Refusal {

@@ -19,7 +19,7 @@ use super::repeats::Repeats;
 use crate::caller::Caller;
 use crate::ground::unix_ms;
 use crate::hosted;
-use crate::room::{Close, Entry, Item, Room, Said, Socket, text};
+use crate::room::{Close, Entry, Item, Reach, Room, Said, Socket, text};
 
 /// How somebody hears.
 pub struct Hearing {
@@ -125,6 +125,7 @@ impl Pump {
                         envelope: envelope.clone(),
                         to: to.iter().map(|to| Box::from(*to)).collect(),
                         kind: kind.into(),
+                        reach: Reach::Ears,
                     }));
                 }
                 Effect::Withhold { refusal, cause, .. } => return Err((refusal, cause)),

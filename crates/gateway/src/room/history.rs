@@ -55,12 +55,13 @@ impl History {
         if self.kept.len() >= self.kept_max {
             self.kept.pop_front();
         }
-        let Said { link, envelope, to, kind } = said;
+        let Said { link, envelope, to, kind, reach } = said;
         self.kept.push_back(Said {
             link: *link,
             envelope: envelope.clone(),
             to: to.clone(),
             kind: kind.clone(),
+            reach: reach.clone(),
         });
     }
 
@@ -88,6 +89,7 @@ mod tests {
     use model::LinkId;
     use topic::Ear;
 
+    use super::super::item::Reach;
     use super::*;
 
     #[test]
@@ -99,6 +101,7 @@ mod tests {
                 envelope: format!("{number}").into(),
                 to: Box::new([]),
                 kind: "chat".into(),
+                reach: Reach::Ears,
             });
         }
         let listener = Listener { link: LinkId(1), id: "a", ear: Ear::All, echo: true, from: 0 };

@@ -36,6 +36,18 @@ pub struct Entry {
     pub since: Option<(u64, u64)>,
 }
 
+/// Who hears an envelope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// Whoever's ear it is for.
+    Ears,
+    /// Only those who hear everything, as a sight and not as something said to them; `but` this one, who has the real thing.
+    Watchers {
+        /// Who does not hear it.
+        but: Option<ParticipantId>,
+    },
+}
+
 /// One envelope that was admitted.
 pub struct Said {
     /// Who says it; nobody for the gateway's own messages.
@@ -46,6 +58,8 @@ pub struct Said {
     pub to: Box<[Box<str>]>,
     /// Its kind.
     pub kind: Box<str>,
+    /// Who hears it.
+    pub reach: Reach,
 }
 
 /// What goes through the room's queue.
@@ -60,6 +74,13 @@ pub(crate) enum Item {
     Absent { id: ParticipantId },
     /// An envelope for all who hear it.
     Say(Said),
+    /// Something to be seen, written when its turn comes. It is not kept for late joiners.
+    Show {
+        /// Bytes that it holds until then.
+        bytes: usize,
+        /// Writes it.
+        write: Box<dyn FnOnce() -> Option<Said> + Send>,
+    },
     /// Bytes for one socket alone, framed.
     Whisper { link: LinkId, frame: Bytes },
     /// A hearer goes.
@@ -72,6 +93,7 @@ impl Item {
         match self {
             Self::Say(said) => said.envelope.len(),
             Self::Whisper { frame, .. } => frame.len(),
+            Self::Show { bytes, .. } => *bytes,
             Self::Enter(_) | Self::Present { .. } | Self::Renewed { .. } => 0,
             Self::Absent { .. } | Self::Leave { .. } => 0,
         }

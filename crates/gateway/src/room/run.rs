@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use topic::Ear;
 
 use super::frame::{put_text, text};
-use super::item::Said;
+use super::item::{Reach, Said};
 
 /// Frames from this length on are written where they lie instead of being joined with others.
 const JOINED_BYTES_MAX: usize = 16 * 1024;
@@ -49,6 +49,8 @@ pub(super) struct Run {
     whispers: HashMap<LinkId, Vec<Whisper>>,
     /// Somebody does not hear what it says itself, or something is for some only.
     mixed: bool,
+    /// Something is kept from somebody who hears everything.
+    kept: bool,
 }
 
 impl Run {
@@ -74,7 +76,8 @@ impl Run {
             put_text(&mut self.joining, &said.envelope);
             self.places.push(Place { piece: self.pieces.len(), start, end: self.joining.len() });
         }
-        self.mixed |= !said.to.is_empty();
+        self.mixed |= !said.to.is_empty() || said.reach != Reach::Ears;
+        self.kept |= matches!(said.reach, Reach::Watchers { but: Some(_) });
         self.said.push(said);
     }
 
@@ -95,7 +98,7 @@ impl Run {
     pub(super) fn heard_by(&self, listener: &Listener<'_>, out: &mut Vec<Bytes>) {
         out.clear();
         let own = self.whispers.get(&listener.link).into_iter().flatten();
-        let everything = listener.ear == Ear::All && listener.echo;
+        let everything = listener.ear == Ear::All && listener.echo && !self.kept;
         let mut from = listener.from;
         for whisper in own {
             self.range(from, whisper.after, listener, everything, out);
@@ -139,6 +142,10 @@ pub(super) fn hears(listener: &Listener<'_>, said: &Said) -> bool {
     if said.link == Some(listener.link) && !listener.echo {
         return false;
     }
+    if let Reach::Watchers { but } = &said.reach {
+        let kept = but.as_ref().is_some_and(|but| but.as_str() == listener.id);
+        return listener.ear == Ear::All && !kept;
+    }
     if listener.ear == Ear::All {
         return true;
     }
@@ -148,11 +155,19 @@ pub(super) fn hears(listener: &Listener<'_>, said: &Said) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use model::ParticipantId;
+
     use super::*;
 
     fn said(link: u64, to: &[&str], kind: &str, envelope: &str) -> Said {
         let to = to.iter().map(|to| Box::from(*to)).collect();
-        Said { link: Some(LinkId(link)), envelope: envelope.to_owned().into(), to, kind: kind.into() }
+        Said {
+            link: Some(LinkId(link)),
+            envelope: envelope.to_owned().into(),
+            to,
+            kind: kind.into(),
+            reach: Reach::Ears,
+        }
     }
 
     fn heard(run: &Run, id: &str, link: u64, ear: Ear, echo: bool, from: usize) -> (usize, String) {
@@ -179,6 +194,25 @@ mod tests {
         assert_eq!(heard(&run, "b", 2, Ear::Directed, true, 0), (3, "ABwD".into()));
         assert_eq!(heard(&run, "d", 4, Ear::Directed, true, 0), (2, "AD".into()));
         assert_eq!(heard(&run, "d", 4, Ear::DirectedAndProposals, true, 0), (2, "ACD".into()));
+    }
+
+    #[test]
+    fn what_is_only_to_be_seen_is_for_those_who_hear_everything() {
+        let mut run = Run::default();
+        let but = |id: &str| Reach::Watchers { but: ParticipantId::new(id).ok() };
+        run.say(Said { reach: but("b"), ..said(1, &["b"], "mcp/request:tools/call:x", "A") });
+        run.say(said(1, &[], "chat", "B"));
+        run.say(Said {
+            reach: Reach::Watchers { but: None },
+            ..said(9, &["a"], "mcp/response:tools/call:x", "C")
+        });
+        run.seal();
+        let all = |id: &str, ear, echo| heard(&run, id, 2, ear, echo, 0).1;
+        assert_eq!(all("a", Ear::All, true), "ABC");
+        assert_eq!(all("a", Ear::All, false), "ABC");
+        assert_eq!(all("a", Ear::Directed, true), "B");
+        assert_eq!(all("b", Ear::All, true), "BC");
+        assert_eq!(all("b", Ear::DirectedAndProposals, true), "B");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use wire::time::rfc3339;
 
 use super::frame::{self, Close, text};
 use super::history::{History, Missed};
-use super::item::{Entry, Item, RoomConfig, Said};
+use super::item::{Entry, Item, Reach, RoomConfig, Said};
 use super::queue::Room;
 use super::run::{Listener, Run};
 use crate::ground::{Ground, random, unix_ms};
@@ -109,6 +109,11 @@ impl Turn {
                 self.history.keep(&said);
                 self.run.say(said);
             }
+            Item::Show { write, .. } => {
+                if let Some(said) = write() {
+                    self.run.say(said);
+                }
+            }
             Item::Whisper { link, frame } => self.run.whisper(link, frame),
             Item::Leave { link, close } => self.leave(link, close),
         }
@@ -117,7 +122,8 @@ impl Turn {
     /// Says who has come or gone, to everybody.
     fn say(&mut self, payload: &[u8]) {
         let envelope = self.envelope(&[], system::PRESENCE, payload);
-        self.run.say(Said { link: None, envelope, to: Box::new([]), kind: system::PRESENCE.into() });
+        let (to, kind) = (Box::new([]), system::PRESENCE.into());
+        self.run.say(Said { link: None, envelope, to, kind, reach: Reach::Ears });
     }
 
     /// An envelope of the gateway's own.

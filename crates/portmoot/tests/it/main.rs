@@ -38,6 +38,7 @@ mod runner;
 mod secrets;
 mod serving;
 mod sessions;
+mod shown;
 mod slow;
 mod socket;
 mod streams;

@@ -39,6 +39,24 @@ fn what_is_said_is_judged_by_kind_and_addressees() {
     assert!(stage.say(LinkId(99), "chat", &[]).is_empty(), "a link that is not here says nothing");
 }
 
+#[test]
+fn a_room_is_watched_while_somebody_hears_everything() {
+    let mut stage = Stage::new();
+    assert!(!stage.topic.is_watched());
+    stage.listener(LinkId(7), "eve", &["chat"], Ear::DirectedAndProposals);
+    assert!(!stage.topic.is_watched());
+    stage.listener(BOB, "bob", &["chat"], Ear::All);
+    stage.listener(LinkId(8), "dan", &["chat"], Ear::All);
+    stage.step(Event::Leave { link: LinkId(8) });
+    assert!(stage.topic.is_watched());
+    // Another connection of the same one, that hears less, takes its place.
+    stage.listener(LinkId(9), "bob", &["chat"], Ear::Directed);
+    assert!(!stage.topic.is_watched());
+    stage.listener(LinkId(10), "bob", &["chat"], Ear::All);
+    stage.step(Event::Leave { link: LinkId(10) });
+    assert!(!stage.topic.is_watched());
+}
+
 trait ParseCapability {
     fn parse_capability(&self) -> model::Capability;
 }

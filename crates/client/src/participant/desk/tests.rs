@@ -301,3 +301,24 @@ fn answers_as_they_are_written() {
         assert_eq!(payload(&Id::number(7), &answer), Bytes::from(expect));
     }
 }
+
+#[test]
+fn what_is_only_shown_of_a_call_is_neither_done_nor_held_against_anybody() {
+    let mut desk = desk(false);
+    let parsed = |bytes: Bytes| serde_json::from_slice::<Value>(&bytes).unwrap();
+    let request = || parsed(wire::mcpx::shown::request("tools/call", Some("echo"), "admitted"));
+    let response = || parsed(wire::mcpx::shown::response(&Id::number(1), true, "ok"));
+    let whole = json!({ "jsonrpc": "2.0", "id": 1, "result": {} });
+    for (id, from, to, kind, about, payload) in [
+        ("s1", "worker", "server", CALL, None, request()),
+        ("s2", "server", "worker", SAID, Some("s1"), response()),
+        ("s3", "server", "worker", SAID, Some("s1"), whole),
+        ("s4", "worker", "server", CALL, None, call("echo")),
+        // Not even if it were called this by mistake, or is a call of its own other connection.
+        ("s5", "worker", "me", CALL, None, request()),
+        ("s6", "server", "me", SAID, Some("s7"), response()),
+    ] {
+        assert_eq!(hear(&mut desk, id, from, &[to], kind, about, payload), [format!("heard {kind}")], "{id}");
+    }
+    assert_eq!(desk.conduct.all(), [].into());
+}

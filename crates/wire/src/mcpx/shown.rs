@@ -1,0 +1,108 @@
+//! Calls of MCP clients as a topic is shown them without what they carry: payloads that agree with their kinds, and that
+//! nobody can carry out.
+//!
+//! It must not know who watches, nor what was asked or answered.
+
+use bytes::Bytes;
+
+use crate::json::{quote, write_member};
+use crate::mcp::method::{TargetKind, lookup};
+use crate::rpc::{self, Id};
+
+/// The key of `_meta` that says what became of a call whose payload is not shown.
+pub const VERDICT: &str = "portmoot/verdict";
+/// The code of an error that is not shown (JSON-RPC: reserved for servers).
+const NOT_SHOWN: i64 = -32000;
+/// Instead of what is not shown and must be there.
+const HIDDEN: &str = "not shown";
+
+/// A request whose params are not shown, but for the target, which its kind names anyway. It has no id: it is no request
+/// that anybody could answer, and says `method` and target so that whoever compares them with the kind finds them equal
+/// (MCPx v0.1, 4.3).
+#[must_use]
+pub fn request(method: &str, target: Option<&str>, verdict: &str) -> Bytes {
+    let mut params = b"{".to_vec();
+    if let Some((key, raw)) = member(method, target.unwrap_or(HIDDEN)) {
+        write_member(&mut params, key, raw.as_bytes());
+        params.push(b',');
+    }
+    write_member(&mut params, "_meta", meta(verdict).as_bytes());
+    params.push(b'}');
+    rpc::notification(method, Some(&params))
+}
+
+/// An answer whose result or error is not shown.
+#[must_use]
+pub fn response(id: &Id, is_result: bool, verdict: &str) -> Bytes {
+    let meta = format!("{{\"_meta\":{}}}", meta(verdict));
+    match is_result {
+        true => rpc::result(id, meta.as_bytes()),
+        false => rpc::error(Some(id), NOT_SHOWN, HIDDEN, Some(meta.as_bytes())),
+    }
+}
+
+fn meta(verdict: &str) -> String {
+    format!("{{\"{VERDICT}\":{}}}", quote(verdict))
+}
+
+/// The member of the params that names the target of this method.
+fn member(method: &str, target: &str) -> Option<(&'static str, String)> {
+    let text = quote(target);
+    match lookup(method)?.target {
+        TargetKind::Name => Some(("name", text)),
+        TargetKind::Uri => Some(("uri", text)),
+        // Whether it is a prompt or a template the kind does not say either.
+        TargetKind::Ref => Some(("ref", format!("{{\"type\":\"ref/prompt\",\"name\":{text}}}"))),
+        TargetKind::Task => Some(("taskId", text)),
+        TargetKind::None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcpx::check::{Act, strict};
+    use crate::mcpx::{Head, kind_of};
+
+    #[test]
+    fn a_call_that_is_shown_agrees_with_its_kind_and_asks_nobody() {
+        for (method, target) in [
+            ("tools/call", Some("e\"cho")),
+            ("prompts/get", Some("greet")),
+            ("resources/read", Some("file:///a b")),
+            ("resources/subscribe", Some("file:///a")),
+            ("completion/complete", Some("greet")),
+            ("skills/get", Some("skill://x")),
+            ("tasks/get", None),
+            ("tools/call", None),
+            ("resources/read", None),
+            ("completion/complete", None),
+            ("vendor/thing", None),
+        ] {
+            let kind = kind_of(Head::Request, method, target).unwrap();
+            let shown = request(method, target, "admitted");
+            let Ok(Act::Request(call)) = strict(&kind, shown.clone()) else { panic!("{kind}: {shown:?}") };
+            assert!(call.is_notification(), "{shown:?}");
+            assert_eq!(call.method(), method, "{shown:?}");
+            assert!(target.is_none() || call.target() == target, "{shown:?}");
+            let kind = kind_of(Head::Response, method, target).unwrap();
+            for is_result in [true, false] {
+                let shown = response(&Id::number(1), is_result, "ok");
+                let Ok(Act::Answer(message)) = strict(&kind, shown) else { panic!("{kind}") };
+                assert_eq!(message.error_object().is_none(), is_result);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_but_target_and_verdict_is_in_it() {
+        let shown = request("tools/call", Some("echo"), "admitted");
+        let expected = r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo","_meta":{"portmoot/verdict":"admitted"}}}"#;
+        assert_eq!(shown, expected);
+        let shown = response(&Id::number(1), true, "ok");
+        assert_eq!(shown, r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{"portmoot/verdict":"ok"}}}"#);
+        let shown = response(&Id::number(1), false, "refused");
+        let expected = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"not shown","data":{"_meta":{"portmoot/verdict":"refused"}}}}"#;
+        assert_eq!(shown, expected);
+    }
+}
