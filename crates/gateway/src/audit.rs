@@ -2,12 +2,18 @@
 //!
 //! Owns what is refused while the log cannot be written. Must not know what decides, nor how entries are kept.
 
+mod flood;
+mod place;
+
 use model::{Refusal, RefusalCode};
-use store::audit::{Audit, AuditPlace, Entry, Policy, REDACTED, Verdict};
+use store::audit::{Audit, Entry, Policy, REDACTED, Verdict};
 use store::{StoreError, Writer};
 
 use crate::config::Config;
 use crate::ground::{random, unix_ms};
+use flood::Floods;
+pub use flood::{FLOOD, FLOOD_ENTRIES_MAX, FLOOD_WINDOW, FLOODS_MAX};
+pub use place::{Place, entry};
 
 /// The kind under which the issue and the revocation of tokens are recorded.
 pub const TOKENS: &str = "portmoot/tokens";
@@ -15,15 +21,18 @@ pub const TOKENS: &str = "portmoot/tokens";
 /// The same for what is granted and taken back.
 pub const GRANTS: &str = "portmoot/grants";
 
+/// The same for connections: who comes in, who is not let in, and how a connection ends.
+pub const CONNECTION: &str = "portmoot/connection";
+
+/// Under whose name it is recorded that somebody without a good token was not let in. Nobody can have this name.
+pub const NOBODY: &str = "system:nobody";
+
 /// The log of a gateway, if it keeps one; clones write the same log.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
     log: Option<Audit>,
+    floods: Floods,
 }
-
-/// Room for one entry, given back when dropped. Without a log it takes nothing.
-#[derive(Debug)]
-pub struct Place(Option<AuditPlace>);
 
 impl Recorder {
     /// Opens the log beside a journal, if the configuration wants one. Blocks on the disk.
@@ -36,7 +45,7 @@ impl Recorder {
         let redact: Vec<&str> = REDACTED.into_iter().chain(more).collect();
         let policy = Policy::new(config.audit.payloads, &redact);
         let log = Audit::open(journal, &random(), unix_ms(), policy)?;
-        Ok(Recorder { log: Some(log) })
+        Ok(Recorder { log: Some(log), floods: Floods::default() })
     }
 
     /// Keeps room for one entry. Never waits.
@@ -44,21 +53,34 @@ impl Recorder {
     /// # Errors
     /// `log_unavailable` when there is no room or the log cannot be written: what must be recorded is not done then.
     pub fn reserve(&self) -> Result<Place, Refusal> {
-        let Some(log) = &self.log else { return Ok(Place(None)) };
+        let Some(log) = &self.log else { return Ok(Place::none()) };
         let place = log.reserve().map_err(|error| {
             tracing::debug!(%error, "nothing can be recorded");
             let why = "this must be recorded, and the audit log cannot be written";
             Refusal::new(RefusalCode::LogUnavailable, why).hint("the gateway's log says why")
         })?;
-        Ok(Place(Some(place)))
+        Ok(Place::of(place))
     }
 
     /// Keeps room for one entry about something that happens anyway; if there is none, the loss is logged.
     pub(crate) fn reserve_or_tell(&self) -> Place {
         self.reserve().unwrap_or_else(|_| {
             tracing::error!(trouble = self.trouble(), "an entry of the audit log is lost");
-            Place(None)
+            Place::none()
         })
+    }
+
+    /// Writes an entry about what costs its sender little: of a flood of them only the first are written out, then a count.
+    pub(crate) fn write_counted(&self, place: Place, entry: &Entry<'_>) {
+        if place.keeps() {
+            self.floods.write(place, entry);
+        }
+    }
+
+    /// Writes what becomes of a connection.
+    pub(crate) fn write_connection(&self, topic: Option<&str>, from: &str, verdict: Verdict, why: &str) {
+        let place = self.reserve_or_tell();
+        self.write_counted(place, &Entry { why: Some(why), ..entry(topic, from, CONNECTION, verdict) });
     }
 
     /// Whether what must be recorded can be, now.
@@ -74,58 +96,11 @@ impl Recorder {
     /// Waits until all that was recorded is durable.
     pub async fn flush(&self) {
         let Some(log) = self.log.clone() else { return };
+        self.floods.settle_all();
         match tokio::task::spawn_blocking(move || log.flush()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!(%error, "the end of the audit log is not written"),
             Err(error) => tracing::error!(%error, "the end of the audit log may not be written"),
         }
-    }
-}
-
-impl Place {
-    /// Whether anything that is written here is kept.
-    #[must_use]
-    pub fn keeps(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// Writes the entry, soon.
-    pub fn write(self, entry: &Entry<'_>) {
-        if let Some(place) = self.0 {
-            place.write(entry);
-        }
-    }
-
-    /// Writes what became of somebody's wish about a name of the gateway's own, a token or a grant: kind, name and topic.
-    pub fn write_change<T>(
-        self,
-        (kind, name, topic): (&str, &str, Option<&str>),
-        by: &str,
-        what: &str,
-        end: &Result<T, Refusal>,
-    ) {
-        let (verdict, why) = match end {
-            Ok(_) => (Verdict::Admitted, what.to_owned()),
-            Err(refusal) => (Verdict::Refused, format!("{}: {what}", refusal.code.as_str())),
-        };
-        self.write(&Entry { to: &[name], why: Some(&why), ..entry(topic, by, kind, verdict) });
-    }
-}
-
-/// An entry of now that says no more than this.
-#[must_use]
-pub fn entry<'e>(topic: Option<&'e str>, from: &'e str, kind: &'e str, verdict: Verdict) -> Entry<'e> {
-    Entry {
-        at_ms: unix_ms(),
-        topic,
-        from,
-        kind,
-        own: None,
-        to: &[],
-        verdict,
-        why: None,
-        operation: None,
-        digest: None,
-        payload: None,
     }
 }

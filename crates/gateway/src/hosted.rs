@@ -10,6 +10,7 @@ mod reply;
 use std::sync::Arc;
 
 use model::{Era, OperationId, ParticipantId};
+use wire::json::quote;
 use wire::mcp::list::{Hints, render};
 use wire::mcp::{ListKind, Params, Version, method};
 use wire::mcpx::Envelope;
@@ -34,10 +35,12 @@ const CARRIED_OUT: [&str; 4] = ["tools/call", "resources/read", "prompts/get", "
 pub(crate) fn receive(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope) {
     let kind = envelope.kind();
     if kind.starts_with(REQUEST) {
+        pump.note_asked(caller, envelope);
         requested(pump, caller, envelope);
     } else if kind.starts_with(PROPOSAL) {
         proposed(pump, caller, envelope);
     } else if kind.starts_with(RESPONSE) {
+        pump.note_answer(caller, envelope);
         pump.answered_in_room(caller, envelope);
     }
 }
@@ -55,7 +58,7 @@ fn proposed(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope) {
 }
 
 fn misbehaved(pump: &Pump, caller: &Caller, envelope: &Envelope, host: &str, mismatch: &Mismatch) {
-    pump.record_mismatch(caller, envelope, host, &mismatch.to_string());
+    pump.record_ignored(caller, envelope, &[host], &format!("mismatch: {mismatch}"));
     tracing::info!(
         participant = %caller.participant().id, kind = envelope.kind(), %mismatch,
         "a kind and its payload differ: nothing was done"
@@ -72,7 +75,7 @@ fn requested(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope) {
     }
     let named = named(pump, envelope);
     let own = envelope.to().any(|to| to == model::GATEWAY);
-    if (named.is_empty() && !own) || pump.repeats().is_repeat(&caller.participant().id, envelope.id()) {
+    if (named.is_empty() && !own) || is_repeat(pump, caller, envelope) {
         return;
     }
     let act = strict(envelope.kind(), envelope.payload_bytes());
@@ -82,6 +85,16 @@ fn requested(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope) {
     if own {
         act_on(pump, caller, envelope, Host::Gateway, &act);
     }
+}
+
+/// Whether this was acted on before; it is not acted on again.
+fn is_repeat(pump: &Pump, caller: &Caller, envelope: &Envelope) -> bool {
+    let repeats = pump.repeats().is_repeat(&caller.participant().id, envelope.id());
+    if repeats {
+        let why = format!("repeat: {} was acted on before", quote(envelope.id()));
+        pump.record_ignored(caller, envelope, &envelope.to().collect::<Vec<_>>(), &why);
+    }
+    repeats
 }
 
 /// The servers that an envelope names, each once.
@@ -94,7 +107,7 @@ fn named(pump: &Pump, envelope: &Envelope) -> Vec<Seat> {
 /// A request that fulfils a proposal (MCPx v0.1, 3.2.1): an approval, written down before anything is carried out, and
 /// carried out by hosted servers once. What the proposer says is none.
 fn fulfilled(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope, proposal: OperationId) {
-    if pump.repeats().is_repeat(&caller.participant().id, envelope.id()) {
+    if is_repeat(pump, caller, envelope) {
         return;
     }
     let named = named(pump, envelope);

@@ -4,6 +4,7 @@
 //! and never decides: the topic does. Must not know sockets, HTTP or configuration files.
 
 mod admit;
+mod asked;
 mod decide;
 mod follow;
 mod held;
@@ -45,6 +46,7 @@ use crate::room::{self, Room, RoomConfig};
 use crate::spell;
 use crate::stream::Stream;
 use crate::upstream::{Answer, Hello, Upstream};
+use asked::Asked;
 pub use decide::{Choice, digest};
 use repeats::Repeats;
 pub use say::Hearing;
@@ -76,6 +78,8 @@ pub struct Pump {
     refused: AtomicU64,
     /// What hosted participants have acted on lately.
     repeats: Repeats,
+    /// Who was asked lately.
+    asked: Asked,
     /// What was proposed here, in full.
     desk: Desk,
     audit: Recorder,
@@ -166,6 +170,7 @@ impl Pump {
             admitted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             repeats: Repeats::default(),
+            asked: Asked::default(),
             this: this.clone(),
         });
         pump.callers().insert(pump.runner.link(), Arc::downgrade(&pump.runner));

@@ -218,7 +218,11 @@ fn unread(no: JsonRejection) -> Refusal {
 
 async fn decide(pages: &Pages, headers: &HeaderMap, id: &str, choice: Choice) -> Page<Json<Proposal>> {
     let who = pages.who(headers)?;
-    let (pump, there, number) = find(pages, &who, id)?;
+    let number: OperationId = id.parse().map_err(|_| unknown_proposal())?;
+    // Whether it may be seen is the topic's affair: a decision about one that may not be is recorded there.
+    let mut topics = open_to(pages, &who).into_iter();
+    let found = topics.find(|(pump, _)| pump.case(number, |_| ()).is_some());
+    let (pump, there) = found.ok_or_else(unknown_proposal)?;
     pump.decide(&there, number, choice).await?;
     shown(pages, &who, id)
 }

@@ -5,6 +5,7 @@
 
 mod read;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use auth::Participant;
@@ -34,7 +35,7 @@ use crate::gate::Gate;
 use crate::guests::Guests;
 use crate::pump::{Hearing, Pump};
 use crate::room::{Close, Socket};
-use read::{Heard, Reader};
+use read::{Gone, Heard, Reader};
 
 /// Messages in a row that cannot be read before the connection is closed.
 pub const MALFORMED_IN_A_ROW_MAX: u32 = 16;
@@ -187,11 +188,16 @@ fn enter(stream: TcpStream, lead: Bytes, visit: Visit) {
     };
     let since = wish.epoch.zip(wish.offset);
     let hearing = Hearing { ear, echo: wish.echo, since, socket: Arc::clone(&socket) };
-    let Ok(caller) = place.gate.hearer(&pump, &who, hearing) else {
-        socket.close(Close::Policy);
-        tokio::spawn(async move { socket.linger().await });
-        return;
+    let caller = match place.gate.hearer(&pump, &who, hearing) {
+        Ok(caller) => caller,
+        Err(refusal) => {
+            pump.record_kept_out(who.id.as_str(), &refusal);
+            socket.close(Close::Policy);
+            tokio::spawn(async move { socket.linger().await });
+            return;
+        }
     };
+    pump.record_came(&caller);
     let reader = Reader::new(lead, place.gate.limits().envelope_bytes_max);
     let mut connection = Connection { place, pump, caller, socket, reader, malformed: 0 };
     tokio::spawn(async move { connection.live().await });
@@ -212,23 +218,41 @@ impl Connection {
     async fn live(&mut self) {
         let (socket, mut stop) = (Arc::clone(&self.socket), self.place.stop.clone());
         let stopping = async { drop(stop.wait_for(|stop| *stop).await) };
+        let mut gone = Gone::Lost;
         tokio::select! {
             () = socket.closed() => {}
             () = stopping => socket.close(Close::GoingAway),
-            () = self.read() => {}
+            how = self.read() => gone = how,
         }
         self.pump.leave(&self.caller);
+        self.record_went(gone);
         // Boxed: it has its place only when it is needed.
         Box::pin(socket.linger()).await;
     }
 
-    async fn read(&mut self) {
+    /// Records how it ended.
+    fn record_went(&self, gone: Gone) {
+        let (is_well, why) = match (self.socket.why(), gone) {
+            (Some(close), _) | (None, Gone::Cut(close)) => {
+                (close.is_well(), Cow::Owned(format!("closed {}: {}", close.code(), close.reason())))
+            }
+            (None, Gone::Left) => (true, Cow::Borrowed("left")),
+            (None, Gone::Lost) => (true, Cow::Borrowed("lost")),
+            (None, Gone::Broke(code)) => {
+                (false, Cow::Owned(format!("closed {code}: the protocol was broken")))
+            }
+        };
+        self.pump.record_went(&self.caller, is_well, &why);
+    }
+
+    async fn read(&mut self) -> Gone {
         let mut said = 0;
         loop {
             match self.reader.next(self.socket.stream()) {
                 Heard::Nothing => {
                     if self.socket.stream().readable().await.is_err() {
-                        return self.socket.end(Bytes::new());
+                        self.socket.end(Bytes::new());
+                        return Gone::Lost;
                     }
                     self.socket.heard(self.place.gate.ground().now_ms());
                 }
@@ -245,12 +269,15 @@ impl Connection {
                     let bytes_max = self.place.gate.limits().envelope_bytes_max;
                     let why = format!("a message has at most {bytes_max} bytes");
                     self.pump.tell_error(&self.caller, "message_too_large", &why);
-                    return self.pump.cut(self.caller.link(), Close::TooBig);
+                    return self.cut(Close::TooBig);
                 }
-                Heard::End(last) => return self.socket.end(last),
+                Heard::End(last, gone) => {
+                    self.socket.end(last);
+                    return gone;
+                }
             }
             if self.malformed >= MALFORMED_IN_A_ROW_MAX {
-                return self.pump.cut(self.caller.link(), Close::Policy);
+                return self.cut(Close::Policy);
             }
             if said >= MESSAGES_AT_ONCE {
                 said = 0;
@@ -258,6 +285,12 @@ impl Connection {
             }
             self.pump.room().has_room().await;
         }
+    }
+
+    /// The room says the last word, after everything that was said before.
+    fn cut(&self, close: Close) -> Gone {
+        self.pump.cut(self.caller.link(), close);
+        Gone::Cut(close)
     }
 
     fn text(&mut self, text: Bytes) {

@@ -7,8 +7,11 @@ use std::sync::{Arc, PoisonError};
 
 use auth::Participant;
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
+use store::audit::Verdict;
+use wire::json::quote;
 
 use super::Gate;
+use crate::audit::NOBODY;
 use crate::caller::Caller;
 use crate::config::{Access, Config, TopicConfig};
 use crate::grants::Grants;
@@ -32,11 +35,23 @@ impl Gate {
         session: Option<&str>,
         guests: &Guests,
     ) -> Result<Visitor, Refusal> {
-        match self.identify(bearer) {
-            Ok(who) => Ok((self.enter(topic, &who)?, who)),
-            Err(refusal) if bearer.is_none() => self.guest(topic, session, guests).unwrap_or(Err(refusal)),
-            Err(refusal) => Err(refusal),
-        }
+        let entered = match self.identify(bearer) {
+            Ok(who) => match self.enter(topic, &who) {
+                Ok(pump) => return Ok((pump, who)),
+                Err(refusal) => Err((refusal, Some(who))),
+            },
+            Err(refusal) if bearer.is_none() => {
+                let guest = self.guest(topic, session, guests);
+                guest.unwrap_or(Err(refusal)).map_err(|refusal| (refusal, None))
+            }
+            Err(refusal) => Err((refusal, None)),
+        };
+        entered.map_err(|(refusal, who)| {
+            let from = who.as_ref().map_or(NOBODY, |who| who.id.as_str());
+            let why = format!("{}: for topic {}", refusal.code.as_str(), quote(topic));
+            self.audit.write_connection(None, from, Verdict::Refused, &why);
+            refusal
+        })
     }
 
     fn guest(&self, topic: &str, session: Option<&str>, guests: &Guests) -> Option<Result<Visitor, Refusal>> {

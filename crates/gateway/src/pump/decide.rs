@@ -54,7 +54,10 @@ impl Pump {
             return Err(refusal);
         }
         let params = match &choice {
-            Choice::Approve { arguments: Some(arguments), .. } => Some(self.edited(id, arguments)?),
+            Choice::Approve { arguments: Some(arguments), .. } => {
+                let edited = self.edited(id, arguments);
+                Some(edited.inspect_err(|no| self.record_undecided(id, &who.id, reason(no), None))?)
+            }
             Choice::Approve { .. } | Choice::Reject { .. } | Choice::Withdraw { .. } => None,
         };
         if let Choice::Approve { .. } = choice {
@@ -167,7 +170,11 @@ impl Pump {
                 let choice = Choice::Approve { digest, arguments: None };
                 self.rule(caller.participant(), id, &choice, ruling)
             }
-            Some(_) => Err(Refusal::new(RefusalCode::Conflict, "this is not what was proposed")),
+            Some(_) => {
+                let why = "conflict: this is not what was proposed";
+                self.record_undecided(id, &caller.participant().id, why, None);
+                Err(Refusal::new(RefusalCode::Conflict, "this is not what was proposed"))
+            }
             None => Err(unknown_proposal()),
         };
         Approval { heard, proposer }

@@ -89,6 +89,15 @@ impl Pump {
     }
 
     fn open_case(&self, draft: Draft<'_>, held: Option<Held>) -> Result<(), Refusal> {
+        let (by, to, act) = (draft.by, draft.to.clone(), (draft.method, draft.context));
+        let opened = self.try_open_case(draft, held);
+        opened.inspect_err(|refusal| {
+            let why = format!("{}: {}", refusal.code.as_str(), refusal.message);
+            self.record_unfit(by, &to, act, &why);
+        })
+    }
+
+    fn try_open_case(&self, draft: Draft<'_>, held: Option<Held>) -> Result<(), Refusal> {
         let Draft { by, to, method, context, envelope, params } = draft;
         let tool = self.definition(&to, method, context);
         let names: Vec<&str> = to.iter().map(ParticipantId::as_str).collect();

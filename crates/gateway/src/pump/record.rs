@@ -35,6 +35,14 @@ impl Pump {
         entry(Some(self.name.as_str()), from, kind, verdict)
     }
 
+    /// What is refused costs its sender little: of a flood of it only the first are written out, then a count.
+    fn write(&self, place: Place, entry: &Entry<'_>) {
+        match entry.verdict {
+            Verdict::Refused => self.audit.write_counted(place, entry),
+            _ => place.write(entry),
+        }
+    }
+
     /// A request of an MCP client.
     pub(super) fn record_call(
         &self,
@@ -60,14 +68,16 @@ impl Pump {
         };
         let why = routed.err().or_else(|| admitting().filter(|_| verdict == Verdict::Admitted));
         let from = operation.caller.participant().id.as_str();
-        place.write(&Entry {
+        let kind = kind("mcp/request", message.method(), target);
+        let entry = Entry {
             own,
             to: to.as_slice(),
             why,
             operation: Some(operation.id),
             payload: message.params(),
-            ..self.entry(from, &kind("mcp/request", message.method(), target), verdict)
-        });
+            ..self.entry(from, &kind, verdict)
+        };
+        self.write(place, &entry);
     }
 
     /// A request that the room has let through and that nobody carries out.
@@ -75,12 +85,14 @@ impl Pump {
         let method = params.message().method();
         let target = params.target().map(wire::mcp::Target::text);
         let from = operation.caller.participant().id.as_str();
-        self.audit.reserve_or_tell().write(&Entry {
+        let kind = kind("mcp/request", method, target);
+        let entry = Entry {
             to: &[to],
             why: Some(why),
             operation: Some(operation.id),
-            ..self.entry(from, &kind("mcp/request", method, target), Verdict::Refused)
-        });
+            ..self.entry(from, &kind, Verdict::Refused)
+        };
+        self.write(self.audit.reserve_or_tell(), &entry);
     }
 
     /// An envelope that was said, and what became of it.
@@ -100,12 +112,13 @@ impl Pump {
             Ok(all) => KindRef::parse(envelope.kind()).ok().and_then(|kind| admitting(all, kind, &to)),
             Err(why) => Some(why),
         };
-        place.write(&Entry {
+        let entry = Entry {
             to: &to,
             why,
             payload: Some(envelope.payload()),
             ..self.entry(caller.participant().id.as_str(), envelope.kind(), verdict)
-        });
+        };
+        self.write(place, &entry);
     }
 
     /// What a server says in the room, as one who is hosted here.
@@ -126,19 +139,40 @@ impl Pump {
     pub(super) fn record_malformed(&self, caller: &Caller, why: &str) {
         let from = caller.participant().id.as_str();
         let entry = Entry { why: Some(why), ..self.entry(from, MALFORMED, Verdict::Refused) };
-        self.audit.reserve_or_tell().write(&entry);
+        self.write(self.audit.reserve_or_tell(), &entry);
     }
 
-    /// An envelope whose payload is not what its kind says: it was said, and `by` does nothing with it.
-    pub(crate) fn record_mismatch(&self, caller: &Caller, envelope: &Envelope, by: &str, why: &str) {
-        let why = format!("mismatch: {why}");
+    /// An envelope that was said, and with which nobody of these does anything.
+    pub(crate) fn record_ignored(&self, caller: &Caller, envelope: &Envelope, by: &[&str], why: &str) {
         let from = caller.participant().id.as_str();
-        self.audit.reserve_or_tell().write(&Entry {
-            to: &[by],
-            why: Some(&why),
+        let entry = Entry {
+            to: by,
+            why: Some(why),
             payload: Some(envelope.payload()),
             ..self.entry(from, envelope.kind(), Verdict::Refused)
-        });
+        };
+        self.write(self.audit.reserve_or_tell(), &entry);
+    }
+
+    /// Somebody has come in who hears what is said here.
+    pub(crate) fn record_came(&self, caller: &Caller) {
+        self.record_connection(caller, Verdict::Admitted, "opened");
+    }
+
+    /// Somebody who may come in does not find a place.
+    pub(crate) fn record_kept_out(&self, who: &str, refusal: &Refusal) {
+        let (topic, why) = (Some(self.name.as_str()), reason(refusal));
+        self.audit.write_connection(topic, who, Verdict::Refused, why);
+    }
+
+    /// A connection has ended: well, or because of what came over it.
+    pub(crate) fn record_went(&self, caller: &Caller, is_well: bool, why: &str) {
+        self.record_connection(caller, if is_well { Verdict::Completed } else { Verdict::Refused }, why);
+    }
+
+    fn record_connection(&self, caller: &Caller, verdict: Verdict, why: &str) {
+        let from = caller.participant().id.as_str();
+        self.audit.write_connection(Some(self.name.as_str()), from, verdict, why);
     }
 
     /// A proposal is open to decisions.
@@ -247,11 +281,10 @@ impl Pump {
         let happened = Happened { by: by.as_str(), verdict: Verdict::Refused, why: Some(why), payload: None };
         match opened {
             Some(opened) => self.record_proposal(place, id, &opened, happened),
-            None => place.write(&Entry {
-                why: Some(why),
-                operation: Some(id),
-                ..self.entry(by.as_str(), "mcp/proposal", Verdict::Refused)
-            }),
+            None => {
+                let entry = self.entry(by.as_str(), "mcp/proposal", Verdict::Refused);
+                self.write(place, &Entry { why: Some(why), operation: Some(id), ..entry });
+            }
         }
     }
 
@@ -264,14 +297,30 @@ impl Pump {
     ) {
         let Happened { by, verdict, why, payload } = happened;
         let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
-        place.write(&Entry {
+        let kind = kind("mcp/proposal", &opened.method, opened.context.as_deref());
+        let entry = Entry {
             to: &to,
             why,
             operation: Some(id),
             digest: Some(&opened.digest),
             payload,
-            ..self.entry(by, &kind("mcp/proposal", &opened.method, opened.context.as_deref()), verdict)
-        });
+            ..self.entry(by, &kind, verdict)
+        };
+        self.write(place, &entry);
+    }
+
+    /// What somebody wants to propose, and cannot.
+    pub(super) fn record_unfit(
+        &self,
+        by: &ParticipantId,
+        to: &[ParticipantId],
+        (method, context): (&str, Option<&str>),
+        why: &str,
+    ) {
+        let to: Vec<&str> = to.iter().map(ParticipantId::as_str).collect();
+        let kind = kind("mcp/proposal", method, context);
+        let entry = Entry { to: &to, why: Some(why), ..self.entry(by.as_str(), &kind, Verdict::Refused) };
+        self.write(self.audit.reserve_or_tell(), &entry);
     }
 }
 

@@ -104,6 +104,21 @@ impl Pump {
         &self.repeats
     }
 
+    /// Remembers whom a request names.
+    pub(crate) fn note_asked(&self, caller: &Caller, envelope: &Envelope) {
+        self.asked.note(caller.participant().id.as_str(), envelope.id(), envelope.to());
+    }
+
+    /// Records an answer of somebody who was not asked. It was said like any other; whoever hears it need not believe it.
+    pub(crate) fn note_answer(&self, caller: &Caller, envelope: &Envelope) {
+        let from = caller.participant().id.as_str();
+        let intrudes = |request: &str| self.asked.is_intrusion(from, request, envelope.to());
+        if let Some(request) = envelope.correlation_id().filter(|request| intrudes(request)) {
+            let why = format!("not_asked: {} named others", quote(request));
+            self.record_ignored(caller, envelope, &[model::GATEWAY], &why);
+        }
+    }
+
     /// Puts an envelope into the room if the topic admits it, and gives what its sender may do; nothing if the topic does
     /// not know this link.
     fn publish(

@@ -44,6 +44,14 @@ impl Close {
         }
     }
 
+    /// Whether who was on the other side has done nothing wrong.
+    pub fn is_well(self) -> bool {
+        match self {
+            Self::GoingAway | Self::Internal | Self::Replaced => true,
+            Self::Policy | Self::TooBig | Self::Revoked | Self::TooSlow | Self::Idle => false,
+        }
+    }
+
     /// The reason in words.
     pub fn reason(self) -> &'static str {
         match self {

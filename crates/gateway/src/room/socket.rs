@@ -33,6 +33,8 @@ struct Backlog {
     draining: bool,
     /// This side says nothing more.
     closed: bool,
+    /// What it was closed for, if by this side.
+    why: Option<Close>,
 }
 
 /// One member's socket.
@@ -69,6 +71,11 @@ impl Socket {
     /// Waits until this side has ended it.
     pub async fn closed(&self) {
         self.wait_for(|backlog| backlog.closed).await;
+    }
+
+    /// What this side has closed it for, if it has.
+    pub fn why(&self) -> Option<Close> {
+        self.backlog().why
     }
 
     async fn wait_for(&self, done: impl Fn(&Backlog) -> bool) {
@@ -112,6 +119,7 @@ impl Socket {
             return;
         }
         backlog.closed = true;
+        backlog.why = Some(close);
         let keep = usize::from(backlog.begun);
         backlog.parts.truncate(keep);
         backlog.parts.push_back(close.frame());

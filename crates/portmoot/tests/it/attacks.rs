@@ -1,7 +1,31 @@
-//! Attacks on a room: what is refused, what is forwarded but carried out by nobody, and that the others go on.
+//! Attacks on a room: what is refused, what is forwarded but carried out by nobody, and that the others go on. Each is in the
+//! audit log, with who, what, the verdict and why. Where which attack is tried:
+//!
+//! | attack | test |
+//! |---|---|
+//! | forged `from`; `system/...` by somebody with full access | `attacks::nobody_speaks_for_another_or_for_the_gateway` |
+//! | a kind that differs from its payload | `attacks::a_kind_that_its_payload_denies_is_forwarded_and_carried_out_by_nobody` |
+//! | a call inside a proposal; a request for another | `attacks::only_requests_are_carried_out_and_only_by_whom_they_name` |
+//! | a request for somebody who is not granted | `intruders::a_capability_for_one_server_reaches_no_other` |
+//! | an answer to what another was asked | `intruders::an_answer_of_somebody_who_was_not_asked_ends_nothing` |
+//! | the same envelope again | `attacks::the_same_envelope_is_carried_out_once` |
+//! | the token of another topic, or nobody's | `intruders::who_is_not_let_in_is_recorded` |
+//! | a second connection | `rooms::a_second_connection_takes_the_place_of_the_first` |
+//! | oversized | `frames::the_longest_message_passes_and_a_longer_one_ends_its_connection` |
+//! | a flood | `attacks::a_flood_is_refused_and_troubles_nobody_else` |
+//! | fragments | `frames::fragments_are_one_message`, `frames::who_breaks_the_protocol_is_closed_with_the_code_that_says_so` |
+//! | garbage | `frames::sixteen_malformed_messages_in_a_row_are_too_many` |
+//! | a receiver that never reads | `frames::who_never_reads_is_cut_off_and_costs_the_others_nothing` |
+//! | 10,000 comings and goings | `frames::ten_thousand_comings_and_goings_leave_nothing_behind` |
+//! | approving one's own proposal | `proposals::nobody_approves_what_is_its_own` |
+//! | approving after the arguments, or the tool, have changed | `proposals::only_what_was_shown_is_approved` |
+//! | replaying an approval | `proposals::a_request_that_names_the_proposal_approves_it_once` |
+//! | deciding about what one may not do | `proposals::who_may_not_make_the_call_neither_sees_nor_decides` |
+//! | control and bidi characters in what a reviewer is shown | `promotion::decisions_are_single_and_bound_to_what_was_shown` |
 
 use serde_json::{Value, json};
 
+use crate::ledger::Ledger;
 use crate::support::{Gateway, fixture, until};
 use crate::ws::{Socket, envelope, people};
 
@@ -12,7 +36,7 @@ struct Stage {
     gateway: Gateway,
     watcher: Socket,
     mallory: Socket,
-    _home: crate::runner::Home,
+    home: crate::runner::Home,
 }
 
 impl Stage {
@@ -27,7 +51,7 @@ impl Stage {
         let mut watcher = Socket::enter(&gateway, "watcher", "");
         let mallory = Socket::enter(&gateway, "mallory", "?echo=false&mode=directed");
         watcher.hear();
-        Stage { gateway, watcher, mallory, _home: home }
+        Stage { gateway, watcher, mallory, home }
     }
 
     /// How many calls the server has carried out, by its own count; what it is asked for that is heard by the watcher.
@@ -60,7 +84,7 @@ fn call(tool: &str) -> Value {
 
 #[test]
 fn nobody_speaks_for_another_or_for_the_gateway() {
-    let Stage { mut watcher, mut mallory, gateway: _gateway, _home } = Stage::new();
+    let Stage { mut watcher, mut mallory, gateway: _gateway, home } = Stage::new();
     for (id, from) in [
         ("1", "watcher"),
         ("2", "tools"),
@@ -99,11 +123,21 @@ fn nobody_speaks_for_another_or_for_the_gateway() {
     }
     mallory.chat("end");
     watcher.expect("end");
+    let ledger = Ledger(&home);
+    for from in ["watcher", "tools", "system:gateway", "portmoot", "Mallory", "mallory "] {
+        let why = format!("auth_violation: `from` was {from:?}");
+        ledger.has("mallory", "chat", "refused", &why);
+    }
+    for kind in ["system/welcome", "system/presence", "system/error", "system/x:y", "presence/join"] {
+        ledger.has("mallory", kind, "refused", "reserved");
+    }
+    ledger.has("mallory", "systems/x", "refused", "not_admitted");
+    assert_eq!(ledger.count("watcher", "chat", "admitted", ""), 0, "nothing stands under the forged name");
 }
 
 #[test]
 fn what_two_readers_could_read_differently_is_refused() {
-    let Stage { mut watcher, mut mallory, gateway: _gateway, _home } = Stage::new();
+    let Stage { mut watcher, mut mallory, gateway: _gateway, home } = Stage::new();
     let good = envelope("mallory", "chat", "id", &[], json!({}), &json!({}));
     let with = |members: &str| good.replacen('{', &format!("{{{members},"), 1);
     let twice = [
@@ -127,11 +161,14 @@ fn what_two_readers_could_read_differently_is_refused() {
     mallory.refused("", "malformed_envelope");
     mallory.chat("end");
     watcher.expect("end");
+    let ledger = Ledger(&home);
+    ledger.has("mallory", "chat", "admitted", "chat");
+    assert_eq!(ledger.count("mallory", "portmoot/malformed", "refused", "malformed"), twice.len() + 1);
 }
 
 #[test]
 fn breaches_of_the_envelope_are_named() {
-    let Stage { mut watcher, mut mallory, gateway: _gateway, _home } = Stage::new();
+    let Stage { mut watcher, mut mallory, gateway: _gateway, home } = Stage::new();
     let text = envelope("mallory", "chat", "id", &[], json!({}), &json!({}));
     let good: Value = serde_json::from_str(&text).unwrap();
     let with = |key: &str, value: Value| {
@@ -205,6 +242,8 @@ fn breaches_of_the_envelope_are_named() {
     }
     mallory.chat("end");
     watcher.expect("end");
+    Ledger(&home).has("mallory", "portmoot/malformed", "refused", "malformed");
+    Ledger(&home).has("mallory", "portmoot/malformed", "refused", "unsupported");
 }
 
 #[test]
@@ -246,6 +285,16 @@ fn a_kind_that_its_payload_denies_is_forwarded_and_carried_out_by_nobody() {
     stage.mallory.text(text.replace("\"payload\":{}", &format!("\"payload\":{doubled}")));
     assert!(stage.mallory.hear_said()["payload"]["error"].is_object());
     assert_eq!(stage.executed("doubled after"), before + 1);
+    let ledger = Ledger(&stage.home);
+    for host in ["tools", "portmoot"] {
+        let all = |kind: &str| {
+            let entries = ledger.entries(&["--participant", "mallory", "--verdict", "refused", kind]);
+            entries.iter().filter(|entry| entry["to"] == json!([host])).count()
+        };
+        ledger.has("mallory", "mcp/request:tools/call:echo", "refused", "mismatch: ");
+        assert_eq!(all("mcp/request:tools/list"), 2, "{host}");
+        assert!(all("mcp/request:tools/call") >= 6, "{host}");
+    }
 }
 
 #[test]
@@ -287,6 +336,18 @@ fn only_requests_are_carried_out_and_only_by_whom_they_name() {
     // Nothing of all this was answered either.
     stage.mallory.call("real", to_tools, "echo", json!({ "text": "now" }));
     assert_eq!(stage.mallory.hear_said()["correlation_id"], "real");
+    let ledger = Ledger(&stage.home);
+    let real = ledger.has("mallory", "mcp/request:tools/call:echo", "admitted", "mcp/*");
+    assert!(real["to"].is_array(), "{real}");
+    // What is in a proposal waits for somebody who may let it happen; the rest is what it says it is, for whom it names.
+    let proposal = ledger.has("mallory", "mcp/proposal:tools/call:echo", "held", "");
+    assert_eq!((&proposal["to"], proposal["digest"].is_string()), (&json!(["tools"]), true));
+    let answers = ledger.entries(&["--participant", "tools", "--verdict", "admitted", "mcp/response"]);
+    let echoed = |entry: &&Value| entry["from"] == "tools" && entry["kind"] == "mcp/response:tools/call:echo";
+    assert_eq!(answers.iter().filter(echoed).count(), 1, "{answers:?}");
+    let all = ledger.entries(&["--participant", "mallory", "mcp/request:tools/call:echo"]);
+    assert!(all.iter().any(|entry| entry["to"] == json!(["watcher"])), "{all:?}");
+    assert!(all.iter().all(|entry| entry["verdict"] == "admitted"), "{all:?}");
 }
 
 #[test]
@@ -317,6 +378,10 @@ fn the_same_envelope_is_carried_out_once() {
     mallory.call("new", &["tools"], "echo", json!({ "text": "x" }));
     assert_eq!(mallory.hear_said()["correlation_id"], "new");
     assert_eq!(stage.executed("after coming back"), before + 2);
+    let ledger = Ledger(&stage.home);
+    let entry = ledger.has("mallory", "mcp/request:tools/call:echo", "refused", "repeat: \"again\"");
+    assert_eq!(entry["to"], json!(["tools", "tools"]));
+    assert_eq!(ledger.count("mallory", "mcp/request:tools/call:echo", "refused", "repeat"), 5);
 }
 
 #[test]
@@ -326,7 +391,7 @@ fn a_flood_is_refused_and_troubles_nobody_else() {
         "[participants.flooder]\n",
         "[participants.flooder]\nrate = { limit = \"6/min\", burst = 10 }\n",
     );
-    let gateway = Gateway::start(&home, &config);
+    let mut gateway = Gateway::start(&home, &config);
     let mut other = Socket::enter(&gateway, "other", "");
     let mut flooder = Socket::enter(&gateway, "flooder", "?echo=false");
     other.hear();
@@ -349,4 +414,32 @@ fn a_flood_is_refused_and_troubles_nobody_else() {
         other.chat(&number.to_string());
         assert_eq!(other.hear_said()["id"], number.to_string());
     }
+    // Of what was refused the first are written out; the others are counted, and the count is there soon, or at the end.
+    let ledger = Ledger(&home);
+    ledger.has("flooder", "chat", "refused", "rate_limited");
+    gateway.signal("TERM");
+    gateway.wait();
+    assert_eq!(ledger.count("flooder", "chat", "admitted", "chat"), 10);
+    assert_eq!(ledger.count("flooder", "chat", "refused", "rate_limited"), 256);
+    assert_eq!(ledger.counted("flooder", "chat", "refused", "rate_limited"), 491);
+    assert_eq!(
+        ledger.count("other", "chat", "admitted", "chat"),
+        100,
+        "what is admitted is never only counted"
+    );
+    ledger.is_whole();
+}
+
+#[test]
+fn a_count_is_written_while_the_flood_goes_on() {
+    let stage = Stage::new();
+    let Stage { gateway: _gateway, mut mallory, watcher: _watcher, home } = stage;
+    for number in 0..300 {
+        let kind = if number % 3 == 0 { "system/error" } else { "nothing" };
+        mallory.say(kind, &number.to_string(), &[], json!({}), &json!({}));
+        mallory.refused(&number.to_string(), "capability_violation");
+    }
+    // 44 are left, of two kinds: after ten seconds their count stands in the log.
+    let entry = Ledger(&home).has("mallory", "portmoot/flood", "refused", "counted: ");
+    assert_eq!(entry["why"], "counted: not_admitted 30, reserved 14", "{entry}");
 }

@@ -223,7 +223,10 @@ fn what_was_asked_and_said_is_recorded_without_secrets() {
     );
     gateway.signal("TERM");
     gateway.wait();
-    let all = entries(&home, &[]);
+    let (came_and_went, all): (Vec<_>, Vec<_>) =
+        entries(&home, &[]).into_iter().partition(|entry| entry["kind"] == "portmoot/connection");
+    let expected = ["admitted, opened", "completed, lost"];
+    assert_eq!(told(&came_and_went), expected.map(|end| format!("mallory portmoot/connection > : {end}")));
     let expected = [
         "boss mcp/request:tools/call:files_echo [echo] > files: admitted, mcp/*",
         "mallory mcp/request:tools/call:files_echo > : refused, not_admitted",

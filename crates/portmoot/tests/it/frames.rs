@@ -6,16 +6,24 @@ use std::ops::Deref;
 
 use serde_json::json;
 
+use crate::ledger::Ledger;
 use crate::runner::Home;
 use crate::support::{Gateway, until};
 use crate::ws::{BINARY, CLOSE, PING, PONG, Socket, TEXT, envelope, masked, people};
 
 const FULL: &[&str] = &["mcp/*", "chat", "acme/*"];
+const CONNECTION: &str = "portmoot/connection";
 
 /// A gateway and the home that it needs.
 struct Held {
     gateway: Gateway,
-    _home: Home,
+    home: Home,
+}
+
+impl Held {
+    fn ledger(&self) -> Ledger<'_> {
+        Ledger(&self.home)
+    }
 }
 
 impl Deref for Held {
@@ -32,7 +40,7 @@ fn two(more: &str) -> (Held, Socket, Socket) {
     let mut watcher = Socket::enter(&gateway, "watcher", "");
     let mallory = Socket::enter(&gateway, "mallory", "");
     watcher.hear();
-    (Held { gateway, _home: home }, watcher, mallory)
+    (Held { gateway, home }, watcher, mallory)
 }
 
 fn chat(id: &str) -> String {
@@ -98,11 +106,16 @@ fn the_longest_message_passes_and_a_longer_one_ends_its_connection() {
         mallory = Socket::enter(&gateway, "mallory", "");
         watcher.hear();
     }
+    let ledger = gateway.ledger();
+    ledger.has("mallory", CONNECTION, "refused", "closed 1009");
+    assert_eq!(ledger.count("mallory", "portmoot/malformed", "refused", "message_too_large"), 4);
+    assert_eq!(ledger.count("mallory", CONNECTION, "refused", "closed 1009: the message is too long"), 4);
+    assert_eq!(ledger.count("mallory", "chat", "admitted", ""), 2);
 }
 
 #[test]
 fn sixteen_malformed_messages_in_a_row_are_too_many() {
-    let (_gateway, mut watcher, mut mallory) = two("");
+    let (gateway, mut watcher, mut mallory) = two("");
     for round in 0..3 {
         for _ in 0..15 {
             mallory.text("{");
@@ -125,6 +138,10 @@ fn sixteen_malformed_messages_in_a_row_are_too_many() {
     mallory.text(chat("too late"));
     assert_eq!(mallory.closed(), 1008);
     gone(&mut watcher);
+    let ledger = gateway.ledger();
+    ledger.has("mallory", CONNECTION, "refused", "closed 1008: too many malformed messages");
+    assert_eq!(ledger.count("mallory", "portmoot/malformed", "refused", "malformed"), 3 * 15 + 16);
+    assert_eq!(ledger.count("mallory", "system/error", "refused", "reserved"), 40);
 }
 
 #[test]
@@ -167,6 +184,11 @@ fn fragments_are_one_message() {
     mallory.frame(TEXT, text.as_bytes());
     drop(mallory);
     gone(&mut watcher);
+    // What was begun twice and never said is in the log as that: two connections ended, one thing said.
+    let ledger = gateway.ledger();
+    ledger.has("mallory", CONNECTION, "completed", "lost");
+    ledger.has("mallory", CONNECTION, "completed", "left");
+    assert_eq!(ledger.count("mallory", "chat", "admitted", ""), 1);
 }
 
 #[test]
@@ -204,6 +226,13 @@ fn who_breaks_the_protocol_is_closed_with_the_code_that_says_so() {
     socket.frame(0x80 | CLOSE, b"");
     assert_eq!(socket.closed(), 0);
     gone(&mut watcher);
+    let ledger = gateway.ledger();
+    until("all are recorded", || {
+        (ledger.count("mallory", CONNECTION, "completed", "left") == 2).then_some(())
+    });
+    assert_eq!(ledger.count("mallory", CONNECTION, "refused", "closed 1002: the protocol was broken"), 10);
+    assert_eq!(ledger.count("mallory", CONNECTION, "refused", "closed 1007: the protocol was broken"), 2);
+    assert_eq!(ledger.count("mallory", "chat", "admitted", ""), 0);
 }
 
 #[test]
@@ -238,7 +267,7 @@ fn pings_are_answered_and_silence_is_not_endured() {
     assert_eq!(code, Some(4004));
     watcher.chat("still here");
     watcher.expect("still here");
-    drop(gateway);
+    gateway.ledger().has("mallory", CONNECTION, "refused", "closed 4004: nothing was heard");
 }
 
 #[test]
@@ -297,6 +326,12 @@ fn who_never_reads_is_cut_off_and_costs_the_others_nothing() {
     // The sender has heard of it as all others have.
     sender.chat("end");
     assert_eq!(sender.hear()["payload"]["event"], "join");
+    let ledger = Ledger(&home);
+    for who in ["stuck", "dead"] {
+        ledger.has(who, CONNECTION, "refused", "closed 4003: reading too slowly");
+    }
+    assert_eq!(ledger.count("sender", "chat", "admitted", "chat"), MESSAGES + 1);
+    ledger.is_whole();
 }
 
 #[test]
@@ -306,7 +341,7 @@ fn ten_thousand_comings_and_goings_leave_nothing_behind() {
     let mut all: Vec<(&str, &[&str])> = names.iter().map(|name| (*name, FULL)).collect();
     all.push(("watcher", FULL));
     let (home, config) = people(&all);
-    let gateway = Gateway::start(&home, &config);
+    let mut gateway = Gateway::start(&home, &config);
     // Who comes, speaks and goes politely or not.
     let visit = |name: &str, round: usize| {
         let mode = if round.is_multiple_of(2) { "" } else { "?mode=directed" };
@@ -345,6 +380,22 @@ fn ten_thousand_comings_and_goings_leave_nothing_behind() {
     let grown = resident(&gateway).saturating_sub(before) >> 20;
     assert!(grown < 8, "{grown} MiB");
     until("no socket is left", || (open() < 40).then_some(()));
+    // Every coming and every going is in the log; so many of them as counts.
+    gateway.signal("TERM");
+    gateway.wait();
+    let ledger = Ledger(&home);
+    for name in names {
+        assert_eq!(ledger.counted(name, CONNECTION, "admitted", "opened"), ROUNDS as u64, "{name}");
+        let ends = ["left", "lost"].map(|end| ledger.counted(name, CONNECTION, "completed", end));
+        let replaced = ledger.counted(name, CONNECTION, "completed", "closed 4001");
+        assert_eq!(ends[0] + ends[1] + replaced, ROUNDS as u64, "{name}: {ends:?} {replaced}");
+    }
+    let bytes: u64 = std::fs::read_dir(home.path().join("data/audit"))
+        .unwrap()
+        .map(|file| file.unwrap().metadata().unwrap().len())
+        .sum();
+    assert!(bytes < 4 << 20, "{bytes}");
+    ledger.is_whole();
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::http::{Connection, Reply};
+use crate::ledger::Ledger;
 use crate::runner::Home;
 use crate::support::{Gateway, fixture, until};
 use crate::ws::{Socket, people, token};
@@ -87,6 +88,10 @@ impl Stage {
     /// Decides over the API.
     fn decide(&self, who: &str, proposal: &Value, what: &str, body: &Value) -> Reply {
         self.api(who, "POST", &format!("/{}/{what}", proposal["id"].as_str().unwrap()), body)
+    }
+
+    fn ledger(&self) -> Ledger<'_> {
+        Ledger(&self.home)
     }
 
     fn approve(&self, who: &str, proposal: &Value) -> Reply {
@@ -238,6 +243,17 @@ fn a_request_that_names_the_proposal_approves_it_once() {
     stage.boss.say(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
     fails(&until_heard(&mut stage.boss, |heard| heard["from"] == "tools"), "f1");
     assert_eq!(stage.executed(), before);
+    let ledger = stage.ledger();
+    let id = shown["id"].as_str().unwrap();
+    ledger.has("boss", ECHO, "approved", "proposed by agent");
+    assert_eq!(ledger.count("boss", FULFIL, "refused", "repeat: \"f1\""), 2);
+    // By another envelope, and by the same after the restart; by somebody else's, and over the API.
+    until("it is recorded", || (ledger.count("boss", ECHO, "refused", "conflict") == 2).then_some(()));
+    assert_eq!(ledger.count("chief", ECHO, "refused", "conflict"), 4);
+    let all = ledger.entries(&["--operation", id]);
+    assert_eq!(all.iter().filter(|entry| entry["verdict"] == "approved").count(), 1, "{all:?}");
+    assert_eq!(all.iter().filter(|entry| entry["verdict"] == "completed").count(), 1, "{all:?}");
+    ledger.is_whole();
 }
 
 #[test]
@@ -300,6 +316,18 @@ fn nobody_approves_what_is_its_own() {
     stage.boss.say(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("mine"));
     says(&until_heard(&mut stage.boss, |heard| heard["correlation_id"] == "f2"), "mine");
     assert_eq!((stage.executed(), &stage.shown("p2")["state"]), (before + 1, &json!("pending")));
+    let ledger = stage.ledger();
+    for (who, proposal) in [("agent", &proposal), ("boss", &own)] {
+        let entry = ledger.has(who, ECHO, "refused", "own");
+        assert_eq!(
+            (&entry["operation"], &entry["digest"]),
+            (&proposal["id"], &proposal["digest"]),
+            "{entry}"
+        );
+    }
+    ledger.has("agent", FULFIL, "refused", "not_admitted");
+    ledger.has("boss", FULFIL, "admitted", "mcp/*");
+    assert_eq!(ledger.entries(&["--verdict", "approved"]), Vec::<Value>::new());
 }
 
 #[test]
@@ -346,6 +374,15 @@ fn only_what_was_shown_is_approved() {
     state(&mut stage.agent, "p1", "running");
     says(&answer_and(&mut stage.agent, "p1", "completed"), "please");
     assert_eq!(stage.executed(), before + 1);
+    let ledger = stage.ledger();
+    // Two digests are of something else, and one approval's arguments are no object.
+    assert_eq!(ledger.count("boss", ECHO, "refused", "differs"), 2);
+    assert_eq!(ledger.count("boss", ECHO, "refused", "malformed"), 1);
+    let other = ledger.entries(&["--participant", "boss", "--verdict", "refused", "mcp/proposal"]);
+    let conflicts = other.iter().filter(|entry| entry["why"] == "conflict: this is not what was proposed");
+    assert_eq!(conflicts.count(), 5, "{other:?}");
+    ledger.has("boss", FULFIL, "refused", "mismatch: ");
+    assert_eq!(ledger.entries(&["--verdict", "approved"]).len(), 1);
 }
 
 #[test]
@@ -414,6 +451,11 @@ fn a_proposal_that_is_none_is_refused() {
     let all = stage.api("boss", "GET", "?all=true", &json!(null)).json();
     assert_eq!(all["proposals"].as_array().unwrap().len(), 1, "{all}");
     assert_eq!(stage.executed(), before);
+    let ledger = stage.ledger();
+    for who in ["agent", "boss"] {
+        ledger.has(who, ECHO, "refused", "malformed: this cannot be proposed: an envelope of this id");
+    }
+    assert_eq!(ledger.count("agent", ECHO, "refused", "mismatch: "), 2);
 }
 
 #[test]
@@ -440,6 +482,11 @@ fn who_may_not_make_the_call_neither_sees_nor_decides() {
     clerk.say(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
     clerk.refused("f1", "capability_violation");
     assert_eq!((stage.executed(), &stage.shown("p1")["state"]), (before, &json!("pending")));
+    let ledger = stage.ledger();
+    ledger.has("clerk", FULFIL, "refused", "not_admitted");
+    for who in ["clerk", "worker"] {
+        assert_eq!(ledger.count(who, ECHO, "refused", "unknown_target"), 3, "{who}");
+    }
 }
 
 #[test]

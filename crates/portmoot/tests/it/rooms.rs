@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::ledger::Ledger;
 use crate::support::{Gateway, fixture, until};
 use crate::ws::{GOOD, Socket, answer, envelope, people, token};
 
@@ -285,6 +286,17 @@ fn a_second_connection_takes_the_place_of_the_first() {
     assert_eq!(watcher.hear()["payload"]["event"], "leave");
     let (_, welcome) = Socket::welcomed(&gateway, "agent", "");
     assert_eq!(welcome["payload"]["participants"].as_array().unwrap().len(), 2);
+    let ledger = Ledger(&home);
+    let connection = "portmoot/connection";
+    ledger.has("agent", connection, "completed", "left");
+    until("all are recorded", || {
+        let taken_over = ledger.count("agent", connection, "completed", "closed 4001: another connection");
+        (taken_over == 3).then_some(())
+    });
+    assert!(ledger.count("agent", connection, "admitted", "opened") >= 4);
+    let said = ledger.entries(&["--participant", "agent", "chat"]);
+    assert!(said.iter().all(|entry| entry["verdict"] == "admitted"), "{said:?}");
+    assert_eq!(said.iter().filter(|entry| entry["from"] == "agent").count(), 4, "the old ones said nothing");
 }
 
 #[test]

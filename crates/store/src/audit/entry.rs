@@ -17,7 +17,7 @@ pub const ENTRY_TEXT_BYTES_MAX: usize = 4096;
 pub const ENTRY_PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
 /// What became of an envelope or an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// Let through.
     Admitted,

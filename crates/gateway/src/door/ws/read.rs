@@ -7,8 +7,11 @@ use std::io::{self, Read, Write};
 use bytes::{Buf, Bytes};
 use tokio::net::TcpStream;
 use tungstenite::error::{CapacityError, ProtocolError};
+use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 use tungstenite::{Error, Message};
+
+use crate::room::Close;
 
 /// Bytes read at once, into a place that all connections of a thread share.
 const READ_BYTES: usize = 16 * 1024;
@@ -32,7 +35,20 @@ pub(super) enum Heard {
     /// A message beyond the limit.
     TooLong,
     /// The other side is gone or has broken the protocol; the last frame to write.
-    End(Bytes),
+    End(Bytes, Gone),
+}
+
+/// How a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gone {
+    /// The other side said goodbye.
+    Left,
+    /// It was lost.
+    Lost,
+    /// The other side has broken the protocol.
+    Broke(u16),
+    /// What came over it is too much.
+    Cut(Close),
 }
 
 /// Reads one connection.
@@ -69,18 +85,23 @@ impl Reader {
                     break Heard::Wrong("an envelope is a text message, not a binary one");
                 }
                 Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
-                Ok(Message::Close(_)) => {
+                Ok(Message::Close(close)) => {
                     // The answer to it is ready once it is asked for.
                     let _ = self.context.flush(&mut both);
-                    break Heard::End(Bytes::new());
+                    // So a code is read that nobody may send.
+                    let broke = close.is_some_and(|close| close.code == CloseCode::Protocol);
+                    let gone = if broke { Gone::Broke(CloseCode::Protocol.into()) } else { Gone::Left };
+                    break Heard::End(Bytes::new(), gone);
                 }
                 Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => break Heard::Nothing,
                 Err(Error::Capacity(CapacityError::MessageTooLong { .. })) => break Heard::TooLong,
-                Err(error) => break Heard::End(last_word(&error)),
+                Err(error) => break last_word(&error),
             }
         };
         match heard {
-            Heard::End(last) if last.is_empty() => Heard::End(std::mem::take(&mut self.answer).into()),
+            Heard::End(last, gone) if last.is_empty() => {
+                Heard::End(std::mem::take(&mut self.answer).into(), gone)
+            }
             Heard::Nothing if !self.answer.is_empty() => {
                 Heard::Answer(std::mem::take(&mut self.answer).into())
             }
@@ -90,15 +111,17 @@ impl Reader {
 }
 
 /// What a peer that broke the protocol is told.
-fn last_word(error: &Error) -> Bytes {
+fn last_word(error: &Error) -> Heard {
     let code: u16 = match error {
         Error::Utf8(_) => 1007,
-        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => return Bytes::new(),
+        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
+            return Heard::End(Bytes::new(), Gone::Lost);
+        }
         Error::Protocol(_) => 1002,
-        _ => return Bytes::new(),
+        _ => return Heard::End(Bytes::new(), Gone::Lost),
     };
     let [high, low] = code.to_be_bytes();
-    Bytes::copy_from_slice(&[0x88, 2, high, low])
+    Heard::End(Bytes::copy_from_slice(&[0x88, 2, high, low]), Gone::Broke(code))
 }
 
 /// The socket as the library wants it: it reads without waiting, and what it writes is kept.

@@ -1,0 +1,146 @@
+//! Who has no business somewhere: at a server that was not granted, in another's conversation, in a topic of others.
+
+use serde_json::{Value, json};
+
+use crate::ledger::Ledger;
+use crate::support::{Client, Gateway, fixture, until};
+use crate::ws::{GOOD, Socket, answer, people, token};
+
+const FULL: &[&str] = &["mcp/*", "chat"];
+const ECHO: &str = "mcp/request:tools/call:echo";
+const ANSWER: &str = "mcp/response:tools/call:echo";
+const CONNECTION: &str = "portmoot/connection";
+
+fn result(text: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "result": { "content": [{ "type": "text", "text": text }] } })
+}
+
+fn call(text: &str) -> Value {
+    let params = json!({ "name": "echo", "arguments": { "text": text } });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
+}
+
+#[track_caller]
+fn until_heard(socket: &mut Socket, wanted: impl Fn(&Value) -> bool) -> Value {
+    loop {
+        let heard = socket.hear();
+        if wanted(&heard) {
+            return heard;
+        }
+    }
+}
+
+#[test]
+fn an_answer_of_somebody_who_was_not_asked_ends_nothing() {
+    let (home, config) = people(&[
+        ("agent", &["mcp/proposal:*", "chat"]),
+        ("boss", FULL),
+        ("worker", &["mcp/response:*", "chat"]),
+        ("mallory", &["mcp/response:*", "chat"]),
+    ]);
+    let gateway = Gateway::start(&home, &config);
+    let [mut agent, mut boss, mut worker, mut mallory] =
+        ["agent", "boss", "worker", "mallory"].map(|name| Socket::enter(&gateway, name, "?echo=false"));
+    // What boss lets worker do for agent: mallory hears all of it and answers first, to each and to all.
+    let asks = json!({ "method": "tools/call", "params": { "name": "echo", "arguments": { "text": "x" } } });
+    agent.say("mcp/proposal:tools/call:echo", "p1", &["worker"], json!({}), &asks);
+    until_heard(&mut agent, |heard| heard["payload"]["state"] == "pending");
+    boss.say(ECHO, "f1", &["worker"], json!({ "correlation_id": "p1" }), &call("x"));
+    until_heard(&mut agent, |heard| heard["payload"]["state"] == "running");
+    until_heard(&mut mallory, |heard| heard["id"] == "f1");
+    let forged: [&[&str]; 3] = [&["boss"], &["boss", "agent"], &[]];
+    for (number, to) in forged.iter().enumerate() {
+        let id = format!("forged {number}");
+        mallory.say(ANSWER, &id, to, json!({ "correlation_id": "f1" }), &result("forged"));
+        until_heard(&mut boss, |heard| heard["id"] == id);
+    }
+    let url = gateway.url();
+    let listed = || {
+        let cli = ["proposals", "ls", "--all", "--json", "--url", &url, "--token", &token("boss")];
+        let all: Value = serde_json::from_str(&home.run(&cli).expect(0).stdout).unwrap();
+        all["proposals"][0].clone()
+    };
+    assert_eq!((&listed()["state"], &listed()["answer"]), (&json!("running"), &Value::Null));
+    until_heard(&mut worker, |heard| heard["id"] == "f1");
+    worker.say(ANSWER, "real", &["boss"], json!({ "correlation_id": "f1" }), &result("real"));
+    until_heard(&mut agent, |heard| heard["payload"]["state"] == "completed");
+    assert_eq!(listed()["answer"]["result"]["content"][0]["text"], "real");
+    let ledger = Ledger(&home);
+    until("all are recorded", || {
+        (ledger.count("mallory", ANSWER, "refused", "not_asked: \"f1\" named others") == 3).then_some(())
+    });
+    assert_eq!(ledger.count("mallory", ANSWER, "admitted", "mcp/response:*"), 3, "forwarded like any other");
+    assert_eq!(ledger.count("worker", ANSWER, "refused", ""), 0);
+    ledger.has("worker", ANSWER, "admitted", "mcp/response:*");
+}
+
+#[test]
+fn a_capability_for_one_server_reaches_no_other() {
+    let (home, config) = people(&[("boss", FULL)]);
+    let config = fixture("tools", &[])
+        + &fixture("more", &[])
+        + &config
+        + "[participants.clerk]\ntoken_env = \"TOKEN_CLERK\"\n\
+           capabilities = [{ kind = \"mcp/request:tools/call\", to = [\"tools\"] }]\n";
+    let home = home.env("TOKEN_CLERK", &token("clerk"));
+    let gateway = Gateway::start(&home, &config);
+    for name in ["tools", "more"] {
+        let line = format!("ready server={name:?}");
+        until("the servers are there", || gateway.log().contains(&line).then_some(()));
+    }
+    let mut boss = Socket::enter(&gateway, "boss", "?mode=directed");
+    let mut clerk = Socket::enter(&gateway, "clerk", "?mode=directed");
+    let rows: [(&str, &[&str]); 4] =
+        [("1", &["more"]), ("2", &["tools", "more"]), ("3", &[]), ("4", &["more", "more", "tools"])];
+    for (id, to) in rows {
+        clerk.say(ECHO, id, to, json!({}), &call("x"));
+        clerk.refused(id, "capability_violation");
+    }
+    clerk.say(ECHO, "5", &["tools"], json!({}), &call("x"));
+    assert_eq!(clerk.hear_said()["correlation_id"], "5");
+    // The same over MCP, where what is not granted does not exist.
+    let client = Client::open(&gateway, Some(&token("clerk")), "/mcp", json!({}));
+    let refused = client.ask("tools/call", json!({ "name": "more_echo", "arguments": { "text": "x" } }));
+    assert!(refused["error"].is_object(), "{refused}");
+    boss.call("count", &["more"], "record", json!({}));
+    let counted = until_heard(&mut boss, |heard| heard["correlation_id"] == "count");
+    assert_eq!(counted["payload"]["result"]["structuredContent"]["calls"], 1, "{counted}");
+    let ledger = Ledger(&home);
+    ledger.has("clerk", "mcp/request:tools/call:more_echo", "refused", "not_admitted");
+    assert_eq!(ledger.count("clerk", ECHO, "refused", "not_admitted"), 4);
+    assert_eq!(ledger.count("clerk", ECHO, "admitted", ""), 1);
+}
+
+#[test]
+fn who_is_not_let_in_is_recorded() {
+    let (home, mut config) = people(&[("insider", FULL), ("outsider", FULL)]);
+    config = config.replace("[participants.outsider]\n", "[participants.outsider]\ntopics = [\"other\"]\n");
+    let gateway = Gateway::start(&home, &(config + "[topics.main]\n[topics.other]\n"));
+    let mut insider = Socket::enter(&gateway, "insider", "");
+    let knock = |path: &str, bearer: Option<&str>| {
+        let bearer = bearer.map(|token| format!("Bearer {token}"));
+        let own = bearer.as_deref().map(|bearer| ("authorization", bearer));
+        answer(&gateway, path, &[&GOOD[..], own.as_slice()].concat()).status
+    };
+    assert_eq!(knock("/ws?topic=main", Some(&token("outsider"))), 403);
+    assert_eq!(knock("/ws?topic=nowhere", Some(&token("insider"))), 403);
+    assert_eq!(knock("/ws?topic=main", Some("a-token-that-was-guessed")), 401);
+    assert_eq!(knock("/ws?topic=%E2%80%AEniam", None), 401);
+    let client = Client::resume(&gateway, Some(&token("outsider")), "/mcp/main", "");
+    assert_eq!(client.status("tools/list", json!({})), 403);
+    insider.chat("undisturbed");
+    insider.expect("undisturbed");
+    let ledger = Ledger(&home);
+    until("both ways are recorded", || {
+        (ledger.count("outsider", CONNECTION, "refused", "forbidden: for topic \"main\"") == 2).then_some(())
+    });
+    ledger.has("insider", CONNECTION, "refused", "forbidden: for topic \"nowhere\"");
+    ledger.has("system:nobody", CONNECTION, "refused", "unauthenticated: for topic \"main\"");
+    ledger.has("system:nobody", CONNECTION, "refused", "unauthenticated: for topic \"\u{202e}niam\"");
+    assert_eq!(ledger.count("outsider", CONNECTION, "admitted", ""), 0);
+    // Shown to people, nothing in it turns the line around; and no token is in it.
+    let shown = home.run(&["audit", "query", CONNECTION, "--data-dir", "data"]).expect(0).stdout;
+    assert!(shown.contains(r"\u{202e}niam") && !shown.contains('\u{202e}'), "{shown}");
+    let log = std::fs::read_to_string(home.path().join("data/audit/00000000000000000001.jsonl")).unwrap();
+    assert!(!log.contains("a-token-that-was-guessed") && !log.contains("token-of-"), "{log}");
+}

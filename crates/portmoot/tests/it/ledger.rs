@@ -1,0 +1,62 @@
+//! What the audit log of a running gateway says, asked for with `portmoot audit query`.
+
+use serde_json::Value;
+
+use crate::runner::Home;
+use crate::support::until;
+
+/// The audit log in a home's `data`.
+pub(crate) struct Ledger<'h>(pub(crate) &'h Home);
+
+impl Ledger<'_> {
+    /// The entries that these arguments ask for, the oldest first.
+    #[track_caller]
+    pub(crate) fn entries(&self, args: &[&str]) -> Vec<Value> {
+        let query = ["audit", "query", "--json", "--data-dir", "data"];
+        let ran = self.0.run(&[&query[..], args].concat()).expect(0);
+        let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+        answer["entries"].as_array().unwrap().clone()
+    }
+
+    /// Waits until there is an entry of this participant with this kind and verdict, whose reason begins so; gives it.
+    #[track_caller]
+    pub(crate) fn has(&self, from: &str, kind: &str, verdict: &str, why: &str) -> Value {
+        until(&format!("{from} {kind} {verdict} {why}"), || {
+            let all = self.entries(&["--participant", from, "--verdict", verdict]);
+            all.into_iter().find(|entry| is(entry, from, kind, why))
+        })
+    }
+
+    /// How many entries of this participant there are with this kind and verdict, whose reason begins so.
+    #[track_caller]
+    pub(crate) fn count(&self, from: &str, kind: &str, verdict: &str, why: &str) -> usize {
+        let all = self.entries(&["--participant", from, "--verdict", verdict]);
+        all.iter().filter(|entry| is(entry, from, kind, why)).count()
+    }
+
+    /// How many of these there are, those that were only counted included.
+    #[track_caller]
+    pub(crate) fn counted(&self, from: &str, kind: &str, verdict: &str, cause: &str) -> u64 {
+        let all = self.entries(&["--participant", from, "--verdict", verdict]);
+        let counts = all.iter().filter(|entry| is(entry, from, kind, "counted: "));
+        let sum: u64 = counts
+            .flat_map(|entry| {
+                let causes = entry["why"].as_str().unwrap().strip_prefix("counted: ").unwrap().split(", ");
+                let of = causes.filter_map(|one| one.rsplit_once(' ').filter(|(name, _)| *name == cause));
+                of.map(|(_, count)| count.parse::<u64>().unwrap()).collect::<Vec<_>>()
+            })
+            .sum();
+        sum + u64::try_from(self.count(from, kind, verdict, cause)).unwrap()
+    }
+
+    /// Nothing was changed in it.
+    #[track_caller]
+    pub(crate) fn is_whole(&self) {
+        self.0.run(&["audit", "verify", "--data-dir", "data"]).expect(0);
+    }
+}
+
+fn is(entry: &Value, from: &str, kind: &str, why: &str) -> bool {
+    let said = entry["why"].as_str().unwrap_or_default();
+    entry["from"] == from && entry["kind"] == kind && said.starts_with(why)
+}
