@@ -6,14 +6,18 @@
 mod case;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use model::{OperationId, ProposalState, Refusal, RefusalCode};
 use store::{DecidedProposal, Decision, EndedProposal, Record, StoreError, Writer};
 use topic::Record as What;
 
+use wire::mcpx::Envelope;
+
+use crate::caller::Caller;
 use crate::ground::unix_ms;
-pub(crate) use case::{Case, Held, Ruling, Way};
+pub(crate) use case::{Case, Fulfilment, Held, Ruling, Way};
 
 /// Proposals that are over and can still be asked for.
 pub const ENDED_CASES_MAX: usize = 1000;
@@ -23,11 +27,30 @@ struct Book {
     cases: HashMap<OperationId, Case>,
     /// By the id of the envelope that proposed.
     proposed: HashMap<String, OperationId>,
-    /// By the id of the envelope that fulfils.
-    fulfilled: HashMap<String, OperationId>,
+    /// Who says to fulfil what, by the id of the envelope that says so.
+    claims: HashMap<String, Vec<Claim>>,
     /// By the call that is held.
     held: HashMap<OperationId, OperationId>,
     ended: VecDeque<OperationId>,
+}
+
+/// Somebody's envelope that is to fulfil a proposal, or does.
+struct Claim {
+    by: String,
+    proposal: OperationId,
+    /// An answer to it in the room that came before the approval was on disk.
+    early: Option<Early>,
+}
+
+/// An answer in the room, and who gave it.
+pub(crate) type Early = (Arc<Caller>, Envelope);
+
+/// What an answer in the room is to the proposal that it is about.
+pub(crate) enum Heard {
+    /// Its outcome, of which this proposer is to hear.
+    Counts(String),
+    /// An answer to a fulfilment that does not count yet.
+    Early,
 }
 
 /// The proposals of one topic.
@@ -86,16 +109,57 @@ impl Desk {
         self.book().proposed.get(envelope).copied()
     }
 
-    /// The envelope that fulfils this proposal.
-    pub(crate) fn fulfilment_of(&self, id: OperationId) -> Option<String> {
-        let book = self.book();
-        let found = book.fulfilled.iter().find(|(_, fulfilled)| **fulfilled == id);
-        found.map(|(envelope, _)| envelope.clone())
+    /// Notes that an envelope is to fulfil this proposal, before anybody hears it: it may be answered before it counts.
+    /// False if that is noted already, or nothing can fulfil the proposal any more.
+    pub(crate) fn claim(&self, id: OperationId, fulfilment: &Fulfilment) -> bool {
+        let mut book = self.book();
+        let waits = book.cases.get(&id).is_some_and(|case| case.state == ProposalState::Pending);
+        waits && book.claim(id, fulfilment)
     }
 
-    /// The proposal that this envelope fulfils.
-    pub(crate) fn fulfilled_by(&self, envelope: &str) -> Option<OperationId> {
-        self.book().fulfilled.get(envelope).copied()
+    /// It fulfils nothing.
+    pub(crate) fn unclaim(&self, fulfilment: &Fulfilment) {
+        self.book().unclaim(|claim| claim.by == fulfilment.by, &fulfilment.envelope);
+    }
+
+    /// The proposal that this answer in the room is about, and what fulfils it. Two participants may use one id: then the
+    /// answer is for the one whom it names.
+    pub(crate) fn claimed(&self, answer: &Envelope) -> Option<(OperationId, Fulfilment)> {
+        let (book, envelope) = (self.book(), answer.correlation_id()?);
+        let all = book.claims.get(envelope)?;
+        let is_named = |claim: &&Claim| answer.to().any(|to| to == claim.by);
+        let one = match all.as_slice() {
+            [only] => Some(only),
+            several => several.iter().find(is_named),
+        };
+        one.map(|one| (one.proposal, Fulfilment { by: one.by.clone(), envelope: envelope.to_owned() }))
+    }
+
+    /// Takes an answer in the room to what fulfils this proposal; nothing if it does not count.
+    pub(crate) fn answered(
+        &self,
+        id: OperationId,
+        fulfilment: &Fulfilment,
+        (caller, envelope): (&Arc<Caller>, &Envelope),
+        frame: &Bytes,
+    ) -> Option<Heard> {
+        let mut book = self.book();
+        let from = caller.participant().id.as_str();
+        let case = book.cases.get_mut(&id)?;
+        if case.state.is_over() || !case.is_answered_by(from, envelope.kind()) {
+            return None;
+        }
+        if let Some(counting) = &case.fulfilment {
+            let counts = case.held.is_none() && counting == fulfilment;
+            return counts.then(|| {
+                case.answer = Some(frame.clone());
+                Heard::Counts(case.opened.by.clone())
+            });
+        }
+        let claims = book.claims.get_mut(&fulfilment.envelope)?;
+        let claim = claims.iter_mut().find(|claim| claim.by == fulfilment.by)?;
+        claim.early.get_or_insert_with(|| (Arc::clone(caller), envelope.clone()));
+        Some(Heard::Early)
     }
 
     /// The proposal behind which this call is held.
@@ -103,18 +167,14 @@ impl Desk {
         self.book().held.get(&call).copied()
     }
 
-    /// Notes that an approved proposal is fulfilled by this envelope.
-    pub(crate) fn fulfils(&self, id: OperationId, envelope: &str) {
-        self.book().fulfilled.insert(envelope.to_owned(), id);
-    }
-
-    /// A decision did not count: nothing fulfils this proposal, and nothing has answered it.
-    pub(crate) fn unfulfilled(&self, id: OperationId) {
+    /// An approved proposal runs, and this fulfils it. Gives the answer that came already.
+    pub(crate) fn runs(&self, id: OperationId, fulfilment: &Fulfilment) -> Option<Early> {
         let mut book = self.book();
-        let waits = |case: &&mut Case| case.state == ProposalState::Pending && case.ruling.is_some();
-        let Some(case) = book.cases.get_mut(&id).filter(waits) else { return };
-        case.early = None;
-        book.fulfilled.retain(|_, fulfilled| *fulfilled != id);
+        book.claim(id, fulfilment);
+        let case = book.cases.get_mut(&id)?;
+        case.fulfilment = Some(fulfilment.clone());
+        let claims = book.claims.get_mut(&fulfilment.envelope)?;
+        claims.iter_mut().find(|claim| claim.by == fulfilment.by)?.early.take()
     }
 
     /// The call behind a proposal was answered for now.
@@ -129,18 +189,17 @@ impl Desk {
     pub(crate) fn stands(&self, id: OperationId, state: ProposalState, reason: Option<&str>) {
         let mut book = self.book();
         let Some(case) = book.cases.get_mut(&id) else { return };
-        case.state = state;
-        case.reason = reason.map(str::to_owned).or(case.reason.take());
-        case.updated_ms = unix_ms();
-        case.changed.send_replace(state);
+        case.stands(state, reason);
         if !state.is_over() {
             return;
         }
-        let held = case.held.take();
+        let (held, fulfilment) = (case.held.take(), case.fulfilment.take());
         if let Some(held) = held {
             book.held.remove(&held.operation.id);
         }
-        book.fulfilled.retain(|_, fulfilled| *fulfilled != id);
+        if let Some(fulfilment) = fulfilment {
+            book.unclaim(|claim| claim.by == fulfilment.by, &fulfilment.envelope);
+        }
         book.ended.push_back(id);
         if book.ended.len() > ENDED_CASES_MAX
             && let Some(oldest) = book.ended.pop_front()
@@ -187,6 +246,27 @@ impl Desk {
     }
 }
 
+impl Book {
+    /// False when there is such a claim already.
+    fn claim(&mut self, proposal: OperationId, fulfilment: &Fulfilment) -> bool {
+        let Fulfilment { by, envelope } = fulfilment;
+        let claims = self.claims.entry(envelope.clone()).or_default();
+        let new = !claims.iter().any(|claim| claim.by == *by);
+        if new {
+            claims.push(Claim { by: by.clone(), proposal, early: None });
+        }
+        new
+    }
+
+    fn unclaim(&mut self, is_it: impl Fn(&Claim) -> bool, envelope: &str) {
+        let Some(claims) = self.claims.get_mut(envelope) else { return };
+        claims.retain(|claim| !is_it(claim));
+        if claims.is_empty() {
+            self.claims.remove(envelope);
+        }
+    }
+}
+
 fn record(id: OperationId, case: &mut Case, what: &What) -> Option<Record> {
     let (id, at_ms) = (id.to_string(), unix_ms());
     Some(match what {
@@ -226,3 +306,6 @@ pub(crate) fn unknown_proposal() -> Refusal {
     Refusal::new(RefusalCode::UnknownTarget, "there is no such proposal")
         .hint("`portmoot proposals ls` shows those that you may see")
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,7 @@ use wire::mcpx::check::{Act, Call, Mismatch, strict};
 use wire::rpc::{Message, code};
 
 use crate::caller::Caller;
-use crate::pump::{Pump, Seat};
+use crate::pump::{Claim, Pump, Seat};
 use crate::stream::{Lifetime, Stream};
 pub(crate) use reply::Reply;
 
@@ -32,11 +32,11 @@ const RESPONSE: &str = "mcp/response:";
 const CARRIED_OUT: [&str; 4] = ["tools/call", "resources/read", "prompts/get", "completion/complete"];
 
 /// Takes an envelope that was said in the room: whoever of ours it names acts on it.
-pub(crate) fn receive(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope) {
+pub(crate) fn receive(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope, claim: Option<Claim>) {
     let kind = envelope.kind();
     if kind.starts_with(REQUEST) {
         pump.note_asked(caller, envelope);
-        requested(pump, caller, envelope);
+        requested(pump, caller, envelope, claim);
     } else if kind.starts_with(PROPOSAL) {
         proposed(pump, caller, envelope);
     } else if kind.starts_with(RESPONSE) {
@@ -65,10 +65,10 @@ fn misbehaved(pump: &Pump, caller: &Caller, envelope: &Envelope, host: &str, mis
     );
 }
 
-fn requested(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope) {
+fn requested(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope, claim: Option<Claim>) {
     let fulfils = envelope.correlation_id().and_then(|id| pump.proposal_of(id));
     if let Some(proposal) = fulfils {
-        return fulfilled(pump, caller, envelope, proposal);
+        return fulfilled(pump, caller, envelope, proposal, claim);
     }
     if envelope.is_broadcast() {
         return;
@@ -106,7 +106,13 @@ fn named(pump: &Pump, envelope: &Envelope) -> Vec<Seat> {
 
 /// A request that fulfils a proposal (MCPx v0.1, 3.2.1): an approval, written down before anything is carried out, and
 /// carried out by hosted servers once. What the proposer says is none.
-fn fulfilled(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope, proposal: OperationId) {
+fn fulfilled(
+    pump: &Arc<Pump>,
+    caller: &Arc<Caller>,
+    envelope: &Envelope,
+    proposal: OperationId,
+    claim: Option<Claim>,
+) {
     if is_repeat(pump, caller, envelope) {
         return;
     }
@@ -132,9 +138,16 @@ fn fulfilled(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope, propos
         })
         .collect();
     let approval = pump.approve_by(caller, envelope, &call, proposal);
-    let (pump, caller) = (Arc::clone(pump), Arc::clone(caller));
+    let (pump, caller, envelope) = (Arc::clone(pump), Arc::clone(caller), envelope.clone());
     tokio::spawn(async move {
         let approved = approval.decided().await;
+        if let (Ok(_), Some(claim)) = (&approved, claim) {
+            claim.counts();
+        }
+        if let (Err(refusal), true) = (&approved, replies.is_empty()) {
+            // Nobody of ours is named who could say so.
+            pump.tell_refused(&caller, &envelope, refusal);
+        }
         for (seat, mut reply) in replies {
             match &approved {
                 Ok(Some(proposer)) => {

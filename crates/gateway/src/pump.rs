@@ -5,6 +5,7 @@
 
 mod admit;
 mod asked;
+mod claim;
 mod decide;
 mod follow;
 mod held;
@@ -47,6 +48,7 @@ use crate::spell;
 use crate::stream::Stream;
 use crate::upstream::{Answer, Hello, Upstream};
 use asked::Asked;
+pub(crate) use claim::Claim;
 pub use decide::{Choice, digest};
 use repeats::Repeats;
 pub use say::Hearing;

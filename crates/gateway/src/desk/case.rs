@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use model::{ProposalState, Refusal};
+use model::{KindRef, ProposalState, Refusal};
 use store::{DecidedProposal, OpenedProposal};
 use tokio::sync::{oneshot, watch};
-use wire::mcpx::Envelope;
+use wire::mcpx::check::answers;
 use wire::rpc::Message;
 
 use crate::audit::Place;
-use crate::caller::Caller;
 use crate::ground::unix_ms;
 use crate::operation::Operation;
 use crate::upstream::Hello;
@@ -36,6 +35,15 @@ pub(crate) struct Held {
     pub(crate) hello: Hello,
     /// How it is answered.
     pub(crate) way: Way,
+}
+
+/// An envelope that fulfils a proposal. Two participants may use one id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fulfilment {
+    /// Whose it is.
+    pub(crate) by: String,
+    /// Its id.
+    pub(crate) envelope: String,
 }
 
 /// A decision on its way through the journal.
@@ -65,8 +73,8 @@ pub(crate) struct Case {
     pub(crate) reason: Option<String>,
     /// What it led to: the JSON-RPC answer, in legacy form.
     pub(crate) answer: Option<Bytes>,
-    /// An answer in the room that came before the approval was on disk.
-    pub(crate) early: Option<(Arc<Caller>, Envelope)>,
+    /// What fulfils it, while it runs.
+    pub(crate) fulfilment: Option<Fulfilment>,
     /// The call that is held behind it.
     pub(crate) held: Option<Held>,
     /// The decision that is being written down.
@@ -90,7 +98,7 @@ impl Case {
             state: ProposalState::Pending,
             reason: None,
             answer: None,
-            early: None,
+            fulfilment: None,
             held,
             ruling: None,
             opening: None,
@@ -104,6 +112,22 @@ impl Case {
     pub(crate) fn params(&self) -> Option<&str> {
         let edited = self.decided.as_ref().and_then(|decided| decided.params.as_deref());
         edited.or(self.opened.params.as_deref())
+    }
+
+    /// Notes how it stands, and wakes who waits for it.
+    pub(super) fn stands(&mut self, state: ProposalState, reason: Option<&str>) {
+        self.state = state;
+        self.reason = reason.map(str::to_owned).or(self.reason.take());
+        self.updated_ms = unix_ms();
+        self.changed.send_replace(state);
+    }
+
+    /// Whether this participant, with an envelope of this kind, answers what was proposed.
+    pub(super) fn is_answered_by(&self, from: &str, kind: &str) -> bool {
+        let OpenedProposal { to, method, context, .. } = &self.opened;
+        let fits =
+            |kind| KindRef::request(method, context.as_deref()).is_ok_and(|asked| answers(kind, asked));
+        (to.is_empty() || to.iter().any(|to| to == from)) && KindRef::parse(kind).is_ok_and(fits)
     }
 
     /// Where the decision that is being written down is recorded.

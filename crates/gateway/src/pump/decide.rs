@@ -99,7 +99,6 @@ impl Pump {
         }
         let (told, heard) = oneshot::channel();
         let ruling = Ruling { told: Some(told), ..ruling };
-        let fulfilment = ruling.envelope.clone();
         let free = self.desk.with(id, |case| {
             let free = case.ruling.is_none() && !case.state.is_over();
             if free {
@@ -113,11 +112,6 @@ impl Pump {
                 return Err(Refusal::new(RefusalCode::Conflict, "this proposal is decided already"));
             }
             Some(true) => {}
-        }
-        let waits = self.desk.with(id, |case| case.state == ProposalState::Pending) == Some(true);
-        if let Some(fulfilment) = fulfilment.filter(|_| waits) {
-            // It may be answered before it counts.
-            self.desk.fulfils(id, &fulfilment);
         }
         let decision = match choice {
             Choice::Approve { digest, .. } => Decision::Approve { digest: *digest },
@@ -173,7 +167,10 @@ impl Pump {
             Some(_) => {
                 let why = "conflict: this is not what was proposed";
                 self.record_undecided(id, &caller.participant().id, why, None);
-                Err(Refusal::new(RefusalCode::Conflict, "this is not what was proposed"))
+                let refusal = Refusal::new(RefusalCode::Conflict, "this is not what was proposed");
+                Err(refusal.hint(
+                    "say method and target as they were proposed, and in `to` those whom the proposal names",
+                ))
             }
             None => Err(unknown_proposal()),
         };
@@ -277,7 +274,6 @@ impl Pump {
                 }
             }
             Effect::RefuseDecision { proposal, by, refusal, cause } => {
-                self.desk.unfulfilled(proposal);
                 let place = self.desk.with(proposal, Case::decision_place).flatten();
                 self.record_undecided(proposal, &by, cause.as_str(), place);
                 self.desk.with(proposal, |case| case.ruled(Err(*refusal)));

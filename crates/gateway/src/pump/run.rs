@@ -17,7 +17,7 @@ use wire::rpc::{self, Id, Message, Shape};
 
 use super::{Pump, Seat};
 use crate::caller::Caller;
-use crate::desk::{Case, Ruling};
+use crate::desk::{Case, Fulfilment, Heard};
 use crate::hosted::{Reply, carry_out_proposal};
 use crate::operation::Operation;
 use crate::upstream::Answer;
@@ -40,22 +40,23 @@ pub(super) struct Shown<'s> {
 impl Pump {
     /// A proposal runs now. A call that is held goes with the same step; anything else is carried out from here.
     pub(super) fn approved(&self, id: OperationId, by: &ParticipantId) {
-        self.desk.stands(id, ProposalState::Running, None);
         let seen = self.desk.with(id, |case| {
-            let ruling = case.ruled(Ok(())).unwrap_or_default();
-            (ruling, case.opened.clone(), case.held.is_some(), case.params().map(str::to_owned))
+            let envelope = case.ruling.as_ref().and_then(|ruling| ruling.envelope.clone());
+            (envelope, case.opened.clone(), case.held.is_some(), case.params().map(str::to_owned))
         });
-        let Some((ruling, opened, held, params)) = seen else { return };
-        let Ruling { envelope, .. } = ruling;
+        let Some((envelope, opened, held, params)) = seen else { return };
         let said_already = envelope.is_some();
-        let fulfilment = envelope.unwrap_or_else(|| self.ground.operation().to_string());
-        self.desk.fulfils(id, &fulfilment);
+        let envelope = envelope.unwrap_or_else(|| self.ground.operation().to_string());
+        let fulfilment = Fulfilment { by: by.to_string(), envelope };
+        // It is known before anybody hears it, and counts only after its proposer has heard that it runs.
+        self.desk.claim(id, &fulfilment);
+        self.desk.stands(id, ProposalState::Running, None);
         if !said_already {
             self.show(&Shown {
                 from: by.as_str(),
                 head: Head::Request,
                 opened: &opened,
-                id: &fulfilment,
+                id: &fulfilment.envelope,
                 correlation_id: Some(&opened.envelope),
                 params: params.as_deref(),
             });
@@ -63,15 +64,19 @@ impl Pump {
         if let Ok(proposer) = ParticipantId::new(&opened.by) {
             self.tell_state(&proposer, &opened.envelope, Some(id), ProposalState::Running, None);
         }
+        let early = self.desk.runs(id, &fulfilment);
+        self.desk.with(id, |case| case.ruled(Ok(())));
+        if held {
+            return;
+        }
         // Whoever fulfils by an envelope has its servers carry it out.
-        if !held && said_already {
+        if said_already {
             self.await_answer(id);
-            let early = self.desk.with(id, |case| case.early.take());
-            if let Some((caller, envelope)) = early.flatten() {
-                self.answered_in_room(&caller, &envelope);
-            }
-        } else if !held {
-            self.carry_out(id, by, &opened, &fulfilment, params.as_deref());
+        } else {
+            self.carry_out(id, by, &opened, &fulfilment.envelope, params.as_deref());
+        }
+        if let Some((caller, envelope)) = early {
+            self.answered_in_room(&caller, &envelope);
         }
     }
 
@@ -141,11 +146,11 @@ impl Pump {
         let seen = self.desk.with(id, |case| {
             case.answer = Some(frame.clone());
             let decided = case.decided.as_ref().map(|decided| decided.by.clone());
-            case.held.is_some().then(|| (case.opened.clone(), decided))
+            let fulfilment = case.fulfilment.as_ref().map(|fulfilment| fulfilment.envelope.clone());
+            case.held.is_some().then(|| (case.opened.clone(), decided, fulfilment))
         });
-        let Some((opened, decided)) = seen.flatten() else { return };
-        let Some((from, fulfilment)) =
-            operation.upstream.get().map(|(id, _)| id.to_string()).zip(self.desk.fulfilment_of(id))
+        let Some((opened, decided, fulfilment)) = seen.flatten() else { return };
+        let Some((from, fulfilment)) = operation.upstream.get().map(|(id, _)| id.to_string()).zip(fulfilment)
         else {
             return;
         };
@@ -188,23 +193,10 @@ impl Pump {
 
     /// Hears an answer in the room: of somebody who carries out what was approved.
     pub(crate) fn answered_in_room(&self, caller: &Arc<Caller>, envelope: &Envelope) {
-        let Some(id) = envelope.correlation_id().and_then(|id| self.desk.fulfilled_by(id)) else { return };
-        let from = caller.participant().id.as_str();
+        let Some((id, fulfilment)) = self.desk.claimed(envelope) else { return };
         let Ok(Act::Answer(message)) = strict(envelope.kind(), envelope.payload_bytes()) else { return };
-        let seen = self.desk.with(id, |case| {
-            let meant = case.opened.to.is_empty() || case.opened.to.iter().any(|to| to == from);
-            let ruled = case.ruling.as_ref().and_then(|ruling| ruling.envelope.as_deref());
-            if meant && ruled.is_some() && ruled == envelope.correlation_id() {
-                case.early.get_or_insert_with(|| (Arc::clone(caller), envelope.clone()));
-                return None;
-            }
-            let counts = meant && case.held.is_none() && case.state == ProposalState::Running;
-            counts.then(|| {
-                case.answer = Some(message.frame().clone());
-                case.opened.by.clone()
-            })
-        });
-        let Some(proposer) = seen.flatten() else { return };
+        let heard = self.desk.answered(id, &fulfilment, (caller, envelope), message.frame());
+        let Some(Heard::Counts(proposer)) = heard else { return };
         // The responder may have left the proposer out (MCPx v0.1, 3.2.1).
         if !envelope.to().any(|to| to == proposer) {
             let (link, payload) = (self.own_link(), envelope.payload());

@@ -56,10 +56,11 @@ impl Pump {
             return self.tell_refused(caller, envelope, &refusal);
         }
         let to: Vec<&str> = envelope.to().collect();
+        let claim = self.claim(caller, envelope);
         match self.publish(caller.link(), envelope.frame(), &to, envelope.kind()) {
             Ok(Some(authority)) => {
                 self.record_said(place, caller, envelope, Ok(&authority));
-                hosted::receive(self, caller, envelope);
+                hosted::receive(self, caller, envelope, claim);
             }
             // It is not here any more: its socket is being closed.
             Ok(None) => {}
@@ -152,7 +153,7 @@ impl Pump {
     }
 
     /// Says to one hearer alone that its envelope is refused (MCPx v0.1, 3.5.2).
-    fn tell_refused(&self, caller: &Caller, envelope: &Envelope, refusal: &Refusal) {
+    pub(crate) fn tell_refused(&self, caller: &Caller, envelope: &Envelope, refusal: &Refusal) {
         let capabilities = self.capabilities_of(&caller.participant().id);
         let sender = Person { id: caller.participant().id.as_str(), capabilities: &capabilities };
         let (id, ts) = self.stamp();
