@@ -4,7 +4,7 @@
 
 use auth::Participant;
 use model::{Digest, OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use topic::{Decision, Effect, Event};
 use wire::json::{self, quote};
 
@@ -22,6 +22,7 @@ use crate::room::{Item, Reach, Said};
 pub const PROPOSAL_STATE: &str = "portmoot/proposal";
 
 /// What somebody decides about a proposal.
+#[derive(Debug, Clone)]
 pub enum Choice {
     /// It may run.
     Approve {
@@ -48,6 +49,9 @@ impl Pump {
     /// # Errors
     /// Why the decision does not count; of a proposal that `who` may not see, that there is none.
     pub async fn decide(&self, who: &Participant, id: OperationId, choice: Choice) -> Result<(), Refusal> {
+        if let Some(mut opened) = self.opening(id) {
+            let _ = opened.changed().await;
+        }
         if !self.shows(id, who) {
             let refusal = unknown_proposal();
             self.record_undecided(id, &who.id, reason(&refusal), None);
@@ -113,6 +117,22 @@ impl Pump {
             }
             Some(true) => {}
         }
+        match self.opening(id) {
+            None => self.step_decision(who, id, choice),
+            // Whoever hears of it in the room may answer before it is on disk: that counts once it is.
+            Some(mut opened) => {
+                let (pump, who, choice) = (self.this.clone(), who.clone(), choice.clone());
+                tokio::spawn(async move {
+                    if let (Ok(()), Some(pump)) = (opened.changed().await, pump.upgrade()) {
+                        pump.step_decision(&who, id, &choice);
+                    }
+                });
+            }
+        }
+        Ok(heard)
+    }
+
+    fn step_decision(&self, who: &Participant, id: OperationId, choice: &Choice) {
         let decision = match choice {
             Choice::Approve { digest, .. } => Decision::Approve { digest: *digest },
             Choice::Reject { reason } => Decision::Reject { reason: reason.as_deref() },
@@ -120,7 +140,11 @@ impl Pump {
         };
         let outside = Some(&*who.capabilities);
         self.step(Event::Decide { proposal: id, by: &who.id, outside, decision });
-        Ok(heard)
+    }
+
+    /// Wakes when a proposal is on disk, if it is not yet.
+    fn opening(&self, id: OperationId) -> Option<watch::Receiver<ProposalState>> {
+        self.desk.with(id, |case| (!case.told).then(|| case.changed.subscribe())).flatten()
     }
 
     /// The proposal that an envelope of this id made.
@@ -248,6 +272,7 @@ impl Pump {
             Effect::NotProposed { proposal, by, refusal, cause } => {
                 let Some(mut case) = self.desk.forget(proposal) else { return };
                 self.record_not_proposed(proposal, &mut case, cause);
+                case.ruled(Err(unknown_proposal()));
                 if case.held.is_none() {
                     let (envelope, why) = (&case.opened.envelope, refusal.to_string());
                     self.tell_state(&by, envelope, None, ProposalState::Rejected, Some(&why));

@@ -18,10 +18,10 @@
 //! | a receiver that never reads | `frames::who_never_reads_is_cut_off_and_costs_the_others_nothing` |
 //! | 10,000 comings and goings | `frames::ten_thousand_comings_and_goings_leave_nothing_behind` |
 //! | approving one's own proposal | `proposals::nobody_approves_what_is_its_own` |
-//! | approving after the arguments, or the tool, have changed | `proposals::only_what_was_shown_is_approved` |
+//! | approving after the arguments, or the tool, have changed | `proposals::only_what_was_shown_is_approved`, `workflows::a_tool_that_has_changed_is_not_run_for_an_envelope_either` |
 //! | replaying an approval | `proposals::a_request_that_names_the_proposal_approves_it_once` |
 //! | deciding about what one may not do | `proposals::who_may_not_make_the_call_neither_sees_nor_decides` |
-//! | control and bidi characters in what a reviewer is shown | `promotion::decisions_are_single_and_bound_to_what_was_shown` |
+//! | control and bidi characters in what a reviewer is shown | `reviewing::what_would_deceive_a_reviewer_is_shown_as_it_is` |
 
 use serde_json::{Value, json};
 

@@ -10,26 +10,26 @@ use crate::support::{Gateway, fixture, until};
 use crate::ws::{Socket, people, token};
 
 const FULL: &[&str] = &["mcp/*", "chat"];
-const ECHO: &str = "mcp/proposal:tools/call:echo";
-const FULFIL: &str = "mcp/request:tools/call:echo";
+pub(crate) const ECHO: &str = "mcp/proposal:tools/call:echo";
+pub(crate) const FULFIL: &str = "mcp/request:tools/call:echo";
 
 /// A gateway with the fixture as `tools` and `more`; an `agent` who may only propose, `boss` and `chief` who may do all, a
 /// `clerk` who may add only, and a `worker` who may only answer.
-struct Stage {
-    gateway: Gateway,
-    agent: Socket,
-    boss: Socket,
+pub(crate) struct Stage {
+    pub(crate) gateway: Gateway,
+    pub(crate) agent: Socket,
+    pub(crate) boss: Socket,
     asked: u64,
     home: Home,
     config: String,
 }
 
 impl Stage {
-    fn new() -> Stage {
+    pub(crate) fn new() -> Stage {
         Stage::with("")
     }
 
-    fn with(more: &str) -> Stage {
+    pub(crate) fn with(more: &str) -> Stage {
         let (home, config) = people(&[
             ("agent", &["mcp/proposal:*", "chat"]),
             ("boss", FULL),
@@ -50,7 +50,7 @@ impl Stage {
 
     /// How many calls both servers have carried out, but for those that ask for it.
     #[track_caller]
-    fn executed(&mut self) -> u64 {
+    pub(crate) fn executed(&mut self) -> u64 {
         let mut sum = 0;
         for server in ["tools", "more"] {
             self.asked += 1;
@@ -64,7 +64,7 @@ impl Stage {
 
     /// The agent proposes to have `tools` say this; what the boss sees of it.
     #[track_caller]
-    fn propose(&mut self, id: &str, text: &str) -> Value {
+    pub(crate) fn propose(&mut self, id: &str, text: &str) -> Value {
         self.agent.say(ECHO, id, &["tools"], json!({}), &echoes(text));
         state(&mut self.agent, id, "pending");
         self.shown(id)
@@ -72,7 +72,7 @@ impl Stage {
 
     /// What the boss sees of the proposal that this envelope made.
     #[track_caller]
-    fn shown(&self, envelope: &str) -> Value {
+    pub(crate) fn shown(&self, envelope: &str) -> Value {
         let all = self.api("boss", "GET", "?all=true", &json!(null)).json();
         let all = all["proposals"].as_array().unwrap();
         let mut found = all.iter().filter(|proposal| proposal["envelope"] == envelope);
@@ -94,35 +94,35 @@ impl Stage {
         Ledger(&self.home)
     }
 
-    fn approve(&self, who: &str, proposal: &Value) -> Reply {
+    pub(crate) fn approve(&self, who: &str, proposal: &Value) -> Reply {
         self.decide(who, proposal, "approve", &json!({ "digest": proposal["digest"] }))
     }
 }
 
-fn api(address: &str, who: &str, method: &str, path: &str, body: &Value) -> Reply {
+pub(crate) fn api(address: &str, who: &str, method: &str, path: &str, body: &Value) -> Reply {
     let bearer = format!("Bearer {}", token(who));
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
     let body = if body.is_null() { String::new() } else { body.to_string() };
     Connection::open(address).exchange(method, &format!("/api/v1/proposals{path}"), &headers, &body)
 }
 
-fn echoes(text: &str) -> Value {
+pub(crate) fn echoes(text: &str) -> Value {
     json!({ "method": "tools/call", "params": { "name": "echo", "arguments": { "text": text } } })
 }
 
-fn fulfilment(text: &str) -> Value {
+pub(crate) fn fulfilment(text: &str) -> Value {
     let mut call = echoes(text);
     call["jsonrpc"] = json!("2.0");
     call["id"] = json!(7);
     call
 }
 
-fn names(proposal: &str) -> Value {
+pub(crate) fn names(proposal: &str) -> Value {
     json!({ "correlation_id": proposal })
 }
 
 #[track_caller]
-fn until_heard(socket: &mut Socket, wanted: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn until_heard(socket: &mut Socket, wanted: impl Fn(&Value) -> bool) -> Value {
     loop {
         let heard = socket.hear();
         if wanted(&heard) {
@@ -133,7 +133,7 @@ fn until_heard(socket: &mut Socket, wanted: impl Fn(&Value) -> bool) -> Value {
 
 /// The next word about a proposal: that it stands so.
 #[track_caller]
-fn state(socket: &mut Socket, envelope: &str, state: &str) -> Value {
+pub(crate) fn state(socket: &mut Socket, envelope: &str, state: &str) -> Value {
     let heard = until_heard(socket, |heard| heard["kind"] == "portmoot/proposal");
     assert_eq!(heard["from"], "portmoot", "{heard}");
     assert_eq!(heard["payload"]["proposal"], envelope, "{heard}");
@@ -143,7 +143,7 @@ fn state(socket: &mut Socket, envelope: &str, state: &str) -> Value {
 
 /// Both the answer and the end come, in whatever order: the answer.
 #[track_caller]
-fn answer_and(socket: &mut Socket, envelope: &str, state: &str) -> Value {
+pub(crate) fn answer_and(socket: &mut Socket, envelope: &str, state: &str) -> Value {
     let (mut answer, mut over) = (None, false);
     while answer.is_none() || !over {
         let heard = socket.hear();
@@ -162,12 +162,12 @@ fn answer_and(socket: &mut Socket, envelope: &str, state: &str) -> Value {
 }
 
 #[track_caller]
-fn says(answer: &Value, text: &str) {
+pub(crate) fn says(answer: &Value, text: &str) {
     assert_eq!(answer["payload"]["result"]["content"][0]["text"], text, "{answer}");
 }
 
 #[track_caller]
-fn fails(answer: &Value, correlation: &str) {
+pub(crate) fn fails(answer: &Value, correlation: &str) {
     assert_eq!(answer["correlation_id"], correlation, "{answer}");
     assert!(answer["payload"]["error"].is_object(), "{answer}");
 }
@@ -452,48 +452,6 @@ fn only_what_was_shown_is_approved() {
 }
 
 #[test]
-fn approvals_at_the_same_moment_are_one() {
-    let mut stage = Stage::new();
-    let mut chief = Socket::enter(&stage.gateway, "chief", "?mode=directed&echo=false");
-    let before = stage.executed();
-    for round in 0..5 {
-        let (id, text) = (format!("p{round}"), format!("round {round}"));
-        let proposal = stage.propose(&id, &text);
-        let gateway = stage.gateway.address();
-        let path = format!("/{}/approve", proposal["id"].as_str().unwrap());
-        let body = json!({ "digest": proposal["digest"] });
-        let start = std::sync::Barrier::new(4);
-        let approved = std::thread::scope(|scope| {
-            let all = ["boss", "chief", "boss", "chief"].map(|who| {
-                let (start, path, body) = (&start, &path, &body);
-                scope.spawn(move || {
-                    start.wait();
-                    api(gateway, who, "POST", path, body).status
-                })
-            });
-            all.map(|one| one.join().unwrap())
-        });
-        assert_eq!(approved.iter().filter(|status| **status == 200).count(), 1, "{approved:?}");
-        state(&mut stage.agent, &id, "running");
-        says(&answer_and(&mut stage.agent, &id, "completed"), &text);
-        assert_eq!(stage.executed(), before + 2 * round + 1);
-        // And by envelopes.
-        let id = format!("q{round}");
-        stage.propose(&id, &text);
-        let (one, two) = (format!("b{round}"), format!("c{round}"));
-        stage.boss.say(FULFIL, &one, &["tools"], names(&id), &fulfilment(&text));
-        chief.say(FULFIL, &two, &["tools"], names(&id), &fulfilment(&text));
-        let one = until_heard(&mut stage.boss, |heard| heard["correlation_id"] == one);
-        let two = until_heard(&mut chief, |heard| heard["correlation_id"] == two);
-        let ran = [&one, &two].iter().filter(|heard| heard["payload"]["result"].is_object()).count();
-        assert_eq!(ran, 1, "{one} {two}");
-        state(&mut stage.agent, &id, "running");
-        answer_and(&mut stage.agent, &id, "completed");
-        assert_eq!(stage.executed(), before + 2 * round + 2);
-    }
-}
-
-#[test]
 fn a_proposal_that_is_none_is_refused() {
     let mut stage = Stage::new();
     let before = stage.executed();
@@ -583,33 +541,6 @@ fn a_rejection_and_a_withdrawal_are_told() {
         fails(&until_heard(&mut stage.boss, |heard| heard["from"] == "tools"), &request);
     }
     assert_eq!(stage.executed(), before);
-}
-
-#[test]
-fn what_nobody_decides_expires() {
-    let mut stage = Stage::with("[topics.main]\nproposal_ttl = \"2s\"\n");
-    let before = stage.executed();
-    // A decision in time is enough, even if it runs for longer than that.
-    let slow = json!({ "method": "tools/call", "params": { "name": "slow", "arguments": { "ms": 2200 } } });
-    stage.agent.say("mcp/proposal:tools/call:slow", "p1", &["tools"], json!({}), &slow);
-    state(&mut stage.agent, "p1", "pending");
-    let one = stage.shown("p1");
-    assert_eq!(stage.approve("boss", &one).status, 200);
-    state(&mut stage.agent, "p1", "running");
-    let two = stage.propose("p2", "please");
-    let (mut expired, mut completed) = (false, false);
-    while !(expired && completed) {
-        let told = until_heard(&mut stage.agent, |heard| heard["kind"] == "portmoot/proposal");
-        match (told["payload"]["proposal"].as_str().unwrap(), told["payload"]["state"].as_str().unwrap()) {
-            ("p1", "completed") => completed = true,
-            ("p2", "expired") => expired = true,
-            _ => panic!("{told}"),
-        }
-    }
-    assert_eq!(stage.approve("boss", &two).status, 409);
-    stage.boss.say(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("please"));
-    fails(&until_heard(&mut stage.boss, |heard| heard["correlation_id"] == "f2"), "f2");
-    assert_eq!(stage.executed(), before + 1);
 }
 
 #[test]

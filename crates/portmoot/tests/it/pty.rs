@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -17,23 +17,45 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Runs with stdin and stderr on a terminal. For each step it waits until the terminal shows the first text, then types
 /// the second and a line feed. What the terminal showed is in `stderr`.
 pub(crate) fn talk(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
-    act(home, args, steps, false)
+    act(home, args, steps, Shape::default(), || {})
+}
+
+/// The same for one step; between what is shown and what is typed something else happens.
+pub(crate) fn talk_after(home: &Home, args: &[&str], step: (&str, &str), between: impl FnMut()) -> Ran {
+    act(home, args, &[step], Shape::default(), between)
+}
+
+/// The same as a session's leader, so that the keys that interrupt a program do.
+pub(crate) fn lead(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
+    act(home, args, steps, Shape { leads: true, ..Shape::default() }, || {})
 }
 
 /// The same with stdout on the terminal too.
 pub(crate) fn talk_there(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
-    act(home, args, steps, true)
+    act(home, args, steps, Shape { all: true, ..Shape::default() }, || {})
 }
 
-fn act(home: &Home, args: &[&str], steps: &[(&str, &str)], all: bool) -> Ran {
+/// How a program is on the terminal.
+#[derive(Default, Clone, Copy)]
+struct Shape {
+    /// With stdout too.
+    all: bool,
+    /// It is the one that the terminal belongs to.
+    leads: bool,
+}
+
+fn act(home: &Home, args: &[&str], steps: &[(&str, &str)], shape: Shape, mut between: impl FnMut()) -> Ran {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap();
     let theirs = || open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
     let mut command = home.command(args);
+    if shape.leads {
+        command = led(&command);
+    }
     command.stdin(Stdio::from(theirs())).stderr(Stdio::from(theirs())).stdout(Stdio::piped());
-    if all {
+    if shape.all {
         command.stdout(Stdio::from(theirs()));
     }
     let child = command.spawn().unwrap();
@@ -52,6 +74,7 @@ fn act(home: &Home, args: &[&str], steps: &[(&str, &str)], all: bool) -> Ran {
             }
         }
         from += seen[from..].find(wanted).unwrap() + wanted.len();
+        between();
         keys.write_all(format!("{typed}\n").as_bytes()).unwrap();
     }
     let output = child.wait_with_output().unwrap();
@@ -61,6 +84,15 @@ fn act(home: &Home, args: &[&str], steps: &[(&str, &str)], all: bool) -> Ran {
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: seen.replace("\r\n", "\n"),
     }
+}
+
+/// The same command in a session of its own, whose terminal is its standard input.
+fn led(command: &Command) -> Command {
+    let mut led = Command::new("setsid");
+    led.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
+    led.current_dir(command.get_current_dir().unwrap()).env_clear();
+    led.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    led
 }
 
 /// What the terminal shows, until the last that holds it is gone.

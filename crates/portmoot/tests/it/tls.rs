@@ -11,16 +11,34 @@ use tokio_rustls::rustls::{ServerConfig, crypto::ring};
 use crate::runner::Home;
 use crate::socket::{Gateway, until};
 
-/// The fixture behind TLS, with a certificate for `localhost` that nobody else has.
+/// The fixture behind TLS.
 struct Secure {
-    port: u16,
-    pem: String,
+    front: Front,
     _fixture: Running,
 }
 
 impl Secure {
     fn start() -> Secure {
         let fixture = Running::fixture(&[]);
+        let front = Front::of(fixture.url().split('/').nth(2).unwrap());
+        Secure { front, _fixture: fixture }
+    }
+
+    fn table(&self, host: &str) -> String {
+        format!("[servers.secure]\nurl = \"https://{host}:{}/mcp\"\nprefix = \"\"\n", self.front.port)
+    }
+}
+
+/// What takes the TLS off, with a certificate for `localhost` that nobody else has.
+pub(crate) struct Front {
+    pub(crate) port: u16,
+    pub(crate) pem: String,
+}
+
+impl Front {
+    /// In front of this address.
+    pub(crate) fn of(address: &str) -> Front {
+        let plain = address.to_owned();
         let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -32,17 +50,12 @@ impl Secure {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let plain = fixture.url().split('/').nth(2).unwrap().to_owned();
         // Ends with the test's process.
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(terminate(listener, TlsAcceptor::from(Arc::new(config)), plain));
         });
-        Secure { port, pem: certified.cert.pem(), _fixture: fixture }
-    }
-
-    fn table(&self, host: &str) -> String {
-        format!("[servers.secure]\nurl = \"https://{host}:{}/mcp\"\nprefix = \"\"\n", self.port)
+        Front { port, pem: certified.cert.pem() }
     }
 }
 
@@ -69,7 +82,7 @@ fn trusting(home: &Home, pem: &str, config: &str) -> Gateway {
 #[test]
 fn a_server_whose_certificate_is_trusted_is_reached() {
     let (secure, home) = (Secure::start(), Home::new());
-    let gateway = trusting(&home, &secure.pem, &secure.table("localhost"));
+    let gateway = trusting(&home, &secure.front.pem, &secure.table("localhost"));
     let session = gateway.session();
     let echoed = session.call("echo", &json!({"text": "over TLS"}));
     assert_eq!(echoed.pointer("/result/content/0/text"), Some(&json!("over TLS")), "{echoed}");
@@ -82,7 +95,7 @@ fn a_server_whose_certificate_is_not_trusted_is_down_and_says_why() {
     let (secure, home) = (Secure::start(), Home::new());
     let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap().cert.pem();
     // Another certificate of the same name, and the right one under another name.
-    for (pem, host) in [(&other, "localhost"), (&secure.pem, "127.0.0.1")] {
+    for (pem, host) in [(&other, "localhost"), (&secure.front.pem, "127.0.0.1")] {
         let gateway = trusting(&home, pem, &secure.table(host));
         until("it is down", || {
             gateway.request("GET /api/v1/servers/secure", &[], b"").json()["state"] == "down"

@@ -1,0 +1,131 @@
+//! Proposals and time: what is decided at once, at the same moment, or never.
+
+use serde_json::{Value, json};
+
+use crate::proposals::{
+    ECHO, FULFIL, Stage, answer_and, api, echoes, fails, fulfilment, names, says, state, until_heard,
+};
+use crate::ws::Socket;
+
+/// Whoever hears a proposal in the room may be quicker than the disk.
+#[test]
+fn what_is_approved_at_once_counts() {
+    let mut stage = Stage::new();
+    let mut worker = Socket::enter(&stage.gateway, "worker", "?mode=directed&echo=false");
+    let mut chief = Socket::enter(&stage.gateway, "chief", "?mode=directed%2Bproposals&echo=false");
+    let before = stage.executed();
+    for round in 0..20 {
+        let (proposal, request) = (format!("p{round}"), format!("f{round}"));
+        stage.agent.say(ECHO, &proposal, &["tools"], json!({}), &echoes("quick"));
+        chief.expect(&proposal);
+        chief.say(FULFIL, &request, &["tools"], names(&proposal), &fulfilment("quick"));
+        says(&until_heard(&mut chief, |heard| heard["correlation_id"] == request), "quick");
+        state(&mut stage.agent, &proposal, "pending");
+        state(&mut stage.agent, &proposal, "running");
+        says(&answer_and(&mut stage.agent, &proposal, "completed"), "quick");
+        // The same with somebody who is no server here, and answers at once.
+        let (proposal, request) = (format!("q{round}"), format!("g{round}"));
+        stage.agent.say(ECHO, &proposal, &["worker"], json!({}), &echoes("quick"));
+        chief.expect(&proposal);
+        chief.say(FULFIL, &request, &["worker"], names(&proposal), &fulfilment("quick"));
+        until_heard(&mut worker, |heard| heard["id"] == request);
+        let result = json!({ "jsonrpc": "2.0", "id": 7, "result": { "content": [{ "type": "text", "text": "dug" }] } });
+        worker.say(
+            "mcp/response:tools/call:echo",
+            &format!("a{round}"),
+            &["chief"],
+            names(&request),
+            &result,
+        );
+        until_heard(&mut chief, |heard| heard["correlation_id"] == request);
+        let ends: Vec<Value> =
+            std::iter::repeat_with(|| until_heard(&mut stage.agent, |heard| heard["kind"] != "chat"))
+                .take(4)
+                .collect();
+        let states: Vec<&Value> =
+            ends.iter().map(|heard| &heard["payload"]["state"]).filter(|state| state.is_string()).collect();
+        assert_eq!(states, ["pending", "running", "completed"], "{ends:?}");
+        assert!(ends.iter().any(|heard| heard["payload"]["result"].is_object()), "{ends:?}");
+        // A no at once counts too.
+        let proposal = format!("r{round}");
+        stage.agent.say(ECHO, &proposal, &["tools"], json!({}), &echoes("quick"));
+        chief.expect(&proposal);
+        let id = format!("no {round}");
+        let arguments = json!({ "proposal": proposal, "reason": "no" });
+        chief.call(&id, &["portmoot"], "reject_proposal", arguments);
+        let told = until_heard(&mut chief, |heard| heard["correlation_id"] == id);
+        assert_eq!(told["payload"]["result"]["isError"], false, "{told}");
+        state(&mut stage.agent, &proposal, "pending");
+        state(&mut stage.agent, &proposal, "rejected");
+    }
+    assert_eq!(stage.executed(), before + 20);
+}
+
+#[test]
+fn approvals_at_the_same_moment_are_one() {
+    let mut stage = Stage::new();
+    let mut chief = Socket::enter(&stage.gateway, "chief", "?mode=directed&echo=false");
+    let before = stage.executed();
+    for round in 0..5 {
+        let (id, text) = (format!("p{round}"), format!("round {round}"));
+        let proposal = stage.propose(&id, &text);
+        let gateway = stage.gateway.address();
+        let path = format!("/{}/approve", proposal["id"].as_str().unwrap());
+        let body = json!({ "digest": proposal["digest"] });
+        let start = std::sync::Barrier::new(4);
+        let approved = std::thread::scope(|scope| {
+            let all = ["boss", "chief", "boss", "chief"].map(|who| {
+                let (start, path, body) = (&start, &path, &body);
+                scope.spawn(move || {
+                    start.wait();
+                    api(gateway, who, "POST", path, body).status
+                })
+            });
+            all.map(|one| one.join().unwrap())
+        });
+        assert_eq!(approved.iter().filter(|status| **status == 200).count(), 1, "{approved:?}");
+        state(&mut stage.agent, &id, "running");
+        says(&answer_and(&mut stage.agent, &id, "completed"), &text);
+        assert_eq!(stage.executed(), before + 2 * round + 1);
+        // And by envelopes.
+        let id = format!("q{round}");
+        stage.propose(&id, &text);
+        let (one, two) = (format!("b{round}"), format!("c{round}"));
+        stage.boss.say(FULFIL, &one, &["tools"], names(&id), &fulfilment(&text));
+        chief.say(FULFIL, &two, &["tools"], names(&id), &fulfilment(&text));
+        let one = until_heard(&mut stage.boss, |heard| heard["correlation_id"] == one);
+        let two = until_heard(&mut chief, |heard| heard["correlation_id"] == two);
+        let ran = [&one, &two].iter().filter(|heard| heard["payload"]["result"].is_object()).count();
+        assert_eq!(ran, 1, "{one} {two}");
+        state(&mut stage.agent, &id, "running");
+        answer_and(&mut stage.agent, &id, "completed");
+        assert_eq!(stage.executed(), before + 2 * round + 2);
+    }
+}
+
+#[test]
+fn what_nobody_decides_expires() {
+    let mut stage = Stage::with("[topics.main]\nproposal_ttl = \"2s\"\n");
+    let before = stage.executed();
+    // A decision in time is enough, even if it runs for longer than that.
+    let slow = json!({ "method": "tools/call", "params": { "name": "slow", "arguments": { "ms": 2200 } } });
+    stage.agent.say("mcp/proposal:tools/call:slow", "p1", &["tools"], json!({}), &slow);
+    state(&mut stage.agent, "p1", "pending");
+    let one = stage.shown("p1");
+    assert_eq!(stage.approve("boss", &one).status, 200);
+    state(&mut stage.agent, "p1", "running");
+    let two = stage.propose("p2", "please");
+    let (mut expired, mut completed) = (false, false);
+    while !(expired && completed) {
+        let told = until_heard(&mut stage.agent, |heard| heard["kind"] == "portmoot/proposal");
+        match (told["payload"]["proposal"].as_str().unwrap(), told["payload"]["state"].as_str().unwrap()) {
+            ("p1", "completed") => completed = true,
+            ("p2", "expired") => expired = true,
+            _ => panic!("{told}"),
+        }
+    }
+    assert_eq!(stage.approve("boss", &two).status, 409);
+    stage.boss.say(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("please"));
+    fails(&until_heard(&mut stage.boss, |heard| heard["correlation_id"] == "f2"), "f2");
+    assert_eq!(stage.executed(), before + 1);
+}

@@ -1,0 +1,422 @@
+//! The workflows of MCPx v0.1, section 9, from end to end: agents on the SDK, servers from the public registries, and people
+//! at the command line.
+
+use std::path::Path;
+
+use client::participant::{CallError, Event, Events, Way};
+use client::{Participant, ParticipantSpec};
+use harness::deps;
+use serde_json::{Value, json};
+
+use crate::http::PATIENCE;
+use crate::ledger::Ledger;
+use crate::participants::hear;
+use crate::program::{Program, example};
+use crate::runner::Home;
+use crate::support::{Client, Gateway, fixture, until};
+use crate::ws::{Socket, people, token};
+
+const WRITE: &str = "mcp/proposal:tools/call:write_file";
+
+/// A gateway with npm's file server as `files`, the fixture as `tools`, and these participants.
+fn start(all: &[(&str, &[&str])], folder: &Path, more: &str) -> (Home, Gateway) {
+    let (home, config) = people(all);
+    let words = deps().server_filesystem(folder);
+    let files = format!("[servers.files]\ncommand = {:?}\nargs = {:?}\n", words[0], &words[1..]);
+    let gateway = Gateway::start(&home, &(files + &fixture("tools", &[]) + &config + more));
+    for name in ["files", "tools"] {
+        let line = format!("ready server={name:?}");
+        until("the servers are there", || gateway.log().contains(&line).then_some(()));
+    }
+    (home, gateway)
+}
+
+/// `portmoot ...` as somebody; what it prints.
+#[track_caller]
+fn cli(home: &Home, gateway: &Gateway, who: &str, words: &[&str]) -> String {
+    let (url, token) = (gateway.url(), token(who));
+    home.run(&[words, &["--url", &url, "--token", &token]].concat()).expect(0).stdout
+}
+
+/// The proposal that waits, as somebody who may decide sees it.
+#[track_caller]
+fn waiting(home: &Home, gateway: &Gateway, who: &str) -> Value {
+    until("a proposal", || {
+        let all: Value =
+            serde_json::from_str(&cli(home, gateway, who, &["proposals", "ls", "--json"])).unwrap();
+        all["proposals"].get(0).cloned()
+    })
+}
+
+async fn join(gateway: &Gateway, who: &str) -> (Participant, Events) {
+    let spec = ParticipantSpec::new(&gateway.url(), Some(&token(who)), "main");
+    let participant =
+        Participant::connect(ParticipantSpec { request_timeout: PATIENCE, ..spec }).await.unwrap();
+    let events = participant.events();
+    (participant, events)
+}
+
+#[track_caller]
+fn until_heard(socket: &mut Socket, wanted: impl Fn(&Value) -> bool) -> Value {
+    loop {
+        let heard = socket.hear();
+        if wanted(&heard) {
+            return heard;
+        }
+    }
+}
+
+/// Section 9.1: an agent that may only propose, a real server, and a person at the command line.
+#[test]
+fn what_an_agent_proposes_a_real_server_does_when_a_person_approves() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, gateway) = start(
+        &[
+            ("newcomer", &["mcp/proposal:*", "mcp/response:*", "chat"]),
+            ("human", &["mcp/*", "chat"]),
+            ("bystander", &["chat"]),
+        ],
+        folder.path(),
+        "",
+    );
+    let mut human = Socket::enter(&gateway, "human", "?echo=false");
+    let mut bystander = Socket::enter(&gateway, "bystander", "");
+    let path = folder.path().join("note.txt").display().to_string();
+    let arguments = json!({ "path": path, "content": "written with leave" });
+    // It tries, and is told no; then it proposes.
+    {
+        let mut newcomer = Socket::enter(&gateway, "newcomer", "?echo=false&mode=directed");
+        newcomer.call("try", &["files"], "write_file", arguments.clone());
+        let told = newcomer.refused("try", "capability_violation");
+        assert_eq!(told["payload"]["attempted_kind"], "mcp/request:tools/call:write_file");
+        newcomer.leave();
+    }
+    let words = ["files", "write_file", &arguments.to_string()];
+    let mut agent = Program::start(example("untrusted_agent", &gateway, "newcomer", &words));
+    agent.sees("proposed as ");
+    // Everybody sees it.
+    for socket in [&mut human, &mut bystander] {
+        let seen = until_heard(socket, |heard| heard["kind"] == WRITE);
+        assert_eq!(seen["payload"]["params"]["arguments"], arguments, "{seen}");
+    }
+    let proposal = waiting(&home, &gateway, "human");
+    assert_eq!((&proposal["by"], &proposal["to"]), (&json!("newcomer"), &json!(["files"])));
+    assert!(!folder.path().join("note.txt").exists());
+    let id = proposal["id"].as_str().unwrap();
+    cli(&home, &gateway, "human", &["proposals", "approve", id, "--yes"]);
+    // Both get the result, and the file is there.
+    let (code, printed) = agent.ends();
+    assert!(code == 0 && printed.contains("Successfully wrote"), "{code} {printed}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("note.txt")).unwrap(), "written with leave");
+    let request = until_heard(&mut bystander, |heard| heard["kind"] == "mcp/request:tools/call:write_file");
+    assert_eq!((&request["from"], &request["correlation_id"]), (&json!("human"), &proposal["envelope"]));
+    let answer = until_heard(&mut human, |heard| heard["kind"] == "mcp/response:tools/call:write_file");
+    assert_eq!((&answer["from"], &answer["to"]), (&json!("files"), &json!(["human", "newcomer"])));
+    assert_eq!(answer["correlation_id"], request["id"]);
+    let shown = cli(&home, &gateway, "human", &["proposals", "show", id]);
+    assert!(shown.contains("state: completed") && shown.contains("Successfully wrote"), "{shown}");
+    let ledger = Ledger(&home);
+    ledger.has("newcomer", "mcp/request:tools/call:write_file", "refused", "not_admitted");
+    for (who, verdict) in [("newcomer", "held"), ("human", "approved"), ("newcomer", "completed")] {
+        assert_eq!(ledger.has(who, WRITE, verdict, "")["operation"], proposal["id"], "{verdict}");
+    }
+}
+
+/// Section 9.2: while it is connected an agent is trusted with more, and then with less.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_trusted_with_more_while_it_is_connected() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.txt"), "to be read").unwrap();
+    let (home, gateway) = start(
+        &[("agent", &["mcp/proposal:*", "mcp/response:*"]), ("admin", &["mcp/*", "chat", "portmoot/grants"])],
+        folder.path(),
+        "",
+    );
+    let (agent, mut heard) = join(&gateway, "agent").await;
+    let path = folder.path().join("a.txt").display().to_string();
+    let read = json!({ "name": "read_text_file", "arguments": { "path": path } });
+    let write = json!({ "name": "write_file", "arguments": { "path": path, "content": "" } });
+    let ways =
+        |agent: &Participant| [&read, &write].map(|call| agent.way("files", "tools/call", call).unwrap());
+    assert_eq!(ways(&agent), [Some(Way::Propose); 2]);
+    let refused = agent.request("files", "tools/call", &read).await.unwrap_err();
+    assert!(matches!(refused, CallError::Refused(told) if told.error == "capability_violation"));
+    // It proposes, and that goes well.
+    let calling = agent.clone();
+    let call = read.clone();
+    let proposed = tokio::spawn(async move { calling.call("files", "tools/call", &call).await });
+    let id =
+        tokio::task::block_in_place(|| waiting(&home, &gateway, "admin")["id"].as_str().unwrap().to_owned());
+    tokio::task::block_in_place(|| cli(&home, &gateway, "admin", &["proposals", "approve", &id, "--yes"]));
+    assert!(proposed.await.unwrap().unwrap().get().contains("to be read"));
+    // The administrator expands what it may do: it is told, and calls by itself.
+    let reading = "mcp/request:tools/call:read_*";
+    tokio::task::block_in_place(|| {
+        cli(&home, &gateway, "admin", &["participants", "grant", "agent", reading])
+    });
+    let renewed = |wanted: bool| {
+        move |event| match event {
+            Event::Welcomed { you, .. } => {
+                (you.capabilities.iter().any(|one| one == reading) == wanted).then_some(())
+            }
+            _ => None,
+        }
+    };
+    hear(&mut heard, "the renewed welcome", renewed(true)).await;
+    assert_eq!(ways(&agent), [Some(Way::Request), Some(Way::Propose)]);
+    let result = agent.call("files", "tools/call", &read).await.unwrap();
+    assert!(result.get().contains("to be read"), "{result}");
+    let refused = agent.request("files", "tools/call", &write).await.unwrap_err();
+    assert!(matches!(refused, CallError::Refused(_)), "{refused}");
+    // And takes it back.
+    tokio::task::block_in_place(|| {
+        cli(&home, &gateway, "admin", &["participants", "revoke", "agent", reading])
+    });
+    hear(&mut heard, "the welcome with less", renewed(false)).await;
+    assert_eq!(ways(&agent), [Some(Way::Propose); 2]);
+    let refused = agent.request("files", "tools/call", &read).await.unwrap_err();
+    assert!(matches!(refused, CallError::Refused(_)), "{refused}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "to be read");
+    let ledger = Ledger(&home);
+    ledger.has("admin", "portmoot/grants", "admitted", "adds [mcp/request:tools/call:read_*]");
+    ledger.has("admin", "portmoot/grants", "admitted", "adds [], removes [mcp/request:tools/call:read_*]");
+}
+
+/// Section 9.3: one topic, and everybody with what it was given.
+#[test]
+fn administrators_services_newcomers_and_monitors_share_a_topic() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_home, gateway) = start(
+        &[
+            ("administrator", &["mcp/*"]),
+            ("service", &["mcp/response:*"]),
+            ("newcomer", &["mcp/proposal:*"]),
+            ("monitor", &["mcp/request:*/list"]),
+        ],
+        folder.path(),
+        "",
+    );
+    let kinds = [
+        "mcp/request:tools/call:echo",
+        "mcp/response:tools/call:echo",
+        "mcp/proposal:tools/call:echo",
+        "mcp/request:tools/list",
+    ];
+    for (who, may) in [
+        ("administrator", [true, true, true, true]),
+        ("service", [false, true, false, false]),
+        ("newcomer", [false, false, true, false]),
+        ("monitor", [false, false, false, true]),
+    ] {
+        let mut socket = Socket::enter(&gateway, who, "?mode=directed");
+        for (kind, may) in kinds.into_iter().zip(may) {
+            let more =
+                if kind.starts_with("mcp/response") { json!({ "correlation_id": "x" }) } else { json!({}) };
+            socket.say(kind, kind, &[who], more, &json!({}));
+            if may {
+                socket.expect(kind)
+            } else {
+                socket.refused(kind, "capability_violation")
+            };
+        }
+        if who == "monitor" {
+            let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+            socket.say("mcp/request:tools/list", "list", &["files"], json!({}), &list);
+            let heard = until_heard(&mut socket, |heard| heard["from"] == "files");
+            assert!(heard.to_string().contains("read_text_file"), "{heard}");
+        }
+        socket.leave();
+    }
+}
+
+/// Section 9.4: a person, an orchestrator between, and a worker that dialled out.
+#[test]
+fn an_orchestrator_fulfils_what_its_rules_cover_and_leaves_the_rest_to_a_person() {
+    let (home, config) = people(&[
+        ("proposer", &["mcp/proposal:*", "mcp/response:*"]),
+        ("orchestrator", &["mcp/request:*", "mcp/response:*"]),
+        ("worker", &["mcp/response:*"]),
+        ("human", &["mcp/*", "chat"]),
+    ]);
+    let gateway = Gateway::start(&home, &config);
+    let mut worker = Program::start(example("echo_server", &gateway, "worker", &[]));
+    worker.sees("serving as worker");
+    let rules = home.write(
+        "rules.json",
+        r#"[{ "kind": "mcp/request:tools/call:echo", "from": ["prop*"], "to": ["worker"] }]"#,
+    );
+    let rules = rules.display().to_string();
+    let mut orchestrator = Program::start(example("orchestrator", &gateway, "orchestrator", &[&rules]));
+    assert_eq!(orchestrator.sees("rules"), "1 rules, as orchestrator");
+    let mut human = Socket::enter(&gateway, "human", "?echo=false");
+    let propose = |tool: &str, arguments: &str| {
+        Program::start(example("untrusted_agent", &gateway, "proposer", &["worker", tool, arguments]))
+    };
+    let (code, printed) = propose("echo", r#"{"text":"covered"}"#).ends();
+    assert!(code == 0 && printed.contains("covered"), "{code} {printed}");
+    orchestrator.sees("rule 1: mcp/request:tools/call:echo by proposer");
+    orchestrator.sees("mcp/request:tools/call:echo by proposer: done");
+    let answer = until_heard(&mut human, |heard| heard["kind"] == "mcp/response:tools/call:echo");
+    assert_eq!((&answer["from"], &answer["to"][0]), (&json!("worker"), &json!("orchestrator")));
+    let shown = |state: &str| {
+        let all: Value =
+            serde_json::from_str(&cli(&home, &gateway, "human", &["proposals", "ls", "--all", "--json"]))
+                .unwrap();
+        all["proposals"].as_array().unwrap().iter().find(|one| one["state"] == state).cloned()
+    };
+    let done = until("it is completed", || shown("completed"));
+    assert_eq!((&done["by"], &done["decided_by"]), (&json!("proposer"), &json!("orchestrator")));
+    // What no rule covers waits for a person.
+    let mut waits = propose("add", r#"{"a":20,"b":22}"#);
+    waits.sees("proposed as ");
+    orchestrator.sees("for a person: mcp/request:tools/call:add by proposer");
+    let id = waiting(&home, &gateway, "human")["id"].as_str().unwrap().to_owned();
+    cli(&home, &gateway, "human", &["proposals", "approve", &id, "--yes"]);
+    let (code, printed) = waits.ends();
+    assert!(code == 0 && printed.contains("42"), "{code} {printed}");
+    let ledger = Ledger(&home);
+    ledger.has("orchestrator", "mcp/proposal:tools/call:echo", "approved", "proposed by proposer");
+    ledger.has("human", "mcp/proposal:tools/call:add", "approved", "proposed by proposer");
+}
+
+/// Calls of every kind are held, not only those of tools.
+#[test]
+fn prompts_and_resources_of_a_client_that_may_only_propose_are_held_too() {
+    let (home, config) = people(&[("scout", &["mcp/proposal:*"]), ("boss", &["mcp/*"])]);
+    let gateway = Gateway::start(&home, &(fixture("a", &[]) + &config));
+    until("the server is there", || gateway.log().contains("ready server=\"a\"").then_some(()));
+    let scout = Client::open(&gateway, Some(&token("scout")), "/mcp", json!({}));
+    let prompt = "a_test_prompt_with_arguments";
+    assert!(scout.names("prompts").contains(&prompt.to_owned()));
+    assert!(scout.names("resources").contains(&"test://static-text".to_owned()));
+    let calls = [
+        (
+            "prompts/get",
+            json!({ "name": prompt, "arguments": { "arg1": "one", "arg2": "two" } }),
+            "test_prompt_with_arguments",
+            "/result/messages/0/content/text",
+            "arg1='one', arg2='two'",
+        ),
+        (
+            "resources/read",
+            json!({ "uri": "test://static-text" }),
+            "test://static-text",
+            "/result/contents/0/text",
+            "static text",
+        ),
+    ];
+    for (method, params, context, at, said) in calls {
+        for verb in ["approve", "reject"] {
+            let events = scout.begin(&scout.request(method, params.clone()));
+            let proposal = waiting(&home, &gateway, "boss");
+            assert_eq!(
+                (&proposal["method"], &proposal["context"]),
+                (&json!(method), &json!(context)),
+                "{proposal}"
+            );
+            let id = proposal["id"].as_str().unwrap();
+            let more: &[&str] = if verb == "approve" { &["--yes"] } else { &["--reason", "not now"] };
+            cli(&home, &gateway, "boss", &[&["proposals", verb, id], more].concat());
+            let answer = events.next();
+            if verb == "approve" {
+                let text = answer.pointer(at).and_then(Value::as_str).unwrap_or_default();
+                assert!(text.contains(said), "{method}: {answer}");
+            } else {
+                let text = answer["error"]["message"].as_str().unwrap_or_default();
+                assert!(text.contains("not now") && text.contains("rejected by boss"), "{method}: {answer}");
+            }
+        }
+        let kind = format!("mcp/proposal:{method}:{context}");
+        Ledger(&home).has("boss", &kind, "approved", "proposed by scout");
+        Ledger(&home).has("boss", &kind, "rejected", "not now");
+    }
+}
+
+/// A tool that means something else now than when it was shown.
+#[test]
+fn a_tool_that_has_changed_is_not_run_for_an_envelope_either() {
+    let (home, config) = people(&[("agent", &["mcp/proposal:*"]), ("boss", &["mcp/*"])]);
+    home.write("mode", "one");
+    let script = home.write("server.py", REDEFINED);
+    let (mode, ran) = (home.path().join("mode"), home.path().join("ran"));
+    let server = format!("[servers.b]\ncommand = \"python3\"\nargs = [{script:?}, {mode:?}, {ran:?}]\n");
+    let gateway = Gateway::start(&home, &(server + &config));
+    until("the server is there", || gateway.log().contains("ready server=\"b\"").then_some(()));
+    let mut agent = Socket::enter(&gateway, "agent", "?mode=directed&echo=false");
+    let mut boss = Socket::enter(&gateway, "boss", "?mode=directed&echo=false");
+    let asks = json!({ "method": "tools/call", "params": { "name": "act", "arguments": {} } });
+    let mut call = asks.clone();
+    call["jsonrpc"] = json!("2.0");
+    call["id"] = json!(1);
+    let act = "mcp/request:tools/call:act";
+    agent.say("mcp/proposal:tools/call:act", "p1", &["b"], json!({}), &asks);
+    until_heard(&mut agent, |heard| heard["payload"]["state"] == "pending");
+    let shown = waiting(&home, &gateway, "boss");
+    assert!(shown["tool"].to_string().contains("described as one"), "{shown}");
+    home.write("mode", "two");
+    boss.call("change", &["b"], "change", json!({}));
+    until_heard(&mut boss, |heard| heard["correlation_id"] == "change");
+    until("it is described otherwise", || {
+        let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+        boss.say(
+            "mcp/request:tools/list",
+            &format!("list {:?}", std::time::Instant::now()),
+            &["b"],
+            json!({}),
+            &list,
+        );
+        let heard = until_heard(&mut boss, |heard| heard["kind"] == "mcp/response:tools/list");
+        heard.to_string().contains("described as two").then_some(())
+    });
+    boss.say(act, "f1", &["b"], json!({ "correlation_id": "p1" }), &call);
+    let answer = until_heard(&mut boss, |heard| heard["correlation_id"] == "f1");
+    let why = answer["payload"]["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("describes the tool otherwise"), "{answer}");
+    assert!(!ran.exists(), "it ran");
+    let id = shown["id"].as_str().unwrap();
+    let state = || -> Value {
+        serde_json::from_str(&cli(&home, &gateway, "boss", &["proposals", "show", id, "--json"])).unwrap()
+    };
+    assert_eq!(state()["state"], "pending");
+    let ledger = Ledger(&home);
+    let entry = ledger.has("boss", "mcp/proposal:tools/call:act", "refused", "conflict");
+    assert_eq!(entry["operation"], shown["id"], "{entry}");
+    // Described again as it was shown, it is what was shown.
+    home.write("mode", "one");
+    boss.call("back", &["b"], "change", json!({}));
+    until_heard(&mut boss, |heard| heard["correlation_id"] == "back");
+    until("it runs", || {
+        let name = format!("f {:?}", std::time::Instant::now());
+        boss.say(act, &name, &["b"], json!({ "correlation_id": "p1" }), &call);
+        let answer = until_heard(&mut boss, |heard| heard["correlation_id"] == name);
+        answer["payload"]["result"].is_object().then_some(())
+    });
+    until_heard(&mut agent, |heard| heard["payload"]["state"] == "completed");
+    assert_eq!(std::fs::read_to_string(&ran).unwrap(), "act\n", "once");
+    assert_eq!(ledger.count("boss", "mcp/proposal:tools/call:act", "approved", ""), 1);
+}
+
+/// A server whose tools are described by what a file says; `change` announces it, `act` leaves a mark.
+const REDEFINED: &str = r#"
+import json, sys
+def say(message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, number = asked.get("method"), asked.get("id")
+    if method == "initialize":
+        able = {"tools": {"listChanged": True}}
+        say({"id": number, "result": {"protocolVersion": "2025-11-25", "capabilities": able, "serverInfo": {"name": "b", "version": "1"}}})
+    elif method == "tools/list":
+        mode = open(sys.argv[1]).read()
+        tools = [{"name": name, "description": "described as " + mode, "inputSchema": {"type": "object"}} for name in ("act", "change")]
+        say({"id": number, "result": {"tools": tools}})
+    elif method == "tools/call":
+        if asked["params"]["name"] == "change":
+            say({"method": "notifications/tools/list_changed"})
+        else:
+            open(sys.argv[2], "a").write("act\n")
+        say({"id": number, "result": {"content": [{"type": "text", "text": "done"}]}})
+    elif number is not None:
+        say({"id": number, "error": {"code": -32601, "message": "unknown"}})
+"#;
