@@ -108,9 +108,9 @@ fn the_longest_message_passes_and_a_longer_one_ends_its_connection() {
     }
     let ledger = gateway.ledger();
     ledger.has("mallory", CONNECTION, "refused", "closed 1009");
-    assert_eq!(ledger.count("mallory", "portmoot/malformed", "refused", "message_too_large"), 4);
-    assert_eq!(ledger.count("mallory", CONNECTION, "refused", "closed 1009: the message is too long"), 4);
-    assert_eq!(ledger.count("mallory", "chat", "admitted", ""), 2);
+    ledger.comes_to(4, "mallory", "portmoot/malformed", "refused", "message_too_large");
+    ledger.comes_to(4, "mallory", CONNECTION, "refused", "closed 1009: the message is too long");
+    ledger.comes_to(2, "mallory", "chat", "admitted", "");
 }
 
 #[test]
@@ -140,8 +140,8 @@ fn sixteen_malformed_messages_in_a_row_are_too_many() {
     gone(&mut watcher);
     let ledger = gateway.ledger();
     ledger.has("mallory", CONNECTION, "refused", "closed 1008: too many malformed messages");
-    assert_eq!(ledger.count("mallory", "portmoot/malformed", "refused", "malformed"), 3 * 15 + 16);
-    assert_eq!(ledger.count("mallory", "system/error", "refused", "reserved"), 40);
+    ledger.comes_to(3 * 15 + 16, "mallory", "portmoot/malformed", "refused", "malformed");
+    ledger.comes_to(40, "mallory", "system/error", "refused", "reserved");
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn fragments_are_one_message() {
     let ledger = gateway.ledger();
     ledger.has("mallory", CONNECTION, "completed", "lost");
     ledger.has("mallory", CONNECTION, "completed", "left");
-    assert_eq!(ledger.count("mallory", "chat", "admitted", ""), 1);
+    ledger.comes_to(1, "mallory", "chat", "admitted", "");
 }
 
 #[test]
@@ -230,8 +230,8 @@ fn who_breaks_the_protocol_is_closed_with_the_code_that_says_so() {
     until("all are recorded", || {
         (ledger.count("mallory", CONNECTION, "completed", "left") == 2).then_some(())
     });
-    assert_eq!(ledger.count("mallory", CONNECTION, "refused", "closed 1002: the protocol was broken"), 10);
-    assert_eq!(ledger.count("mallory", CONNECTION, "refused", "closed 1007: the protocol was broken"), 2);
+    ledger.comes_to(10, "mallory", CONNECTION, "refused", "closed 1002: the protocol was broken");
+    ledger.comes_to(2, "mallory", CONNECTION, "refused", "closed 1007: the protocol was broken");
     assert_eq!(ledger.count("mallory", "chat", "admitted", ""), 0);
 }
 
@@ -330,7 +330,7 @@ fn who_never_reads_is_cut_off_and_costs_the_others_nothing() {
     for who in ["stuck", "dead"] {
         ledger.has(who, CONNECTION, "refused", "closed 4003: reading too slowly");
     }
-    assert_eq!(ledger.count("sender", "chat", "admitted", "chat"), MESSAGES + 1);
+    ledger.comes_to(MESSAGES + 1, "sender", "chat", "admitted", "chat");
     ledger.is_whole();
 }
 

@@ -34,6 +34,14 @@ impl Ledger<'_> {
         all.iter().filter(|entry| is(entry, from, kind, why)).count()
     }
 
+    /// Waits until there are so many entries of this participant with this kind and verdict, whose reason begins so.
+    #[track_caller]
+    pub(crate) fn comes_to(&self, count: usize, from: &str, kind: &str, verdict: &str, why: &str) {
+        until(&format!("{count} times {from} {kind} {verdict} {why}"), || {
+            (self.count(from, kind, verdict, why) == count).then_some(())
+        });
+    }
+
     /// How many of these there are, those that were only counted included.
     #[track_caller]
     pub(crate) fn counted(&self, from: &str, kind: &str, verdict: &str, cause: &str) -> u64 {

@@ -246,10 +246,10 @@ fn a_request_that_names_the_proposal_approves_it_once() {
     let ledger = stage.ledger();
     let id = shown["id"].as_str().unwrap();
     ledger.has("boss", ECHO, "approved", "proposed by agent");
-    assert_eq!(ledger.count("boss", FULFIL, "refused", "repeat: \"f1\""), 2);
+    ledger.comes_to(2, "boss", FULFIL, "refused", "repeat: \"f1\"");
     // By another envelope, and by the same after the restart; by somebody else's, and over the API.
     until("it is recorded", || (ledger.count("boss", ECHO, "refused", "conflict") == 2).then_some(()));
-    assert_eq!(ledger.count("chief", ECHO, "refused", "conflict"), 4);
+    ledger.comes_to(4, "chief", ECHO, "refused", "conflict");
     let all = ledger.entries(&["--operation", id]);
     assert_eq!(all.iter().filter(|entry| entry["verdict"] == "approved").count(), 1, "{all:?}");
     assert_eq!(all.iter().filter(|entry| entry["verdict"] == "completed").count(), 1, "{all:?}");
@@ -441,9 +441,10 @@ fn only_what_was_shown_is_approved() {
     says(&answer_and(&mut stage.agent, "p1", "completed"), "please");
     assert_eq!(stage.executed(), before + 1);
     let ledger = stage.ledger();
+    ledger.has("boss", ECHO, "approved", "proposed by agent");
     // Two digests are of something else, and one approval's arguments are no object.
-    assert_eq!(ledger.count("boss", ECHO, "refused", "differs"), 2);
-    assert_eq!(ledger.count("boss", ECHO, "refused", "malformed"), 1);
+    ledger.comes_to(2, "boss", ECHO, "refused", "differs");
+    ledger.comes_to(1, "boss", ECHO, "refused", "malformed");
     let other = ledger.entries(&["--participant", "boss", "--verdict", "refused", "mcp/proposal"]);
     let conflicts = other.iter().filter(|entry| entry["why"] == "conflict: this is not what was proposed");
     assert_eq!(conflicts.count(), 5, "{other:?}");
@@ -479,7 +480,7 @@ fn a_proposal_that_is_none_is_refused() {
     for who in ["agent", "boss"] {
         ledger.has(who, ECHO, "refused", "malformed: this cannot be proposed: an envelope of this id");
     }
-    assert_eq!(ledger.count("agent", ECHO, "refused", "mismatch: "), 2);
+    ledger.comes_to(2, "agent", ECHO, "refused", "mismatch: ");
 }
 
 #[test]
@@ -509,7 +510,7 @@ fn who_may_not_make_the_call_neither_sees_nor_decides() {
     let ledger = stage.ledger();
     ledger.has("clerk", FULFIL, "refused", "not_admitted");
     for who in ["clerk", "worker"] {
-        assert_eq!(ledger.count(who, ECHO, "refused", "unknown_target"), 3, "{who}");
+        ledger.comes_to(3, who, ECHO, "refused", "unknown_target");
     }
 }
 

@@ -393,7 +393,7 @@ fn a_tool_that_has_changed_is_not_run_for_an_envelope_either() {
     });
     until_heard(&mut agent, |heard| heard["payload"]["state"] == "completed");
     assert_eq!(std::fs::read_to_string(&ran).unwrap(), "act\n", "once");
-    assert_eq!(ledger.count("boss", "mcp/proposal:tools/call:act", "approved", ""), 1);
+    ledger.comes_to(1, "boss", "mcp/proposal:tools/call:act", "approved", "");
 }
 
 /// A server whose tools are described by what a file says; `change` announces it, `act` leaves a mark.
