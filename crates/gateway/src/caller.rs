@@ -32,6 +32,10 @@ pub trait Open: Send + Sync {
     fn refuse(&self, refusal: &Refusal);
     /// The upstream need not go on with it.
     fn take_back(&self);
+    /// Its method and target, if it is about something that has a name.
+    fn about(&self) -> Option<(&str, Option<&str>)> {
+        None
+    }
 }
 
 /// An open operation, and the id that the caller gave it.

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::{Credential, Participant};
+use auth::{Credential, Participant, Rate};
 use model::{Capabilities, ParticipantId, TopicName};
 use store::audit::Payloads;
 
@@ -194,6 +194,8 @@ pub struct TopicConfig {
     pub access: Access,
     /// What those without a token may do here; `None` lets none of them in.
     pub anonymous: Option<Arc<Capabilities>>,
+    /// How often each of them may ask.
+    pub anonymous_rate: Rate,
     /// Envelopes kept for late joiners; 0 is none.
     pub history: usize,
     /// The upstreams that take part, `*` already resolved, in the order of the configuration.

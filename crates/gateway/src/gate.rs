@@ -13,7 +13,7 @@ use std::time::Duration;
 use auth::{Identities, Participant};
 use bytes::Bytes;
 use client::Guard;
-use model::{ParticipantId, Refusal, RefusalCode, TopicName};
+use model::{LinkId, ParticipantId, Refusal, RefusalCode, TopicName};
 use store::Writer;
 use tokio::sync::Notify;
 use wire::mcp::Version;
@@ -274,7 +274,8 @@ impl Gate {
     }
 
     /// Somebody who hears and speaks in a topic's room. What it asks of servers it asks as a legacy caller without
-    /// capabilities of its own. The door calls [`Gate::leave`] at the end.
+    /// capabilities of its own. `link` says when it was accepted: of one participant the newest counts. The door calls
+    /// [`Gate::leave`] at the end.
     ///
     /// # Errors
     /// Why the topic does not let it in.
@@ -282,6 +283,7 @@ impl Gate {
         &self,
         pump: &Arc<Pump>,
         participant: &Arc<Participant>,
+        link: LinkId,
         hearing: Hearing,
     ) -> Result<Arc<Caller>, Refusal> {
         let hello = Hello {
@@ -289,7 +291,6 @@ impl Gate {
             client_info: None,
             version: Version::NEWEST_LEGACY.as_str().into(),
         };
-        let link = self.ground.link();
         let (who, bounds) = (Arc::clone(participant), self.bounds());
         let caller = Arc::new(Caller::legacy(link, who, pump.name(), hello, None, &bounds));
         self.join(pump, &caller, Some(hearing))?;

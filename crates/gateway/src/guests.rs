@@ -4,13 +4,16 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use auth::Participant;
+use auth::{Participant, Rate};
 use model::{ParticipantId, TopicName};
 
 /// How the names of all of them begin; no configured participant has such a name.
 pub const ANONYMOUS_PREFIX: &str = "anonymous-";
 /// Guests that one topic holds at once.
 pub const TOPIC_GUESTS_MAX: usize = 1_000;
+
+/// How often one of them may ask, unless the topic says otherwise.
+pub const GUEST_RATE: Rate = Rate { per_minute: 600, burst: 100 };
 
 /// Whether this is the name of a guest.
 #[must_use]

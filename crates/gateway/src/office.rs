@@ -65,6 +65,12 @@ impl Office {
         self.state(|state| state.tokens().to_vec())
     }
 
+    /// Does something with all who may come in now, between two changes: none is lost by what is older.
+    pub fn with_identities<T>(&self, config: &Config, take: impl FnOnce(Identities) -> T) -> T {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        take(self.identities(config))
+    }
+
     fn change<T>(&self, change: impl FnOnce(&Writer) -> Result<T, Refusal>) -> Result<T, Refusal> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let journal = self.journal.as_ref().ok_or_else(|| {
@@ -101,10 +107,11 @@ impl Tokens {
             return Err(Refusal::new(RefusalCode::Forbidden, "this gateway was started without tokens")
                 .hint("stop it, issue the token, and start it again: from then on everyone needs one"));
         }
-        let issued =
-            self.office.change(|journal| tokens::issue(journal, &config, request, &random(), unix_ms()))?;
-        self.gate.set_identities(self.office.identities(&config));
-        Ok(issued)
+        self.office.change(|journal| {
+            let issued = tokens::issue(journal, &config, request, &random(), unix_ms())?;
+            self.gate.set_identities(self.office.identities(&self.gate.config()));
+            Ok(issued)
+        })
     }
 
     /// Revokes a token; what its bearer has open ends.
@@ -113,11 +120,13 @@ impl Tokens {
     /// As [`tokens::revoke`].
     pub fn revoke(&self, by: &ParticipantId, name: &str) -> Result<(), Refusal> {
         let place = self.gate.audit().reserve()?;
-        let end = self.office.change(|journal| tokens::revoke(journal, name, unix_ms()));
+        let end = self.office.change(|journal| {
+            tokens::revoke(journal, name, unix_ms())?;
+            self.gate.set_identities(self.office.identities(&self.gate.config()));
+            Ok(())
+        });
         place.write_change((TOKENS, name, None), by.as_str(), "revoked", &end);
-        end?;
-        self.gate.set_identities(self.office.identities(&self.gate.config()));
-        Ok(())
+        end
     }
 }
 

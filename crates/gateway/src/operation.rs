@@ -175,6 +175,10 @@ impl Open for Operation {
     fn take_back(&self) {
         Operation::take_back(self, "the gateway ended the request");
     }
+
+    fn about(&self) -> Option<(&str, Option<&str>)> {
+        Some((self.method, self.target.as_deref()))
+    }
 }
 
 impl CallSink for Operation {

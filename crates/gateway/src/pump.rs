@@ -264,8 +264,10 @@ impl Pump {
     /// Carries out an effect that is not the answer to the step's own event.
     fn carry(&self, effect: Effect) {
         match effect {
-            Effect::Refuse { operation, to, refusal, .. } => {
-                if let Some(open) = self.caller(to).and_then(|caller| caller.operation(operation)) {
+            Effect::Refuse { operation, to, refusal, cause } => {
+                let Some(caller) = self.caller(to) else { return };
+                if let Some(open) = caller.operation(operation) {
+                    self.record_ended(&caller, operation, &*open, cause);
                     open.refuse(&refusal);
                 }
             }

@@ -144,8 +144,8 @@ impl Gateway {
 
     /// Takes over a new configuration, whole. What it listens on and where it keeps its data need a restart.
     pub fn reload(&self, config: Config) {
-        let identities = self.office.identities(&config);
-        self.gate.reload(config, identities);
+        let with = config.clone();
+        self.office.with_identities(&config, |identities| self.gate.reload(with, identities));
     }
 
     /// The whole, for status.

@@ -35,6 +35,8 @@ pub enum Cause {
     Moot,
     /// A name that is taken on the other side.
     Taken,
+    /// A newer link of the same participant is there.
+    Replaced,
     /// A kind that only the gateway itself may say.
     Reserved,
     /// The proposal behind it was rejected.
@@ -66,6 +68,7 @@ impl Cause {
             Cause::Expired => "expired",
             Cause::Moot => "moot",
             Cause::Taken => "taken",
+            Cause::Replaced => "replaced",
             Cause::Reserved => "reserved",
             Cause::Rejected => "rejected",
             Cause::TakenBack => "taken_back",

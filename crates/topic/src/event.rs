@@ -99,7 +99,8 @@ pub enum Decision<'a> {
 pub enum Event<'a> {
     /// A link comes in; its participant joins with the first. If the participant is there already, the
     /// capabilities count as a [`Event::Regrant`] and the rate replaces the older one. A link with an ear
-    /// replaces the participant's older one with an ear: that ends first.
+    /// replaces the participant's older one with an ear: that ends first. Of two the one with the greater number is
+    /// newer, whichever comes first.
     Join {
         /// The new link.
         link: LinkId,

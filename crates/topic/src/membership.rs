@@ -35,7 +35,10 @@ impl Topic {
             return;
         }
         let replaced = self.replaced(participant, ear);
-        if let Err(cause) = self.may_join(participant, role, replaced) {
+        // Links are numbered as they were accepted, and may come in otherwise.
+        let is_late = replaced.is_some_and(|there| there > link);
+        let may = if is_late { Err(Cause::Replaced) } else { self.may_join(participant, role, replaced) };
+        if let Err(cause) = may {
             let refusal = Box::new(refusals::plain(cause));
             return effects.push(Effect::NotJoined { link, refusal, cause });
         }

@@ -30,6 +30,9 @@ pub(crate) fn plain(cause: Cause) -> Refusal {
         Cause::Expired => Refusal::new(RefusalCode::UpstreamTimeout, "there was no answer in time"),
         Cause::Moot => Refusal::new(RefusalCode::Cancelled, "what this belonged to is over"),
         Cause::Taken => Refusal::new(RefusalCode::Forbidden, "this name is taken"),
+        Cause::Replaced => {
+            Refusal::new(RefusalCode::Conflict, "another connection of the same participant took over")
+        }
         Cause::Reserved => Refusal::new(
             RefusalCode::CapabilityViolation,
             "kinds under `system` and `presence` are the gateway's own",

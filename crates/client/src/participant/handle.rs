@@ -93,8 +93,7 @@ impl Participant {
     /// Its id and what it may do, as the latest welcome says.
     #[must_use]
     pub fn you(&self) -> Seen {
-        let nobody = || Seen { id: String::new(), capabilities: Vec::new() };
-        self.0.shared.desk().roster.you().cloned().unwrap_or_else(nobody)
+        self.0.shared.desk().roster.you().cloned().unwrap_or_default()
     }
 
     /// The others in the topic, by id.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Capabilities, Capability, KindRef};
+use model::{Capabilities, KindRef};
 use wire::mcpx::system::{Change, Seen, Welcome};
 
 /// Who is here.
@@ -16,9 +16,7 @@ pub(super) struct Roster {
 impl Roster {
     /// Takes a welcome, the first or a renewed one: it replaces everything.
     pub(super) fn welcome(&mut self, welcome: &Welcome) {
-        // A capability that this version cannot read allows nothing that could be asked here.
-        self.allowed =
-            welcome.you.capabilities.iter().filter_map(|text| Capability::parse(text).ok()).collect();
+        self.allowed = welcome.you.allowed();
         self.you = Some(welcome.you.clone());
         self.others = welcome.participants.iter().map(|seen| (seen.id.clone(), seen.clone())).collect();
     }
@@ -67,7 +65,8 @@ mod tests {
     use super::*;
 
     fn seen(id: &str, capabilities: &[&str]) -> Seen {
-        Seen { id: id.into(), capabilities: capabilities.iter().map(|text| (*text).to_owned()).collect() }
+        let capabilities = capabilities.iter().map(|text| (*text).to_owned()).collect();
+        Seen { id: id.into(), capabilities, ..Seen::default() }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use model::{Refusal, RefusalCode};
+use model::{LinkId, Refusal, RefusalCode};
 use serde::Deserialize;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -97,6 +97,8 @@ struct Visit {
     place: Arc<Place>,
     pump: Arc<Pump>,
     who: Arc<Participant>,
+    /// Its number: connections count in the order in which they were accepted.
+    link: LinkId,
     wish: Wish,
 }
 
@@ -119,8 +121,9 @@ pub fn serve(place: Arc<Place>, mut request: Request<Incoming>) -> Response<Body
         Ok(accept) => accept,
         Err(refused) => return *refused,
     };
+    let link = gate.ground().link();
     let upgrade = hyper::upgrade::on(&mut request);
-    tokio::spawn(begin(upgrade, Visit { place, pump, who, wish }));
+    tokio::spawn(begin(upgrade, Visit { place, pump, who, link, wish }));
     let mut response = answer::empty(StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -179,7 +182,7 @@ async fn begin(upgrade: OnUpgrade, visit: Visit) {
 
 /// Lets a connection live, in a task that has no place for its beginning: most of the time most connections are silent.
 fn enter(stream: TcpStream, lead: Bytes, visit: Visit) {
-    let Visit { place, pump, who, wish } = visit;
+    let Visit { place, pump, who, link, wish } = visit;
     let socket = Socket::new(stream, place.gate.ground().now_ms());
     let ear = match wish.mode {
         Mode::All => Ear::All,
@@ -188,11 +191,13 @@ fn enter(stream: TcpStream, lead: Bytes, visit: Visit) {
     };
     let since = wish.epoch.zip(wish.offset);
     let hearing = Hearing { ear, echo: wish.echo, since, socket: Arc::clone(&socket) };
-    let caller = match place.gate.hearer(&pump, &who, hearing) {
+    let caller = match place.gate.hearer(&pump, &who, link, hearing) {
         Ok(caller) => caller,
         Err(refusal) => {
             pump.record_kept_out(who.id.as_str(), &refusal);
-            socket.close(Close::Policy);
+            // A newer connection of the same participant may have been faster.
+            let replaced = refusal.code == RefusalCode::Conflict;
+            socket.close(if replaced { Close::Replaced } else { Close::KeptOut });
             tokio::spawn(async move { socket.linger().await });
             return;
         }

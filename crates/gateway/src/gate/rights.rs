@@ -56,7 +56,8 @@ impl Gate {
 
     fn guest(&self, topic: &str, session: Option<&str>, guests: &Guests) -> Option<Result<Visitor, Refusal>> {
         let (name, config) = (TopicName::new(topic).ok()?, self.config());
-        let allowed = of(&config, &name)?.anonymous.as_ref()?;
+        let topic = of(&config, &name)?;
+        let (allowed, rate) = (topic.anonymous.as_ref()?, topic.anonymous_rate);
         let pump = self.topic(&name)?;
         let again = session.and_then(|id| self.sessions.guest(id)).filter(|guest| guest.may_enter(&name));
         if let Some(known) = again.or_else(|| guests.of(&name)) {
@@ -69,7 +70,7 @@ impl Gate {
         let number = self.guests.fetch_add(1, Ordering::Relaxed);
         let id = ParticipantId::new(&format!("{ANONYMOUS_PREFIX}{number}")).ok()?;
         let capabilities = Arc::clone(allowed);
-        let guest = Arc::new(Participant { id, capabilities, topics: vec![name], rate: None });
+        let guest = Arc::new(Participant { id, capabilities, topics: vec![name], rate: Some(rate) });
         guests.add(&guest);
         Some(Ok((pump, guest)))
     }

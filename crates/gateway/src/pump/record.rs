@@ -13,7 +13,7 @@ use wire::mcpx::Envelope;
 
 use super::{Pump, Routed};
 use crate::audit::{Place, entry};
-use crate::caller::Caller;
+use crate::caller::{Caller, Open};
 use crate::desk::Case;
 use crate::operation::Operation;
 
@@ -91,6 +91,24 @@ impl Pump {
             why: Some(why),
             operation: Some(operation.id),
             ..self.entry(from, &kind, Verdict::Refused)
+        };
+        self.write(self.audit.reserve_or_tell(), &entry);
+    }
+
+    /// A request that was let through, or held, and may not go on: a verdict about it once more.
+    pub(super) fn record_ended(
+        &self,
+        caller: &Caller,
+        operation: OperationId,
+        open: &dyn Open,
+        cause: Cause,
+    ) {
+        let (Cause::Withdrawn, Some((method, target))) = (cause, open.about()) else { return };
+        let kind = kind("mcp/request", method, target);
+        let entry = Entry {
+            why: Some(cause.as_str()),
+            operation: Some(operation),
+            ..self.entry(caller.participant().id.as_str(), &kind, Verdict::Refused)
         };
         self.write(self.audit.reserve_or_tell(), &entry);
     }

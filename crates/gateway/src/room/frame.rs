@@ -27,6 +27,8 @@ pub enum Close {
     TooSlow,
     /// Nothing was heard of it.
     Idle,
+    /// The topic did not let it in.
+    KeptOut,
 }
 
 impl Close {
@@ -41,6 +43,7 @@ impl Close {
             Self::Revoked => 4002,
             Self::TooSlow => 4003,
             Self::Idle => 4004,
+            Self::KeptOut => 4005,
         }
     }
 
@@ -49,6 +52,7 @@ impl Close {
         match self {
             Self::GoingAway | Self::Internal | Self::Replaced => true,
             Self::Policy | Self::TooBig | Self::Revoked | Self::TooSlow | Self::Idle => false,
+            Self::KeptOut => false,
         }
     }
 
@@ -63,6 +67,7 @@ impl Close {
             Self::Revoked => "access was withdrawn",
             Self::TooSlow => "reading too slowly",
             Self::Idle => "nothing was heard",
+            Self::KeptOut => "the topic is full, or the name is a server's",
         }
     }
 

@@ -8,6 +8,7 @@ fn config(participants: Vec<ParticipantConfig>) -> Config {
         name: TopicName::new("main").unwrap(),
         access: crate::config::Access::Restricted,
         anonymous: None,
+        anonymous_rate: crate::guests::GUEST_RATE,
         history: 0,
         servers: Vec::new(),
         mcp_calls: crate::config::McpCalls::Kinds,

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use gateway::config::{Access, BuiltIn, McpCalls, ServerConfig, TopicConfig};
+use gateway::guests::GUEST_RATE;
 use model::ParticipantId;
 
 use crate::config::node::Entry;
 use crate::config::problem::Problem;
 use crate::config::profiles::{Profiles, profile};
 use crate::config::reader::{Table, suggestion};
-use crate::config::values::topic_name;
+use crate::config::values::{rate, topic_name};
 
 const ACCESS: [(&str, Access); 3] =
     [("public", Access::Public), ("restricted", Access::Restricted), ("private", Access::Private)];
@@ -35,6 +36,7 @@ fn topic(
     let name = topic_name(&entry.key, &entry.place, table.problems());
     let access = table.choice("access", &ACCESS).unwrap_or_default();
     let anonymous = profile(&table, "anonymous", profiles);
+    let anonymous_rate = rate(&table, "anonymous_rate").unwrap_or(GUEST_RATE);
     let history = table.count("history").unwrap_or(0);
     if history > HISTORY_MAX {
         let message = format!("`{}` is more than {HISTORY_MAX}", table.full("history"));
@@ -51,6 +53,7 @@ fn topic(
         name: name?,
         access,
         anonymous,
+        anonymous_rate,
         history,
         servers: chosen,
         mcp_calls,

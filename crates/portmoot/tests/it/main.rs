@@ -9,6 +9,7 @@ mod chat;
 mod cli;
 mod cli_gateway;
 mod clients;
+mod comings;
 mod config;
 mod conformance;
 mod crash;

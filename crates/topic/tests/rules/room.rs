@@ -40,6 +40,36 @@ fn what_is_said_is_judged_by_kind_and_addressees() {
 }
 
 #[test]
+fn of_two_connections_the_one_that_was_accepted_later_stays() {
+    let mut stage = Stage::new();
+    stage.listener(LinkId(9), "bob", &["chat"], Ear::All);
+    let capabilities = caps(&["chat"]);
+    let late = stage.step(Event::Join {
+        link: LinkId(8),
+        participant: &id("bob"),
+        role: topic::Role::Caller,
+        capabilities: capabilities.clone(),
+        rate: None,
+        ear: Some(Ear::All),
+        promotes: false,
+    });
+    assert_eq!(refused(&late), Cause::Replaced);
+    assert!(stage.say(LinkId(8), "chat", &[]).is_empty());
+    assert_eq!(stage.say(LinkId(9), "chat", &[]).as_slice(), [Effect::Publish { link: LinkId(9) }]);
+    // One that does not listen is nobody's rival.
+    let silent = stage.step(Event::Join {
+        link: LinkId(7),
+        participant: &id("bob"),
+        role: topic::Role::Caller,
+        capabilities,
+        rate: None,
+        ear: None,
+        promotes: true,
+    });
+    assert!(silent.is_empty(), "{silent:?}");
+}
+
+#[test]
 fn a_room_is_watched_while_somebody_hears_everything() {
     let mut stage = Stage::new();
     assert!(!stage.topic.is_watched());

@@ -3,7 +3,7 @@
 //! It must not know who is in a topic or why something is refused.
 
 use bytes::Bytes;
-use model::{Capabilities, Refusal, SYSTEM};
+use model::{Capabilities, Capability, Refusal, SYSTEM};
 use serde::Deserialize;
 
 use super::refusal;
@@ -90,6 +90,7 @@ pub fn error(stamp: Stamp<'_>, to: &str, notice: &Notice<'_>) -> Bytes {
     add_text(&mut out, "attempted_kind", notice.attempted_kind);
     if let Some(all) = notice.your_capabilities {
         add(&mut out, "your_capabilities", texts(all).as_bytes());
+        add_narrowed(&mut out, all);
     }
     if let Some(wait) = notice.retry_after_ms {
         add(&mut out, "retry_after_ms", wait.to_string().as_bytes());
@@ -131,10 +132,31 @@ fn say(stamp: Stamp<'_>, to: &[&str], kind: &str, correlation_id: Option<&str>, 
     envelope(&Draft { id, ts, from: SYSTEM, to, kind, correlation_id, payload })
 }
 
-/// Writes a participant as a welcome or presence names it: an object with `id` and `capabilities`.
+/// Writes a participant as a welcome or presence names it: an object with `id` and `capabilities`, and with `narrowed`
+/// where some of them hold towards certain addressees only.
 #[must_use]
 pub fn person(who: Person<'_>) -> String {
-    format!("{{\"id\":{},\"capabilities\":{}}}", quote(who.id), texts(who.capabilities))
+    let mut out = b"{".to_vec();
+    write_member(&mut out, "id", quote(who.id).as_bytes());
+    add(&mut out, "capabilities", texts(who.capabilities).as_bytes());
+    add_narrowed(&mut out, who.capabilities);
+    out.push(b'}');
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Adds whom the capabilities reach that are narrowed by addressee, as the configuration spells it: the protocol has only
+/// texts for them.
+fn add_narrowed(out: &mut Vec<u8>, all: &Capabilities) {
+    let is_free = |kind: &str| all.iter().any(|one| one.addressees().is_none() && one.as_str() == kind);
+    let narrowed: Vec<String> = all
+        .iter()
+        .filter_map(|one| Some((one.as_str(), one.addressees()?)))
+        .filter(|(kind, _)| !is_free(kind))
+        .map(|(kind, to)| format!("{{\"kind\":{},\"to\":{}}}", quote(kind), list_of_text(to)))
+        .collect();
+    if !narrowed.is_empty() {
+        add(out, "narrowed", format!("[{}]", narrowed.join(",")).as_bytes());
+    }
 }
 
 fn texts(capabilities: &Capabilities) -> String {
@@ -142,13 +164,39 @@ fn texts(capabilities: &Capabilities) -> String {
 }
 
 /// A participant, as a welcome or presence names it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Seen {
     /// Its id.
     pub id: String,
     /// What it may do, as texts; none when it leaves.
     #[serde(default)]
     pub capabilities: Vec<String>,
+    /// Those of them that hold towards certain addressees only.
+    #[serde(default)]
+    pub narrowed: Vec<Narrowed>,
+}
+
+/// A capability that holds towards certain addressees only.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Narrowed {
+    /// The capability as text.
+    pub kind: String,
+    /// Whom it reaches; `*` in a name stands for any text.
+    pub to: Vec<String>,
+}
+
+impl Seen {
+    /// What it may do. A capability that this version cannot read allows nothing.
+    #[must_use]
+    pub fn allowed(&self) -> Capabilities {
+        let free = |text: &&String| !self.narrowed.iter().any(|one| one.kind == **text);
+        let free = self.capabilities.iter().filter(free).filter_map(|text| Capability::parse(text).ok());
+        let narrowed = self
+            .narrowed
+            .iter()
+            .filter_map(|one| Capability::parse(&one.kind).ok()?.to(one.to.iter().map(String::as_str)).ok());
+        free.chain(narrowed).collect()
+    }
 }
 
 /// A welcome that was read.

@@ -124,7 +124,8 @@ fn able(texts: &[&str]) -> Capabilities {
 }
 
 fn seen(id: &str, capabilities: &[&str]) -> Seen {
-    Seen { id: id.to_owned(), capabilities: capabilities.iter().map(|text| (*text).to_owned()).collect() }
+    let capabilities = capabilities.iter().map(|text| (*text).to_owned()).collect();
+    Seen { id: id.to_owned(), capabilities, ..Seen::default() }
 }
 
 const PROPOSER: [&str; 2] = ["mcp/proposal:*", "chat"];
@@ -156,6 +157,44 @@ fn what_the_gateway_says_is_as_printed() {
     ] {
         assert_eq!(std::str::from_utf8(&written).unwrap(), dense(printed));
     }
+}
+
+#[test]
+fn whom_a_capability_reaches_is_said_and_understood() {
+    let narrowed =
+        |kind: &str, to: &[&str]| model::Capability::parse(kind).unwrap().to(to.iter().copied()).unwrap();
+    let held: Capabilities = able(&["chat", "mcp/request:tools/list"])
+        .iter()
+        .cloned()
+        .chain([
+            narrowed("mcp/request:tools/call:se*", &["search", "w*"]),
+            narrowed("mcp/request:tools/list", &["search"]),
+        ])
+        .collect();
+    let written = super::super::system::person(Person { id: "a", capabilities: &held });
+    let kinds = r#"["chat","mcp/request:tools/list","mcp/request:tools/call:se*","mcp/request:tools/list"]"#;
+    let reach = r#"[{"kind":"mcp/request:tools/call:se*","to":["search","w*"]}]"#;
+    assert_eq!(written, format!(r#"{{"id":"a","capabilities":{kinds},"narrowed":{reach}}}"#));
+    let read: Seen = serde_json::from_str(&written).unwrap();
+    for (kind, to, allowed) in [
+        ("chat", "anybody", true),
+        ("mcp/request:tools/list", "anybody", true),
+        ("mcp/request:tools/call:seek", "search", true),
+        ("mcp/request:tools/call:seek", "web", true),
+        ("mcp/request:tools/call:seek", "anybody", false),
+    ] {
+        let kind = model::KindRef::parse(kind).unwrap();
+        assert_eq!(
+            (held.admits(kind, &[to]), read.allowed().admits(kind, &[to])),
+            (allowed, allowed),
+            "{to}"
+        );
+    }
+    // What is no name reaches nobody.
+    let broken = r#"{"id":"a","capabilities":["chat"],"narrowed":[{"kind":"chat","to":[]}]}"#;
+    let read: Seen = serde_json::from_str(broken).unwrap();
+    let chat = model::KindRef::parse("chat").unwrap();
+    assert!(!read.allowed().admits(chat, &[]) && !read.allowed().admits(chat, &["b"]));
 }
 
 #[test]
