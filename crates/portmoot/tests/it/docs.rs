@@ -108,18 +108,27 @@ fn tests_in(folder: &Path, found: &mut HashSet<String>) {
 }
 
 #[test]
-fn every_test_that_the_deviations_name_exists() {
+fn every_test_that_the_documents_name_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut tests = HashSet::new();
     tests_in(&root.join("crates"), &mut tests);
-    let page = std::fs::read_to_string(root.join("docs/mcp.md")).unwrap();
-    let words = page.split('`').skip(1).step_by(2);
-    let snake = |word: &&str| {
-        word.contains('_')
-            && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit())
-    };
-    let others = ["_meta", "input_required", "upstream_timeout", "legacy_sse", "prefix_name"];
-    let gone: Vec<&str> =
-        words.filter(snake).filter(|word| !tests.contains(*word) && !others.contains(word)).collect();
-    assert!(gone.is_empty(), "docs/mcp.md names tests that do not exist: {gone:#?}");
+    let others =
+        ["_meta", "input_required", "upstream_timeout", "legacy_sse", "prefix_name", "correlation_id"];
+    // The second is a table of attacks, and what stands below it is no text.
+    for page in ["docs/mcp.md", "crates/portmoot/tests/it/attacks.rs", "docs/mcpx-conformance.md"] {
+        let text = std::fs::read_to_string(root.join(page)).unwrap();
+        let prose: String = match page.ends_with(".rs") {
+            true => text.lines().take_while(|line| line.starts_with("//!")).collect(),
+            false => text,
+        };
+        let words = prose.split('`').skip(1).step_by(2).map(|word| word.rsplit("::").next().unwrap());
+        let snake = |word: &&str| {
+            word.contains('_')
+                && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit())
+        };
+        let (known, gone): (Vec<&str>, Vec<&str>) =
+            words.filter(snake).filter(|word| !others.contains(word)).partition(|word| tests.contains(*word));
+        assert!(gone.is_empty(), "{page} names tests that do not exist: {gone:#?}");
+        assert!(known.len() > 15, "{page} names only {}", known.len());
+    }
 }

@@ -12,6 +12,7 @@ mod clients;
 mod comings;
 mod config;
 mod conformance;
+mod conforming;
 mod crash;
 mod docs;
 mod examples;
