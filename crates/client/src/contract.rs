@@ -2,6 +2,7 @@
 //!
 //! Owns the words shared by the transports. It must not know JSON-RPC, eras or sessions: a request is a number here.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -75,6 +76,12 @@ pub enum LinkFailure {
     /// The answer is not what the transport prescribes.
     #[error("unreadable answer: {0}")]
     Garbage(String),
+    /// The server is a participant that is not here; nothing was sent.
+    #[error("not here")]
+    Away,
+    /// The server is a participant that left; what was sent may have run.
+    #[error("it left")]
+    Left,
     /// The link was closed from this side.
     #[error("closed")]
     Closed,
@@ -84,7 +91,10 @@ impl LinkFailure {
     /// True where the request is known not to have been run, so that it may be sent again.
     #[must_use]
     pub fn not_run(&self) -> bool {
-        matches!(self, Self::SessionGone | Self::Unreachable(_) | Self::Untrusted(_) | Self::Unauthorized)
+        matches!(
+            self,
+            Self::SessionGone | Self::Unreachable(_) | Self::Untrusted(_) | Self::Unauthorized | Self::Away
+        )
     }
 }
 
@@ -109,13 +119,15 @@ pub struct SendMeta {
     pub request: Option<u64>,
     /// Headers for HTTP links only (the modern era mirrors the body there).
     pub headers: HeaderMap,
+    /// In whose name it is sent, for links to participants only; nobody is the owner of the link.
+    pub from: Option<Arc<str>>,
 }
 
 impl SendMeta {
     /// A request without headers of its own.
     #[must_use]
     pub fn request(number: u64) -> Self {
-        Self { request: Some(number), headers: HeaderMap::new() }
+        Self { request: Some(number), ..Self::default() }
     }
 }
 
@@ -134,4 +146,20 @@ impl Default for Bounds {
     fn default() -> Self {
         Self { eof: Duration::from_secs(2), term: Duration::from_secs(2), kill: Duration::from_secs(1) }
     }
+}
+
+/// What carries the messages of a link that somebody else has opened. What comes back is told to the inbox by whoever
+/// gave the carrier.
+///
+/// All functions are called from the link's owner and must not block.
+pub trait Carrier: Send + Sync + 'static {
+    /// Takes one JSON-RPC message.
+    ///
+    /// # Errors
+    /// [`Unsent`] when it is not taken; then nothing was sent.
+    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), Unsent>;
+    /// Nobody waits for this request any more.
+    fn cancel(&self, request: u64);
+    /// The link is closed from its owner's side.
+    fn close(&self);
 }

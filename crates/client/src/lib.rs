@@ -17,7 +17,7 @@ mod sse;
 mod stdio;
 pub mod visible;
 
-pub use contract::{Bounds, Flow, Inbox, LinkFailure, SendMeta, Unsent};
+pub use contract::{Bounds, Carrier, Flow, Inbox, LinkFailure, SendMeta, Unsent};
 pub use guard::Guard;
 pub use http::{HttpLimits, HttpSpec};
 pub use link::Link;

@@ -2,12 +2,13 @@
 //!
 //! It must not know what a message means.
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::contract::{Bounds, Inbox, LinkFailure, SendMeta, Unsent};
+use crate::contract::{Bounds, Carrier, Inbox, LinkFailure, SendMeta, Unsent};
 use crate::guard::Guard;
 use crate::http::{HttpLink, HttpSpec};
 use crate::local::{Answerer, LocalLink};
@@ -24,6 +25,16 @@ enum Transport {
     Http(HttpLink),
     Sse(SseLink),
     Local(LocalLink),
+    Carried(Carried),
+}
+
+/// A link that somebody else keeps open.
+struct Carried(Arc<dyn Carrier>);
+
+impl fmt::Debug for Carried {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Carried")
+    }
 }
 
 impl Link {
@@ -56,6 +67,11 @@ impl Link {
         Self(Transport::Local(LocalLink::new(answerer, inbox)))
     }
 
+    /// A link that somebody else keeps open: to a server that has dialled in.
+    pub fn carried(carrier: Arc<dyn Carrier>) -> Self {
+        Self(Transport::Carried(Carried(carrier)))
+    }
+
     /// Hands a message over; never waits. The frame must be one JSON text; raw line breaks in it become spaces on stdio.
     ///
     /// # Errors
@@ -69,6 +85,7 @@ impl Link {
                 link.send(frame, meta.request);
                 Ok(())
             }
+            Transport::Carried(link) => link.0.send(frame, meta),
         }
     }
 
@@ -77,13 +94,14 @@ impl Link {
         match &self.0 {
             Transport::Stdio(_) | Transport::Sse(_) | Transport::Local(_) => {}
             Transport::Http(link) => link.cancel(request),
+            Transport::Carried(link) => link.0.cancel(request),
         }
     }
 
     /// Sets the protocol version that every later HTTP message carries in its header (legacy era, after the handshake).
     pub fn set_version(&self, version: &str) {
         match &self.0 {
-            Transport::Stdio(_) | Transport::Local(_) => {}
+            Transport::Stdio(_) | Transport::Local(_) | Transport::Carried(_) => {}
             Transport::Http(link) => link.set_version(version),
             Transport::Sse(link) => link.set_version(version),
         }
@@ -92,7 +110,7 @@ impl Link {
     /// Forgets the HTTP session, so that the next handshake begins another one.
     pub fn forget_session(&self) {
         match &self.0 {
-            Transport::Stdio(_) | Transport::Sse(_) | Transport::Local(_) => {}
+            Transport::Stdio(_) | Transport::Sse(_) | Transport::Local(_) | Transport::Carried(_) => {}
             Transport::Http(link) => link.forget_session(),
         }
     }
@@ -100,9 +118,15 @@ impl Link {
     /// Opens the stream for messages that belong to no request (legacy Streamable HTTP); elsewhere it does nothing.
     pub fn listen(&self) {
         match &self.0 {
-            Transport::Stdio(_) | Transport::Sse(_) | Transport::Local(_) => {}
+            Transport::Stdio(_) | Transport::Sse(_) | Transport::Local(_) | Transport::Carried(_) => {}
             Transport::Http(link) => link.listen(),
         }
+    }
+
+    /// Whether somebody else keeps it open ([`Link::carried`]).
+    #[must_use]
+    pub fn is_carried(&self) -> bool {
+        matches!(self.0, Transport::Carried(_))
     }
 
     /// Process id of the child, if there is one.
@@ -110,7 +134,7 @@ impl Link {
     pub fn pid(&self) -> Option<u32> {
         match &self.0 {
             Transport::Stdio(link) => Some(link.pid()),
-            Transport::Http(_) | Transport::Sse(_) | Transport::Local(_) => None,
+            Transport::Http(_) | Transport::Sse(_) | Transport::Local(_) | Transport::Carried(_) => None,
         }
     }
 
@@ -128,6 +152,7 @@ impl Link {
             Transport::Http(link) => link.close(bounds).await,
             Transport::Sse(link) => link.close(),
             Transport::Local(_) => {}
+            Transport::Carried(link) => link.0.close(),
         }
     }
 }

@@ -12,6 +12,7 @@ mod schema;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use auth::Participant;
 use axum::Json;
 use axum::Router;
 use axum::extract::rejection::JsonRejection;
@@ -105,9 +106,8 @@ async fn openapi() -> Response {
 }
 
 async fn servers(State(pages): State<Pages>, headers: HeaderMap) -> Page<Json<Servers>> {
-    pages.may(&headers, "portmoot/servers")?;
-    let servers = pages.gate.upstreams().iter().map(|upstream| Server::of(upstream)).collect();
-    Ok(Json(Servers { servers }))
+    let who = pages.may(&headers, "portmoot/servers")?;
+    Ok(Json(Servers { servers: all_servers(&pages, &who) }))
 }
 
 async fn server(
@@ -115,13 +115,29 @@ async fn server(
     headers: HeaderMap,
     Path(name): Path<String>,
 ) -> Page<Json<Server>> {
-    pages.may(&headers, "portmoot/servers")?;
-    let found = pages.gate.upstreams().into_iter().find(|upstream| upstream.spec().name() == name);
+    let who = pages.may(&headers, "portmoot/servers")?;
+    // Of a participant that serves in several topics, where it is.
+    let named = all_servers(&pages, &who).into_iter().filter(|server| server.name == name);
+    let found = named.min_by_key(|server| server.state == UpstreamState::Down.as_str());
     let found = found.ok_or_else(|| {
         Refusal::new(RefusalCode::UnknownTarget, format!("there is no server `{name}`"))
             .hint("list them: portmoot servers ls")
     })?;
-    Ok(Json(Server::of(&found)))
+    Ok(Json(found))
+}
+
+/// The configured servers, then the participants that serve, once for each topic that may be known.
+fn all_servers(pages: &Pages, who: &Participant) -> Vec<Server> {
+    let mut servers: Vec<Server> =
+        pages.gate.upstreams().iter().map(|upstream| Server::of(upstream, None)).collect();
+    let mut topics = pages.gate.topics();
+    topics.retain(|pump| pages.gate.may_know(who, pump.name()));
+    topics.sort_by(|one, other| one.name().as_str().cmp(other.name().as_str()));
+    for pump in topics {
+        let serving = pump.servers();
+        servers.extend(serving.iter().map(|upstream| Server::of(upstream, Some(pump.name().as_str()))));
+    }
+    servers
 }
 
 async fn tools(

@@ -89,6 +89,8 @@ pub enum Transport {
     Sse(HttpConfig),
     /// The small server that is built in.
     Demo,
+    /// A participant that dials in and serves (`serves = true`).
+    Participant,
 }
 
 /// A child process to start.
@@ -181,8 +183,32 @@ pub struct ParticipantConfig {
     pub credentials: Vec<Credential>,
     /// Whether `capabilities` was written out; an issued token may then not bring its own.
     pub capabilities_written: bool,
-    /// Whether it answers calls that others make: its tools may be listed.
-    pub serves: bool,
+    /// How long it may take to answer, if it serves: then its tools are listed to the MCP clients of its topics.
+    pub serves: Option<Timeouts>,
+}
+
+impl ParticipantConfig {
+    /// What it serves, as an upstream; nothing if it does not.
+    #[must_use]
+    pub fn server(&self) -> Option<ServerConfig> {
+        let name = self.participant.id.clone();
+        Some(ServerConfig {
+            // As of a server: what cannot stand in a tool's name is a `_`.
+            prefix: name
+                .as_str()
+                .replace(|c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c), "_")
+                .into(),
+            name,
+            transport: Transport::Participant,
+            // On MCPx payloads have the legacy form (design, section 4).
+            era: EraChoice::Legacy,
+            sessions: Sessions::Shared,
+            timeouts: self.serves.clone()?,
+            capabilities: Arc::new(Capabilities::upstream()),
+            enabled: true,
+            origin: Origin::Own,
+        })
+    }
 }
 
 /// A topic: `[topics.NAME]`.
@@ -282,6 +308,8 @@ pub struct Limits {
     pub batch_len_max: usize,
     /// Participants in one topic.
     pub topic_participants_max: usize,
+    /// How long the tools of a participant that serves stay listed after it has left.
+    pub away: Duration,
     /// Between two keep-alive comments on a silent stream.
     pub keep_alive: Duration,
     /// How long a call that may only be proposed is held before its caller is answered for now.
@@ -381,6 +409,7 @@ impl Default for Limits {
             resume_bytes_max: 1 << 20,
             batch_len_max: 64,
             topic_participants_max: 10_000,
+            away: Duration::from_secs(60),
             keep_alive: Duration::from_secs(15),
             // Clients give up after a minute.
             hold: Duration::from_secs(50),

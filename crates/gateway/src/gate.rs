@@ -21,7 +21,7 @@ use wire::mcp::Version;
 use crate::audit::Recorder;
 use crate::bounds::{Bounds, Held};
 use crate::caller::Caller;
-use crate::config::{Config, Limits, ServerConfig};
+use crate::config::{Access, Config, Limits, ParticipantConfig, ServerConfig};
 use crate::grants::Grants;
 use crate::greeting;
 use crate::ground::{Ground, unix_ms};
@@ -360,6 +360,7 @@ impl Gate {
                 guard: self.guard.clone(),
                 identity: greeting::identity_raw(),
                 sink: Arc::<Gate>::clone(&sink),
+                dialer: None,
             };
             let spec = UpstreamSpec::new(server.clone(), &config.limits);
             upstreams.push((server.clone(), Upstream::start(spec, ground)));
@@ -390,6 +391,7 @@ impl Gate {
                 let plan = Plan {
                     name: topic.name.clone(),
                     list_wait: topic.list_wait,
+                    away: config.limits.away,
                     limits,
                     room: RoomConfig { history: topic.history, ping_ms: millis(config.limits.keep_alive) },
                     proposal_ttl: topic.proposal_ttl,
@@ -404,7 +406,11 @@ impl Gate {
             let taking_part =
                 |id: &&ParticipantId| upstreams.iter().find(|up| up.spec().name() == id.as_str()).cloned();
             let seated: Vec<_> = topic.servers.iter().filter_map(|id| taking_part(&id)).collect();
-            pump.configure(&seated);
+            let open = topic.access == Access::Public;
+            let comes = |one: &&ParticipantConfig| open || one.participant.may_enter(&topic.name);
+            let serving: Vec<_> =
+                config.participants.iter().filter(comes).filter_map(ParticipantConfig::server).collect();
+            pump.configure(&seated, &serving, &config.limits);
             if new {
                 pump.restore();
             }

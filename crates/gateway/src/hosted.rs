@@ -73,7 +73,8 @@ fn requested(pump: &Arc<Pump>, caller: &Arc<Caller>, envelope: &Envelope, claim:
     if envelope.is_broadcast() {
         return;
     }
-    let named = named(pump, envelope);
+    // Who serves by itself hears it in the room.
+    let named = named(pump, envelope, false);
     let own = envelope.to().any(|to| to == model::GATEWAY);
     if (named.is_empty() && !own) || is_repeat(pump, caller, envelope) {
         return;
@@ -98,9 +99,10 @@ fn is_repeat(pump: &Pump, caller: &Caller, envelope: &Envelope) -> bool {
 }
 
 /// The servers that an envelope names, each once.
-fn named(pump: &Pump, envelope: &Envelope) -> Vec<Seat> {
+fn named(pump: &Pump, envelope: &Envelope, serving: bool) -> Vec<Seat> {
     let seats = pump.seats();
-    let is_named = |seat: &&Seat| envelope.to().any(|to| to == seat.id.as_str());
+    let is_named =
+        |seat: &&Seat| (serving || seat.served.is_none()) && envelope.to().any(|to| to == seat.id.as_str());
     seats.iter().filter(is_named).cloned().collect()
 }
 
@@ -116,7 +118,9 @@ fn fulfilled(
     if is_repeat(pump, caller, envelope) {
         return;
     }
-    let named = named(pump, envelope);
+    // A call that was held for one who serves by itself is not shown to it: it is asked by the gateway.
+    let held = pump.case(proposal, |case| case.opened.held) == Some(true);
+    let named = named(pump, envelope, held);
     let act = strict(envelope.kind(), envelope.payload_bytes());
     let Ok(Act::Request(call)) = act else {
         named.iter().for_each(|seat| act_on(pump, caller, envelope, Host::Server(seat), &act));

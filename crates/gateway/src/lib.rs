@@ -28,6 +28,7 @@ mod resume;
 mod room;
 pub mod running;
 pub mod sealing;
+mod served;
 mod sessions;
 mod sight;
 mod spell;

@@ -18,6 +18,7 @@ mod run;
 mod say;
 mod send;
 mod servers;
+mod serving;
 mod show;
 
 use std::collections::HashMap;
@@ -44,6 +45,7 @@ use crate::ground::Ground;
 
 use crate::operation::{Names, Operation, Road};
 use crate::room::{self, Room, RoomConfig};
+use crate::served::Served;
 use crate::spell;
 use crate::stream::Stream;
 use crate::upstream::{Answer, Hello, Upstream};
@@ -62,6 +64,8 @@ pub struct Seat {
     pub link: LinkId,
     /// The server.
     pub upstream: Arc<Upstream>,
+    /// The participant that it is, if it is one that comes and goes by itself.
+    pub(crate) served: Option<Arc<Served>>,
 }
 
 /// One topic, and those who are linked to it.
@@ -69,6 +73,8 @@ pub struct Pump {
     ground: Arc<Ground>,
     name: TopicName,
     list_wait: Duration,
+    /// How long what somebody served stays listed after it has left.
+    away: Duration,
     topic: Mutex<Topic>,
     /// Those who hear what is said.
     room: Arc<Room>,
@@ -104,6 +110,8 @@ pub struct Plan {
     pub name: TopicName,
     /// How long a first list waits for a server that is starting.
     pub list_wait: Duration,
+    /// How long the tools of a participant that serves stay listed after it has left.
+    pub away: Duration,
     /// Its bounds.
     pub limits: topic::Limits,
     /// Its room.
@@ -145,8 +153,19 @@ pub enum Routed {
 impl Pump {
     /// A topic without participants.
     pub fn new(ground: Arc<Ground>, plan: Plan) -> Arc<Self> {
-        let Plan { name, list_wait, limits, room, proposal_ttl, hold, mcp_calls, journal, audit, bounds } =
-            plan;
+        let Plan {
+            name,
+            list_wait,
+            away,
+            limits,
+            room,
+            proposal_ttl,
+            hold,
+            mcp_calls,
+            journal,
+            audit,
+            bounds,
+        } = plan;
         let mut config = topic::TopicConfig::new(name.clone(), Vec::new());
         config.limits = limits;
         let own = (ParticipantId::gateway(), ground.link());
@@ -157,6 +176,7 @@ impl Pump {
             ground,
             name,
             list_wait,
+            away,
             desk: Desk::new(journal),
             audit,
             proposal_ttl,
@@ -279,6 +299,7 @@ impl Pump {
                     .for_each(|caller| caller.tell_changed(kind));
             }
             Effect::Ended { link, .. } => {
+                self.gone(link);
                 // The table is let go first: what the caller cancels comes back here.
                 let gone = self.callers().remove(&link);
                 if let Some(caller) = gone.and_then(|caller| caller.upgrade()) {

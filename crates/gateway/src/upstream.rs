@@ -5,6 +5,7 @@
 //! topics or doors, and no refusal that leaves here holds a command, a path, a URL or a secret.
 
 mod backoff;
+mod dialer;
 mod fault;
 mod greet;
 mod headers;
@@ -22,6 +23,7 @@ mod supervise;
 mod tests;
 mod wants;
 
+pub use dialer::Dialer;
 pub use manifest::{List, Manifest};
 pub use session::{Session, SessionSink};
 pub use sink::{Answer, CallSink, Hello, Outgoing, QuestionId, SessionKey, Ticket};

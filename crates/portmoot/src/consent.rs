@@ -27,6 +27,7 @@ pub(crate) fn describe(server: &ServerConfig) -> String {
             out
         }
         Transport::Demo => format!("server `{name}` is built in"),
+        Transport::Participant => format!("`{name}` is a participant that serves"),
     }
 }
 

@@ -22,7 +22,7 @@ impl Topic {
         about: About,
         method: &str,
     ) {
-        let Some(seat) = self.members.seat(upstream) else { return };
+        let Some(seat) = self.members.server(upstream) else { return };
         if self.operations.contains(operation) {
             return;
         }
@@ -90,7 +90,9 @@ impl Topic {
 
     /// Ends the asks of a session that is over.
     pub(crate) fn end_session_asks(&mut self, effects: &mut Effects, link: LinkId, upstream: &ParticipantId) {
-        let (Some(own), Some(seat)) = (self.members.link(link), self.members.seat(upstream)) else { return };
+        let (Some(own), Some(seat)) = (self.members.link(link), self.members.server(upstream)) else {
+            return;
+        };
         for operation in self.operations.in_order(&own.open) {
             let ask = self.operations.get(operation);
             if ask.is_some_and(|ask| ask.upstream == seat && ask.way == (Way::Ask { about: None })) {

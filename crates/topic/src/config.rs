@@ -15,17 +15,24 @@ pub struct UpstreamNames {
     pub prefix: String,
     /// The gateway's own participant: its names are taken first, and what nobody lists is never its own.
     pub builtin: bool,
+    /// A participant that comes and goes as a caller too: what it serves has a seat of its own, which nobody sees.
+    pub serves: bool,
 }
 
 impl UpstreamNames {
     /// An upstream with this prefix.
     pub fn new(id: ParticipantId, prefix: impl Into<String>) -> Self {
-        Self { id, prefix: prefix.into(), builtin: false }
+        Self { id, prefix: prefix.into(), builtin: false, serves: false }
+    }
+
+    /// A participant that serves, with this prefix.
+    pub fn serving(id: ParticipantId, prefix: impl Into<String>) -> Self {
+        Self { id, prefix: prefix.into(), builtin: false, serves: true }
     }
 
     /// The gateway's own participant, `portmoot`, with its own names.
     pub fn gateway() -> Self {
-        Self { id: ParticipantId::gateway(), prefix: String::new(), builtin: true }
+        Self { id: ParticipantId::gateway(), prefix: String::new(), builtin: true, serves: false }
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Seat(u32);
 pub(crate) struct Member {
     pub(crate) id: ParticipantId,
     pub(crate) role: Role,
+    /// What a participant serves: beside its own seat, and seen by nobody.
+    pub(crate) hidden: bool,
     pub(crate) capabilities: Arc<Capabilities>,
     pub(crate) bucket: Option<Bucket>,
     /// In the order in which they came.
@@ -83,6 +85,8 @@ pub(crate) struct Members {
     seats: Vec<Option<Member>>,
     free: Vec<u32>,
     by_id: HashMap<ParticipantId, Seat>,
+    /// The seats of what participants serve.
+    hidden: HashMap<ParticipantId, Seat>,
     links: IdMap<LinkId, Link>,
     /// How many links hear everything.
     watchers: usize,
@@ -114,6 +118,13 @@ impl Members {
 
     pub(crate) fn seat(&self, id: &ParticipantId) -> Option<Seat> {
         self.by_id.get(id).copied()
+    }
+
+    /// The seat under which an upstream serves: its own, or the one beside it.
+    pub(crate) fn server(&self, id: &ParticipantId) -> Option<Seat> {
+        let own =
+            || self.seat(id).filter(|seat| self.get(*seat).is_some_and(|own| own.role == Role::Upstream));
+        self.hidden.get(id).copied().or_else(own)
     }
 
     pub(crate) fn get(&self, seat: Seat) -> Option<&Member> {
@@ -156,9 +167,12 @@ impl Members {
         }
     }
 
-    /// Everybody with a seat number, in seat order.
+    /// Everybody with a seat number, in seat order, but for hidden seats.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Seat, &Member)> {
-        (0..).map(Seat).zip(&self.seats).filter_map(|(seat, member)| Some((seat, member.as_ref()?)))
+        (0..)
+            .map(Seat)
+            .zip(&self.seats)
+            .filter_map(|(seat, member)| Some((seat, member.as_ref().filter(|member| !member.hidden)?)))
     }
 
     /// Every link, in no order that may be told.
@@ -168,7 +182,7 @@ impl Members {
 
     /// Gives a newcomer a seat.
     pub(crate) fn sit(&mut self, member: Member) -> Seat {
-        let id = member.id.clone();
+        let (id, hidden) = (member.id.clone(), member.hidden);
         let number = match self.free.pop() {
             Some(number) => number,
             None => {
@@ -179,18 +193,22 @@ impl Members {
         if let Some(place) = usize::try_from(number).ok().and_then(|at| self.seats.get_mut(at)) {
             *place = Some(member);
         }
-        self.by_id.insert(id, Seat(number));
+        self.seats_of(hidden).insert(id, Seat(number));
         Seat(number)
     }
 
     /// Takes a seat back.
     pub(crate) fn stand(&mut self, seat: Seat) -> Option<Member> {
         let mut member = usize::try_from(seat.0).ok().and_then(|at| self.seats.get_mut(at))?.take()?;
-        self.by_id.remove(&member.id);
+        self.seats_of(member.hidden).remove(&member.id);
         let worn = member.bucket.take().map(|bucket| (member.id.clone(), bucket));
         self.worn.extend(worn);
         self.free.push(seat.0);
         Some(member)
+    }
+
+    fn seats_of(&mut self, hidden: bool) -> &mut HashMap<ParticipantId, Seat> {
+        if hidden { &mut self.hidden } else { &mut self.by_id }
     }
 
     /// Adds a link to a seated member.

@@ -34,6 +34,7 @@ impl Topic {
         if self.members.link(link).is_some() {
             return;
         }
+        let hidden = role == Role::Upstream && self.serves(participant);
         let replaced = self.replaced(participant, ear);
         // Links are numbered as they were accepted, and may come in otherwise.
         let is_late = replaced.is_some_and(|there| there > link);
@@ -46,7 +47,7 @@ impl Topic {
             effects.push(Effect::Ended { link: older, why: End::Replaced });
             self.leave(effects, older);
         }
-        if let Some(seat) = self.members.seat(participant) {
+        if let Some(seat) = self.members.seat(participant).filter(|_| !hidden) {
             self.members.connect(link, Link::new(seat, ear, promotes));
             if let Some(member) = self.members.get_mut(seat) {
                 member.set_rate(rate, now_ms);
@@ -56,12 +57,21 @@ impl Topic {
         let id = participant.clone();
         let bucket = rate.map(|rate| self.members.bucket(&id, rate, now_ms));
         let links = Vec::new();
-        let seat = self.members.sit(Member { id: id.clone(), role, capabilities, bucket, links, open: 0 });
+        let seat =
+            self.members.sit(Member { id: id.clone(), role, hidden, capabilities, bucket, links, open: 0 });
         self.members.connect(link, Link::new(seat, ear, promotes));
         if role == Role::Upstream {
             self.set_present(&id, Some(seat));
         }
-        effects.push(Effect::Joined { participant: id });
+        if !hidden {
+            effects.push(Effect::Joined { participant: id });
+        }
+    }
+
+    /// Whether this upstream is a participant that comes and goes by itself.
+    pub(crate) fn serves(&self, participant: &ParticipantId) -> bool {
+        let names = self.catalog.index(participant).and_then(|index| self.catalog.names(index));
+        names.is_some_and(|names| names.serves)
     }
 
     /// The link that a newer one with this ear takes the place of.
@@ -76,11 +86,17 @@ impl Topic {
         role: Role,
         replaced: Option<LinkId>,
     ) -> Result<(), Cause> {
-        let configured = self.catalog.index(participant).is_some();
+        let (configured, serves) = (self.catalog.index(participant).is_some(), self.serves(participant));
         match role {
             Role::Upstream if !configured => return Err(Cause::Unknown),
+            Role::Upstream if serves && self.members.server(participant).is_some() => {
+                return Err(Cause::Taken);
+            }
+            Role::Upstream if serves => return Ok(()),
             // Nobody comes in under a server's name or the gateway's.
-            Role::Caller if configured || participant.as_str() == model::GATEWAY => return Err(Cause::Taken),
+            Role::Caller if (configured && !serves) || participant.as_str() == model::GATEWAY => {
+                return Err(Cause::Taken);
+            }
             Role::Upstream | Role::Caller => {}
         }
         let member = self.members.seat(participant).and_then(|seat| self.members.get(seat));
@@ -109,6 +125,17 @@ impl Topic {
             self.leave(effects, link);
         }
         self.recall_of(effects, participant, true);
+    }
+
+    /// An upstream is not configured any more. Of a participant that served, only what it served goes.
+    pub(crate) fn dismiss(&mut self, effects: &mut Effects, upstream: &ParticipantId) {
+        if !self.serves(upstream) {
+            return self.revoke(effects, upstream);
+        }
+        let member = self.members.server(upstream).and_then(|seat| self.members.get(seat));
+        for link in member.map(|member| member.links.clone()).unwrap_or_default() {
+            self.leave(effects, link);
+        }
     }
 
     /// Ends what a link that is gone had open: its requests stop at their upstreams, the asks that waited for
@@ -143,7 +170,9 @@ impl Topic {
             }
             self.forget_views(effects, &member.id);
         }
-        effects.push(Effect::Left { participant: member.id });
+        if !member.hidden {
+            effects.push(Effect::Left { participant: member.id });
+        }
     }
 
     fn set_present(&mut self, upstream: &ParticipantId, seat: Option<Seat>) {

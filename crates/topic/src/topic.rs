@@ -168,6 +168,11 @@ impl Topic {
         member.map_or(&[], |member| &member.links)
     }
 
+    /// The one link of a participant that listens to the room.
+    pub fn listener(&self, participant: &ParticipantId) -> Option<LinkId> {
+        self.members.listener(self.members.get(self.members.seat(participant)?)?)
+    }
+
     /// Whose link this is.
     pub fn participant(&self, link: LinkId) -> Option<&ParticipantId> {
         self.members.of_link(link).map(|member| &member.id)

@@ -25,7 +25,7 @@ impl Topic {
         told: &[ListKind],
     ) {
         let Some(index) = self.catalog.index(upstream) else { return };
-        if self.members.seat(upstream).is_none() {
+        if self.members.server(upstream).is_none() {
             return;
         }
         match view {
@@ -85,7 +85,7 @@ impl Topic {
     }
 
     pub(crate) fn attach(&mut self, link: LinkId, upstream: &ParticipantId) {
-        let index = self.catalog.index(upstream).filter(|_| self.members.seat(upstream).is_some());
+        let index = self.catalog.index(upstream).filter(|_| self.members.server(upstream).is_some());
         if let (Some(index), Some(own)) = (index, self.members.link_mut(link))
             && !own.attached.contains(&index)
         {
@@ -122,11 +122,12 @@ impl Topic {
 
     pub(crate) fn configure(&mut self, effects: &mut Effects, upstreams: &[UpstreamNames]) {
         let before = self.sights(&self.callers());
-        let stays = |id: &ParticipantId| upstreams.iter().any(|upstream| upstream.id == *id);
+        let same = |one: &UpstreamNames, id: &ParticipantId| one.id == *id && one.serves == self.serves(id);
+        let stays = |id: &ParticipantId| upstreams.iter().any(|upstream| same(upstream, id));
         let gone: Vec<ParticipantId> = self.catalog.ids().filter(|id| !stays(id)).cloned().collect();
         let mut last_words = Effects::new();
         for id in &gone {
-            self.revoke(&mut last_words, id);
+            self.dismiss(&mut last_words, id);
         }
         // What is told about lists is told once, below, when everything is in place.
         effects.extend(last_words.into_iter().filter(|effect| !effect.is_list_changed()));
@@ -134,7 +135,7 @@ impl Topic {
         self.catalog.take_views(&older);
         let moved: Vec<Option<UpstreamIndex>> = older.ids().map(|id| self.catalog.index(id)).collect();
         self.move_overrides(&|index| moved.get(usize::from(index.0)).copied().flatten());
-        self.present = self.catalog.ids().map(|id| self.members.seat(id)).collect();
+        self.present = self.catalog.ids().map(|id| self.members.server(id)).collect();
         self.tell_changes(effects, &before);
     }
 

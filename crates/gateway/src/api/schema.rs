@@ -68,9 +68,12 @@ pub(super) struct Servers {
 pub(super) struct Server {
     /// Its name.
     pub name: String,
+    /// The topic that it is in, if it is a participant that serves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
     /// `starting`, `ready`, `degraded` or `down`.
     pub state: String,
-    /// `stdio`, `http`, `sse` or `demo`.
+    /// `stdio`, `http`, `sse`, `demo`, or `participant`: one that serves (`serves = true`).
     pub transport: String,
     /// The eras that it is known to speak.
     pub era: Option<String>,
@@ -117,7 +120,7 @@ impl From<&Quarantined> for LeftOut {
 
 impl Server {
     /// An upstream as it is now.
-    pub fn of(upstream: &Upstream) -> Self {
+    pub fn of(upstream: &Upstream, topic: Option<&str>) -> Self {
         let status = upstream.status();
         let eras: Vec<&str> = status
             .eras
@@ -130,12 +133,14 @@ impl Server {
         let [tools, resources, templates, prompts] = status.listed;
         Self {
             name: status.name.to_string(),
+            topic: topic.map(str::to_owned),
             state: status.state.as_str().into(),
             transport: match upstream.spec().config.transport {
                 Transport::Stdio(_) => "stdio",
                 Transport::Http(_) => "http",
                 Transport::Sse(_) => "sse",
                 Transport::Demo => "demo",
+                Transport::Participant => "participant",
             }
             .into(),
             era: (!eras.is_empty()).then(|| eras.join("+")),

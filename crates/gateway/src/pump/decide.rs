@@ -359,10 +359,18 @@ impl Pump {
     }
 
     /// Puts an envelope into the room that the topic has decided about already: in the name of whoever decided or asked.
-    pub(super) fn post(&self, from: &str, to: &[&str], kind: &str, frame: bytes::Bytes) {
+    /// `skip` is asked another way and does not hear it.
+    pub(super) fn post(
+        &self,
+        from: &str,
+        to: &[&str],
+        kind: &str,
+        frame: bytes::Bytes,
+        skip: Option<ParticipantId>,
+    ) {
         tracing::debug!(from, kind, "posted");
         let to = to.iter().map(|to| Box::from(*to)).collect();
-        let said = Said { link: None, envelope: frame, to, kind: kind.into(), reach: Reach::Ears };
+        let said = Said { link: None, envelope: frame, to, kind: kind.into(), reach: Reach::all_but(skip) };
         // Under the topic's lock, as everything that is said.
         let _topic = self.topic();
         self.room.push(Item::Say(said));

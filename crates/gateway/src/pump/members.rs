@@ -7,31 +7,38 @@ use topic::{Effect, Event, Role, UpstreamNames, View};
 
 use super::{Hearing, Pump, Seat};
 use crate::caller::Caller;
+use crate::config::{Limits, ServerConfig};
 use crate::room::Item;
 use crate::upstream::Upstream;
 
 impl Pump {
     /// Gives the topic these upstreams, in this order: new ones join, missing ones are cut off, the others stay as they are.
-    pub fn configure(&self, upstreams: &[Arc<Upstream>]) {
+    /// So do those who serve, after them.
+    pub fn configure(&self, upstreams: &[Arc<Upstream>], serving: &[ServerConfig], limits: &Limits) {
         let old = self.seats();
         let mut names = vec![UpstreamNames::gateway()];
         let mut seats = Vec::new();
         for upstream in upstreams {
             let Ok(id) = ParticipantId::new(upstream.spec().name()) else { continue };
-            let kept = old.iter().find(|seat| seat.id == id).map(|seat| seat.link);
+            let kept = old.iter().find(|seat| seat.id == id && seat.served.is_none()).map(|seat| seat.link);
             names.push(UpstreamNames::new(id.clone(), &*upstream.spec().config.prefix));
             let link = kept.unwrap_or_else(|| self.ground.link());
-            seats.push(Seat { id, link, upstream: Arc::clone(upstream) });
+            seats.push(Seat { id, link, upstream: Arc::clone(upstream), served: None });
+        }
+        for seat in self.serving(serving, limits, &old) {
+            names.push(UpstreamNames::serving(seat.id.clone(), &*seat.upstream.spec().config.prefix));
+            seats.push(seat);
         }
         *self.seats.write().unwrap_or_else(PoisonError::into_inner) = seats.clone().into();
         self.step(Event::Configure { upstreams: &names });
         self.seat(&self.own.0, self.own.1);
-        for seat in seats {
+        for seat in &seats {
             if !old.iter().any(|other| other.link == seat.link) {
                 self.seat(&seat.id, seat.link);
             }
-            self.listed(&seat.id, View::Shared, &seat.upstream.manifests(), &[]);
+            self.listed(&seat.id, View::Shared, &seat.manifests(), &[]);
         }
+        self.meet(&seats, &old);
     }
 
     pub(super) fn seat(&self, participant: &ParticipantId, link: LinkId) {
@@ -67,6 +74,7 @@ impl Pump {
             ear: hearing.as_ref().map(|hearing| hearing.ear),
             promotes: hearing.is_none(),
         };
+        let hears = hearing.is_some();
         let effects = match hearing {
             None => self.step(event),
             Some(hearing) => self.enter(caller, event, hearing),
@@ -77,6 +85,9 @@ impl Pump {
                 return Err(*refusal);
             }
         }
+        if hears {
+            self.arrived(&participant.id, caller.link());
+        }
         Ok(())
     }
 
@@ -86,6 +97,7 @@ impl Pump {
         // Whoever hears nothing is not in the room, and this is nothing to it.
         self.room.push(Item::Leave { link: caller.link(), close: None });
         self.step(Event::Leave { link: caller.link() });
+        self.gone(caller.link());
         self.callers().remove(&caller.link());
         for seat in self.seats().iter() {
             match caller.era() {

@@ -90,8 +90,10 @@ impl Pump {
     ) {
         let frame = rpc::request(&Id::number(1), &opened.method, params.map(str::as_bytes));
         let seats = self.seats();
-        let hosted: Vec<&Seat> =
-            seats.iter().filter(|seat| opened.to.iter().any(|to| to == seat.id.as_str())).collect();
+        // Who serves by itself hears the request in the room, unless a call was held for it.
+        let here = |seat: &&Seat| seat.served.is_none() || opened.held;
+        let named = |seat: &&Seat| opened.to.iter().any(|to| to == seat.id.as_str());
+        let hosted: Vec<&Seat> = seats.iter().filter(here).filter(named).collect();
         let (Some(pump), Ok(message)) = (self.this.upgrade(), Message::read(frame)) else { return };
         for seat in &hosted {
             let kind = kind_of(Head::Response, &opened.method, opened.context.as_deref());
@@ -168,7 +170,7 @@ impl Pump {
                 correlation_id: Some(&fulfilment),
                 payload: &frame,
             };
-            self.post(&from, &to, &kind, mcpx::envelope(&draft));
+            self.post(&from, &to, &kind, mcpx::envelope(&draft), None);
         }
     }
 
@@ -188,7 +190,8 @@ impl Pump {
         let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
         let ts = Some(ts.as_str());
         let draft = Draft { id, ts, from, to: &to, kind: &kind, correlation_id, payload: &payload };
-        self.post(from, &to, &kind, mcpx::envelope(&draft));
+        let skip = (head == Head::Request).then(|| self.asked_otherwise(opened)).flatten();
+        self.post(from, &to, &kind, mcpx::envelope(&draft), skip);
     }
 
     /// Hears an answer in the room: of somebody who carries out what was approved.
@@ -211,6 +214,25 @@ impl Pump {
             }
         };
         self.outcome(id, state, why);
+    }
+
+    /// A participant that serves and that a held call is for: the gateway asks it, so it must not be asked again by what
+    /// the room is shown.
+    fn asked_otherwise(&self, opened: &OpenedProposal) -> Option<ParticipantId> {
+        let seats = self.seats();
+        let for_it =
+            |seat: &&Seat| seat.served.is_some() && opened.to.iter().any(|to| to == seat.id.as_str());
+        seats.iter().find(for_it).filter(|_| opened.held).map(|seat| seat.id.clone())
+    }
+
+    /// The same for an envelope that fulfils a proposal.
+    pub(super) fn skips(&self, envelope: &Envelope) -> Option<ParticipantId> {
+        if !envelope.kind().starts_with("mcp/request:") {
+            return None;
+        }
+        let id = self.proposal_of(envelope.correlation_id()?)?;
+        let opened = self.desk.with(id, |case| case.opened.held.then(|| case.opened.clone())).flatten()?;
+        self.asked_otherwise(&opened)
     }
 
     /// Looks at a proposal in full.

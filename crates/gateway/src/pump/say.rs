@@ -57,10 +57,16 @@ impl Pump {
         }
         let to: Vec<&str> = envelope.to().collect();
         let claim = self.claim(caller, envelope);
-        match self.publish(caller.link(), envelope.frame(), &to, envelope.kind()) {
+        // What is between a server and whoever asked it is heard by nobody else.
+        let reach = (!self.is_private(caller, envelope)).then(|| Reach::all_but(self.skips(envelope)));
+        let private = reach.is_none();
+        match self.publish(caller.link(), envelope.frame(), &to, envelope.kind(), reach) {
             Ok(Some(authority)) => {
                 self.record_said(place, caller, envelope, Ok(&authority));
-                hosted::receive(self, caller, envelope, claim);
+                self.overheard(caller, envelope);
+                if !private {
+                    hosted::receive(self, caller, envelope, claim);
+                }
             }
             // It is not here any more: its socket is being closed.
             Ok(None) => {}
@@ -84,7 +90,7 @@ impl Pump {
         let (id, ts) = self.stamp();
         let (id, ts) = (id.as_str(), Some(ts.as_str()));
         let envelope = mcpx::envelope(&Draft { id, ts, from, to, kind, correlation_id, payload });
-        let end = self.publish(link, &envelope, to, kind);
+        let end = self.publish(link, &envelope, to, kind, Some(Reach::Ears));
         // What becomes of proposals, of which the gateway tells, is recorded as that.
         if from != model::GATEWAY {
             let why = end.as_ref().err().map(|(_, cause)| cause.as_str());
@@ -120,7 +126,7 @@ impl Pump {
         }
     }
 
-    /// Puts an envelope into the room if the topic admits it, and gives what its sender may do; nothing if the topic does
+    /// Puts an envelope into the room, for whoever it is to reach, if the topic admits it; and gives what its sender may do; nothing if the topic does
     /// not know this link.
     fn publish(
         &self,
@@ -128,6 +134,7 @@ impl Pump {
         envelope: &Bytes,
         to: &[&str],
         kind: &str,
+        reach: Option<Reach>,
     ) -> Result<Option<Arc<Capabilities>>, (Box<Refusal>, Cause)> {
         let mut said = false;
         let mut topic = self.topic();
@@ -136,13 +143,15 @@ impl Pump {
             match effect {
                 Effect::Publish { .. } => {
                     said = true;
-                    self.room.push(Item::Say(Said {
-                        link: Some(link),
-                        envelope: envelope.clone(),
-                        to: to.iter().map(|to| Box::from(*to)).collect(),
-                        kind: kind.into(),
-                        reach: Reach::Ears,
-                    }));
+                    if let Some(reach) = &reach {
+                        self.room.push(Item::Say(Said {
+                            link: Some(link),
+                            envelope: envelope.clone(),
+                            to: to.iter().map(|to| Box::from(*to)).collect(),
+                            kind: kind.into(),
+                            reach: reach.clone(),
+                        }));
+                    }
                 }
                 Effect::Withhold { refusal, cause, .. } => return Err((refusal, cause)),
                 other => self.carry(other),

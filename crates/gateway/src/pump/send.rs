@@ -46,8 +46,9 @@ fn send(operation: &Arc<Operation>, session: &Arc<Session>, own: Option<&str>, p
     }
     let target = own.or_else(|| params.target().map(Target::text));
     operation.goes_to(session);
+    let from = operation.caller.participant().id.as_str();
     let sink: Arc<dyn CallSink> = Arc::<Operation>::clone(operation);
-    match session.call(Outgoing { params, edit, target }, sink) {
+    match session.call(Outgoing { params, edit, target, from }, sink) {
         Ok(ticket) => operation.is_sent(ticket),
         Err(refusal) => operation.done(Err(refusal)),
     }

@@ -29,7 +29,7 @@ impl Pump {
         match self.owner(session) {
             Some(caller) => self.listed(&seat.id, View::Link(caller.link()), &[session.manifest()], told),
             None if spell::is_own(session.key()) => {}
-            None => self.listed(&seat.id, View::Shared, &seat.upstream.manifests(), told),
+            None => self.listed(&seat.id, View::Shared, &seat.manifests(), told),
         }
     }
 

@@ -41,11 +41,20 @@ pub struct Entry {
 pub enum Reach {
     /// Whoever's ear it is for.
     Ears,
+    /// The same but for this one, who is asked another way.
+    But(ParticipantId),
     /// Only those who hear everything, as a sight and not as something said to them; `but` this one, who has the real thing.
     Watchers {
         /// Who does not hear it.
         but: Option<ParticipantId>,
     },
+}
+
+impl Reach {
+    /// Whoever's ear it is for, without this one.
+    pub fn all_but(skip: Option<ParticipantId>) -> Self {
+        skip.map_or(Self::Ears, Self::But)
+    }
 }
 
 /// One envelope that was admitted.

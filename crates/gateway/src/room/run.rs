@@ -77,7 +77,7 @@ impl Run {
             self.places.push(Place { piece: self.pieces.len(), start, end: self.joining.len() });
         }
         self.mixed |= !said.to.is_empty() || said.reach != Reach::Ears;
-        self.kept |= matches!(said.reach, Reach::Watchers { but: Some(_) });
+        self.kept |= matches!(said.reach, Reach::Watchers { but: Some(_) } | Reach::But(_));
         self.said.push(said);
     }
 
@@ -142,9 +142,14 @@ pub(super) fn hears(listener: &Listener<'_>, said: &Said) -> bool {
     if said.link == Some(listener.link) && !listener.echo {
         return false;
     }
-    if let Reach::Watchers { but } = &said.reach {
-        let kept = but.as_ref().is_some_and(|but| but.as_str() == listener.id);
-        return listener.ear == Ear::All && !kept;
+    match &said.reach {
+        Reach::Ears => {}
+        Reach::But(but) if but.as_str() == listener.id => return false,
+        Reach::But(_) => {}
+        Reach::Watchers { but } => {
+            let kept = but.as_ref().is_some_and(|but| but.as_str() == listener.id);
+            return listener.ear == Ear::All && !kept;
+        }
     }
     if listener.ear == Ear::All {
         return true;
@@ -213,6 +218,19 @@ mod tests {
         assert_eq!(all("a", Ear::Directed, true), "B");
         assert_eq!(all("b", Ear::All, true), "BC");
         assert_eq!(all("b", Ear::DirectedAndProposals, true), "B");
+    }
+
+    #[test]
+    fn whoever_is_asked_another_way_does_not_hear_it() {
+        let mut run = Run::default();
+        run.say(said(1, &[], "chat", "A"));
+        let reach = Reach::all_but(ParticipantId::new("b").ok());
+        run.say(Said { reach, ..said(1, &["b", "c"], "mcp/request:tools/call:x", "B") });
+        run.seal();
+        assert_eq!(heard(&run, "a", 1, Ear::All, true, 0), (1, "AB".into()));
+        assert_eq!(heard(&run, "b", 2, Ear::All, true, 0), (1, "A".into()));
+        assert_eq!(heard(&run, "b", 2, Ear::Directed, true, 0), (1, "A".into()));
+        assert_eq!(heard(&run, "c", 3, Ear::Directed, true, 0), (1, "AB".into()));
     }
 
     #[test]

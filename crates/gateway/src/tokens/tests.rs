@@ -29,7 +29,7 @@ fn scout(capabilities: &[&str]) -> ParticipantConfig {
         }),
         credentials: vec![Credential { hash: TokenHash::of("pm_configured"), expires_ms: None }],
         capabilities_written: true,
-        serves: false,
+        serves: None,
     }
 }
 

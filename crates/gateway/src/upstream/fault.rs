@@ -52,6 +52,10 @@ fn link(failure: &LinkFailure) -> (RefusalCode, &'static str, &'static str) {
         LinkFailure::Unauthorized => (UpstreamFailed, "does not accept the gateway's credentials", ""),
         LinkFailure::TooLarge => (UpstreamFailed, "gave an answer longer than the limit", ""),
         LinkFailure::Garbage(_) => (UpstreamFailed, "gave an answer that cannot be read", ""),
+        LinkFailure::Away => {
+            (UpstreamDown, "is not here", "it serves while it is connected; try again later")
+        }
+        LinkFailure::Left => (UpstreamFailed, "left before it answered", "it may have done what was asked"),
         LinkFailure::Closed => (UpstreamDown, "was stopped", ""),
     }
 }

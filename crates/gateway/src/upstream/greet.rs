@@ -31,6 +31,10 @@ pub(super) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         Dial::Http(spec) => Link::http(spec, ear())?,
         Dial::Sse(spec) => Link::sse(spec, ear()).await?,
         Dial::Demo => Link::local(Arc::new(crate::demo::serve), ear()),
+        Dial::Participant => match &opening.dialer {
+            Some(dialer) => dialer.dial(ear())?,
+            None => return Err(LinkFailure::Away.into()),
+        },
     };
     let stdio = matches!(dial, Dial::Stdio(_) | Dial::Demo);
     let sse = matches!(dial, Dial::Sse(_));

@@ -25,6 +25,7 @@ use wire::json::Splice;
 use wire::mcp::{ListKind, Params, Version};
 use wire::rpc::{Id, Message, notification};
 
+use super::dialer::Dialer;
 use super::fault::Fault;
 use super::headers;
 use super::manifest::Manifest;
@@ -82,6 +83,8 @@ pub(super) struct Opening {
     pub(super) older: bool,
     /// Ends with its first call.
     pub(super) once: bool,
+    /// Where the link to a server that dials in comes from.
+    pub(super) dialer: Option<Arc<dyn Dialer>>,
 }
 
 /// One session with one server.
@@ -243,7 +246,8 @@ impl Session {
             open.wait(number, frame, headers);
         } else {
             drop(open);
-            if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers }) {
+            let from = self.link.get().is_some_and(Link::is_carried).then(|| call.from.into());
+            if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from }) {
                 self.open().settle(number);
                 return Err(self.refusal(&Fault::Unsent(unsent)));
             }
@@ -362,7 +366,7 @@ impl Session {
     }
 
     fn resend(&self, number: u64, frame: Bytes, headers: HeaderMap) {
-        if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers })
+        if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from: None })
             && let Some(open) = self.settle(number)
         {
             self.tell(open, Err(Fault::Unsent(unsent)));

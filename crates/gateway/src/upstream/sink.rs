@@ -46,6 +46,8 @@ pub struct Outgoing<'a> {
     pub edit: ParamsEdit<'a, 'a>,
     /// The server's own name of the tool or prompt, the URI or the task, as it will be sent. For timeouts and headers.
     pub target: Option<&'a str>,
+    /// Whose request it is. Servers that are participants themselves are told.
+    pub from: &'a str,
 }
 
 /// An answer: the upstream's message as it came, and the id that the caller knows.

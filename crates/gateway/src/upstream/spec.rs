@@ -118,6 +118,7 @@ impl UpstreamSpec {
             Transport::Http(http) if !older => Ok(Dial::Http(self.http(http)?)),
             Transport::Http(http) | Transport::Sse(http) => Ok(Dial::Sse(self.http(http)?)),
             Transport::Demo => Ok(Dial::Demo),
+            Transport::Participant => Ok(Dial::Participant),
         }
     }
 
@@ -163,4 +164,5 @@ pub(super) enum Dial {
     Http(HttpSpec),
     Sse(HttpSpec),
     Demo,
+    Participant,
 }

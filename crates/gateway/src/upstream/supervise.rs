@@ -12,12 +12,14 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use client::Guard;
-use model::{Era, ParticipantId, Refusal};
+use client::{Guard, LinkFailure};
+use model::{Era, LinkId, ParticipantId, Refusal};
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
 use super::backoff::Backoff;
+use super::dialer::Dialer;
+use super::fault::Fault;
 use super::manifest::Manifest;
 use super::relay::Overseer;
 use super::session::own::member;
@@ -44,6 +46,8 @@ pub struct Ground {
     pub identity: Bytes,
     /// Where everything goes that is about no call.
     pub sink: Arc<dyn SessionSink>,
+    /// Where the links to a server come from that dials in by itself.
+    pub dialer: Option<Arc<dyn Dialer>>,
 }
 
 /// One configured server.
@@ -123,12 +127,14 @@ impl Upstream {
             older: false,
             closed: false,
         };
+        let waits_for_nobody = ground.dialer.is_some();
         let upstream = Arc::new_cyclic(|me| Self {
             me: me.clone(),
             spec: Arc::new(spec),
             ground,
             book: Mutex::new(book),
-            settled: watch::Sender::new(false),
+            // Nobody waits for one that may never come.
+            settled: watch::Sender::new(waits_for_nobody),
             wake: Notify::new(),
             restarts: AtomicU64::new(0),
             told: Mutex::default(),
@@ -170,7 +176,8 @@ impl Upstream {
     #[must_use]
     pub fn could_open(&self, era: Era) -> bool {
         let speaks = self.book().eras.contains(&era);
-        speaks && self.open_shared(era).is_none()
+        // Who dials in is opened as soon as it is here.
+        speaks && self.ground.dialer.is_none() && self.open_shared(era).is_none()
     }
 
     /// How long it has been supervised.
@@ -210,6 +217,7 @@ impl Upstream {
         let (state, reason) = match (shared, trouble) {
             (Some(_), Some(trouble)) => (State::Degraded, Some(trouble)),
             (Some(_), None) => (State::Ready, None),
+            (None, _) if self.is_away() => (State::Down, Some(self.not_here().message.into_owned())),
             (None, _) if book.starting > 0 => (State::Starting, book.backoff.reason()),
             (None, _) if book.closed => (State::Down, Some("stopped".to_owned())),
             (None, _) if book.backoff.reason().is_some() => (State::Down, book.backoff.reason()),
@@ -327,6 +335,27 @@ impl Upstream {
         }
     }
 
+    /// A server that dials in has come: what went wrong with the one before does not count.
+    pub fn arrived(&self) {
+        let slots: Vec<Arc<Slot>> = {
+            let mut book = self.book();
+            book.backoff = Backoff::default();
+            book.slots.values().cloned().collect()
+        };
+        for slot in slots {
+            *lock(&slot.backoff) = Backoff::default();
+        }
+    }
+
+    /// Whether it dials in by itself and is not here.
+    pub(super) fn is_away(&self) -> bool {
+        self.ground.dialer.as_ref().is_some_and(|dialer| dialer.presence().borrow().is_none())
+    }
+
+    pub(super) fn not_here(&self) -> Refusal {
+        Fault::Link(LinkFailure::Away).refusal(self.spec.name())
+    }
+
     fn book(&self) -> MutexGuard<'_, Book> {
         lock(&self.book)
     }
@@ -357,6 +386,11 @@ impl Overseer for Upstream {
             slots.find(|slot| lock(&slot.session).as_ref().is_some_and(|other| Arc::ptr_eq(other, session)));
         let Some(slot) = slot.filter(|_| !book.closed).map(Arc::clone) else { return };
         *lock(&slot.session) = None;
+        if self.is_away() {
+            // It may go, and come again when it likes.
+            drop(book);
+            return self.tell();
+        }
         self.restarts.fetch_add(1, Ordering::Relaxed);
         let reason = format!("the server `{}` ended unexpectedly", self.spec.name());
         book.cause.clear();
@@ -403,9 +437,20 @@ async fn keep(upstream: Weak<Upstream>) {
         }
         let era = strong.book().eras.first().copied();
         let remaining = strong.book().backoff.remaining(Instant::now());
+        let mut presence = strong.ground.dialer.as_ref().map(|dialer| dialer.presence());
+        if let Some(presence) = presence.as_mut().filter(|presence| presence.borrow().is_none()) {
+            drop(strong);
+            match presence.changed().await {
+                Ok(()) => continue,
+                Err(_) => return,
+            }
+        }
         if let Some(remaining) = remaining {
             drop(strong);
-            sleep(remaining).await;
+            tokio::select! {
+                () = sleep(remaining) => {}
+                () = another(&mut presence) => {}
+            }
             continue;
         }
         let opened = strong.obtain(era, &SessionKey::Shared, None).await;
@@ -420,6 +465,14 @@ async fn keep(upstream: Weak<Upstream>) {
             // Where nothing else says when, look again soon.
             Err(_) => sleep(Duration::from_millis(100)).await,
         }
+    }
+}
+
+/// Waits until somebody else is here; for ever where nobody comes and goes.
+async fn another(presence: &mut Option<watch::Receiver<Option<LinkId>>>) {
+    match presence {
+        Some(presence) => drop(presence.changed().await),
+        None => std::future::pending().await,
     }
 }
 

@@ -102,6 +102,7 @@ fn start_with(config: ServerConfig, edit: impl FnOnce(&mut UpstreamSpec)) -> Hou
         guard: None,
         identity: Bytes::from_static(br#"{"name":"portmoot","version":"0"}"#),
         sink: Arc::clone(&listener) as Arc<dyn SessionSink>,
+        dialer: None,
     };
     House { upstream: Upstream::start(spec, ground), listener }
 }
@@ -141,7 +142,7 @@ fn try_call(
     let mut edit = params.edit();
     edit.set_target(tool);
     let (sender, heard) = mpsc::unbounded_channel();
-    let outgoing = Outgoing { params: &params, edit, target: Some(tool) };
+    let outgoing = Outgoing { params: &params, edit, target: Some(tool), from: "ann" };
     session.call(outgoing, Arc::new(Sink(sender))).map(|ticket| (ticket, heard))
 }
 

@@ -158,7 +158,9 @@ fn server(server: &ServerConfig) -> Finding {
     }
     match &server.transport {
         Transport::Stdio(child) => command(&what, child, server),
-        Transport::Http(_) | Transport::Sse(_) | Transport::Demo => good(&what, consent::describe(server)),
+        Transport::Http(_) | Transport::Sse(_) | Transport::Demo | Transport::Participant => {
+            good(&what, consent::describe(server))
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use gateway::config::{Config, ParticipantConfig, ServerConfig, TopicConfig};
+use gateway::config::{Access, Config, ParticipantConfig, ServerConfig, TopicConfig};
 use topic::{PrefixError, UpstreamNames, check_prefixes};
 
 use crate::config::node::Node;
@@ -27,7 +27,7 @@ pub(crate) fn check(tree: &Node, env: Env<'_>) -> Result<Config, Vec<Problem>> {
     let topics = topics::read(&root, &servers, &profiles);
     names_meet(tree, &servers, &participants, &problems);
     topics_exist(tree, &participants, &topics, &problems);
-    prefixes_fit(tree, &servers, &topics, &problems);
+    prefixes_fit(tree, &servers, &participants, &topics, &problems);
     root.finish();
     let problems = problems.into_inner();
     match settings {
@@ -88,12 +88,22 @@ fn topics_exist(
 }
 
 /// In no topic may a name of one server be taken for another's.
-fn prefixes_fit(tree: &Node, servers: &[ServerConfig], topics: &[TopicConfig], problems: &Problems) {
+fn prefixes_fit(
+    tree: &Node,
+    servers: &[ServerConfig],
+    participants: &[ParticipantConfig],
+    topics: &[TopicConfig],
+    problems: &Problems,
+) {
     let mut told = Vec::new();
     for topic in topics {
         let members = servers.iter().filter(|server| server.enabled && topic.servers.contains(&server.name));
         let names = members.map(|server| UpstreamNames::new(server.name.clone(), &*server.prefix));
-        let Err(error) = check_prefixes(&names.collect::<Vec<_>>()) else { continue };
+        let open = topic.access == Access::Public;
+        let serving = participants.iter().filter(|one| open || one.participant.may_enter(&topic.name));
+        let serving = serving.filter_map(ParticipantConfig::server);
+        let serving = serving.map(|one| UpstreamNames::serving(one.name, &*one.prefix));
+        let Err(error) = check_prefixes(&names.chain(serving).collect::<Vec<_>>()) else { continue };
         let later = match &error {
             // Told already: names meet.
             PrefixError::SameId(_) => continue,
@@ -102,8 +112,13 @@ fn prefixes_fit(tree: &Node, servers: &[ServerConfig], topics: &[TopicConfig], p
             | PrefixError::TooLong(later) => later,
         };
         let mut problem = Problem::new("config_prefix", error.to_string());
-        let table = tree.get("servers").and_then(|node| node.get(later));
-        problem.place = table.map(|table| table.get("prefix").unwrap_or(table).place.clone());
+        let find = |table: &str| tree.get(table).and_then(|node| node.get(later));
+        let (server, participant) = (find("servers"), find("participants"));
+        problem.place = server.map(|table| table.get("prefix").unwrap_or(table).place.clone());
+        if let (None, Some(table)) = (server, participant) {
+            problem.place = Some(table.get("serves").unwrap_or(table).place.clone());
+            problem.hint = Some("its name is the prefix of what it serves: give it another name".into());
+        }
         if !told.contains(&problem) {
             told.push(problem);
         }

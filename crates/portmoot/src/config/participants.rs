@@ -11,6 +11,7 @@ use crate::config::node::Entry;
 use crate::config::problem::Problem;
 use crate::config::profiles::{Profiles, profile};
 use crate::config::reader::Table;
+use crate::config::servers::timeouts;
 use crate::config::values::{Env, capabilities, participant_id, rate, topic_name};
 
 /// The shortest token that a configuration may name: anything shorter can be guessed.
@@ -42,7 +43,8 @@ fn participant(
     let capabilities_written = written.is_some();
     let topics = topics(&table);
     let rate = rate(&table, "rate");
-    let serves = table.flag("serves").unwrap_or(false);
+    let timeouts = timeouts(&table);
+    let serves = table.flag("serves").unwrap_or(false).then_some(timeouts);
     table.finish();
     let participant = Arc::new(Participant {
         id: id?,

@@ -208,7 +208,8 @@ fn prefix(table: &Table<'_>, name: Option<&ParticipantId>) -> Arc<str> {
     }
 }
 
-fn timeouts(table: &Table<'_>) -> Timeouts {
+/// How long whoever serves may take.
+pub(crate) fn timeouts(table: &Table<'_>) -> Timeouts {
     let standard = Timeouts::default();
     let mut tools = BTreeMap::new();
     for entry in table.entries("tool_timeouts") {

@@ -92,6 +92,7 @@ fn limits(table: Table<'_>) -> Limits {
         resume_bytes_max: bytes("resume_bytes_max", standard.resume_bytes_max),
         batch_len_max: count("batch_len_max", standard.batch_len_max),
         topic_participants_max: count("topic_participants_max", standard.topic_participants_max),
+        away: time("away", standard.away),
         keep_alive: time("keep_alive", standard.keep_alive),
         hold: time("hold", standard.hold),
     };

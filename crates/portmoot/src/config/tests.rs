@@ -147,6 +147,18 @@ fn small_mistakes_and_their_words() {
         ("[participants.anonymous-1]", "a participant cannot be called `anonymous-1` [config_name]"),
         ("[servers]\na = 1", "`servers` must be a table of tables, not 1 [config_value]"),
         (
+            "[servers.a]\ncommand = 'x'\n[topics.main]\n[participants.a_b]\nserves = true",
+            "names of `a` and `a_b` could shadow each other: give one of them another `prefix` [config_prefix]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[topics.main]\n[participants.a]\nserves = true",
+            "`a` is the name of two: one in `[servers]` and one in `[participants]` [config_twice]",
+        ),
+        (
+            "[topics.main]\n[participants.a]\nserves = true\n[participants.'a/b']\nserves = true\n[participants.'a_b']\nserves = true",
+            "names of `a` and `a/b` could shadow each other: give one of them another `prefix` [config_prefix]",
+        ),
+        (
             "[servers.a]\ncommand = 'x'\n[servers.b]\ncommand = 'x'\nprefix = 'a_b'",
             "names of `a` and `b` could shadow each other: give one of them another `prefix` [config_prefix]",
         ),
@@ -305,7 +317,7 @@ access = "private"
     };
     assert_eq!(held(scout), ["chat", "mcp/request:*/list", "mcp/proposal:*"]);
     assert_eq!(held(new), ["chat", "mcp/request:*/list"]);
-    assert_eq!((scout.serves, new.serves, new.capabilities_written), (true, false, true));
+    assert_eq!((scout.serves.is_some(), new.serves.is_some(), new.capabilities_written), (true, false, true));
     let [main, lobby, board] = config.topics.as_slice() else { panic!("three") };
     let access: Vec<Access> = [main, lobby, board].map(|topic| topic.access).into();
     assert_eq!(access, [Access::Restricted, Access::Public, Access::Private]);

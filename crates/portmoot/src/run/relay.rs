@@ -213,7 +213,7 @@ fn take(link: &Link, back: &Arc<Back>, line: Line, number: u64) {
     let request = message.id().filter(|_| message.shape() == Shape::Request);
     let headers = headers(back, &message);
     let (modern, method) = (!headers.is_empty(), message.method().to_owned());
-    let meta = SendMeta { request: request.map(|_| number), headers };
+    let meta = SendMeta { request: request.map(|_| number), headers, ..SendMeta::default() };
     if let Some(id) = request {
         back.known().open.insert(number, Open { id: id.clone(), method, modern });
     }

@@ -44,6 +44,7 @@ mod reviewing;
 mod rooms;
 mod runner;
 mod secrets;
+mod serves;
 mod serving;
 mod sessions;
 mod shown;

@@ -17,4 +17,5 @@ mod membership;
 mod proposals;
 mod requests;
 mod room;
+mod serving;
 mod stage;

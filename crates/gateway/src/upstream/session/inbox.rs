@@ -42,7 +42,7 @@ impl Inbox for Ear {
     fn closed(&self, why: LinkFailure) {
         if let Some(session) = self.0.upgrade() {
             // What ends before it has begun is a start that failed: told as that.
-            if why == LinkFailure::Closed || session.greeted().is_none() {
+            if matches!(why, LinkFailure::Closed | LinkFailure::Left) || session.greeted().is_none() {
                 tracing::debug!(server = session.upstream(), %why, "session closed");
             } else {
                 tracing::warn!(server = session.upstream(), %why, "session lost");

@@ -63,7 +63,7 @@ impl Session {
         let times = patience.map(|patience| Times::new(now, patience, patience));
         open.insert(number, Open { waiter: Waiter::Own(waiter), times, sent: None });
         drop(open);
-        if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers }) {
+        if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from: None }) {
             self.settle(number);
             return Err(Fault::Unsent(unsent));
         }

@@ -28,6 +28,9 @@ impl Upstream {
         key: &SessionKey,
         hello: Option<&Hello>,
     ) -> Result<Arc<Session>, Refusal> {
+        if self.is_away() {
+            return Err(self.not_here());
+        }
         if self.spec.config.sessions == Sessions::Call && *key != SessionKey::Shared {
             return self.open(era, key, hello, Arc::default()).await;
         }
@@ -234,6 +237,7 @@ impl Upstream {
             wants: Arc::clone(wants),
             once: self.spec.config.sessions == Sessions::Call && *key != SessionKey::Shared,
             older: self.book().older,
+            dialer: self.ground.dialer.clone(),
         });
         let opened = timeout(self.spec.config.timeouts.start, greet::open(&session, era)).await;
         if let Err(fault) = opened.unwrap_or(Err(Fault::Timeout)) {

@@ -30,6 +30,7 @@ impl Upstream {
                 "ready"
             ),
             State::Degraded => tracing::warn!(target: TARGET, server, reason, "degraded"),
+            State::Down if self.is_away() => tracing::info!(target: TARGET, server, "not here"),
             State::Down => {
                 let cause = self.book().cause.clone();
                 tracing::warn!(target: TARGET, server, reason, cause, "down");

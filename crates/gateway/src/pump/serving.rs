@@ -1,0 +1,198 @@
+//! Participants of this topic that serve (`serves = true`): where their requests go out and their answers come in, and
+//! how long what they offer stays listed. Must not know what is asked.
+
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use model::{LinkId, ParticipantId};
+use topic::View;
+use wire::mcp::ListKind;
+use wire::mcpx::Envelope;
+use wire::rpc::Message;
+
+use super::{Pump, Seat};
+use crate::caller::Caller;
+use crate::config::{Limits, ServerConfig};
+use crate::greeting;
+use crate::operation::decline;
+use crate::served::{Heard, Mail, Served};
+use crate::upstream::{self, Manifest, QuestionId, Session, SessionSink, Upstream, UpstreamSpec};
+
+const RESPONSE: &str = "mcp/response:";
+const NOTICE: &str = "mcp/request:notifications/";
+
+/// What of the pump a served participant and its sessions reach.
+struct Way(Weak<Pump>);
+
+impl Mail for Way {
+    fn stamp(&self) -> (String, String) {
+        self.0.upgrade().map(|pump| pump.stamp()).unwrap_or_default()
+    }
+
+    fn whisper(&self, link: LinkId, envelope: &[u8]) {
+        if let Some(pump) = self.0.upgrade() {
+            pump.whisper(link, envelope);
+        }
+    }
+}
+
+impl SessionSink for Way {
+    fn notice(&self, session: &Arc<Session>, method: &str, frame: Bytes) {
+        if let Some(pump) = self.0.upgrade() {
+            pump.tell(session, method, &frame);
+        }
+    }
+
+    fn question(&self, session: &Arc<Session>, question: QuestionId, _: Message) {
+        decline(session, question);
+    }
+
+    fn changed(&self, session: &Arc<Session>, told: &[ListKind]) {
+        if let Some(pump) = self.0.upgrade() {
+            pump.changed(session, told);
+            pump.opened(session);
+        }
+    }
+
+    fn ended(&self, session: &Arc<Session>) {
+        if let Some(pump) = self.0.upgrade() {
+            pump.ended(session);
+        }
+    }
+}
+
+impl Seat {
+    /// What is listed of it: what it offered last, unless it has been away for too long.
+    pub(super) fn manifests(&self) -> Vec<Arc<Manifest>> {
+        match &self.served {
+            Some(served) if !served.is_listed() => Vec::new(),
+            Some(_) | None => self.upstream.manifests(),
+        }
+    }
+}
+
+impl Pump {
+    /// The seats of those who serve here; who served before as it does now keeps what it has.
+    pub(super) fn serving(&self, servers: &[ServerConfig], limits: &Limits, old: &[Seat]) -> Vec<Seat> {
+        let seat = |server: &ServerConfig| {
+            let spec = UpstreamSpec::new(server.clone(), limits);
+            let kept = old.iter().find(|seat| seat.served.is_some() && *seat.upstream.spec() == spec);
+            if let Some(kept) = kept {
+                return kept.clone();
+            }
+            let (id, mail) = (server.name.clone(), Arc::new(Way(self.this.clone())));
+            let served = Arc::new(Served::new(id.clone(), limits.envelope_bytes_max, mail));
+            let ground = upstream::Ground {
+                guard: None,
+                identity: greeting::identity_raw(),
+                sink: Arc::new(Way(self.this.clone())),
+                dialer: Some(Arc::<Served>::clone(&served)),
+            };
+            let link = old.iter().find(|seat| seat.id == id && seat.served.is_some()).map(|seat| seat.link);
+            let link = link.unwrap_or_else(|| self.ground.link());
+            Seat { id, link, upstream: Upstream::start(spec, ground), served: Some(served) }
+        };
+        servers.iter().map(seat).collect()
+    }
+
+    /// Whoever serves and is here already is asked what it has; who serves no more, or otherwise, is let go.
+    pub(super) fn meet(&self, seats: &[Seat], old: &[Seat]) {
+        for gone in old.iter().filter(|seat| seat.served.is_some()) {
+            if !seats.iter().any(|seat| Arc::ptr_eq(&seat.upstream, &gone.upstream)) {
+                let upstream = Arc::clone(&gone.upstream);
+                tokio::spawn(async move { upstream.close().await });
+            }
+        }
+        for seat in seats {
+            let Some(served) = seat.served.as_ref().filter(|served| served.here().is_none()) else {
+                continue;
+            };
+            if let Some(link) = self.with(|topic| topic.listener(&seat.id)) {
+                seat.upstream.arrived();
+                served.arrived(link);
+            }
+        }
+    }
+
+    /// Somebody begins to hear: if it serves, it is asked what it has.
+    pub(super) fn arrived(&self, id: &ParticipantId, link: LinkId) {
+        if let Some((seat, served)) = self.served(id) {
+            seat.upstream.arrived();
+            served.arrived(link);
+        }
+    }
+
+    /// Somebody has left: if it served, its open calls end now, and its tools stay listed for a while.
+    pub(super) fn gone(&self, link: LinkId) {
+        let seats = self.seats();
+        let left = |seat: &Seat| Some((seat.clone(), seat.served.as_ref()?.left(link)?));
+        let Some((seat, parting)) = seats.iter().find_map(left) else { return };
+        let (pump, away) = (self.this.clone(), self.away);
+        tokio::spawn(async move {
+            tokio::time::sleep(away).await;
+            let Some(pump) = pump.upgrade() else { return };
+            let still = seat.served.as_ref().is_some_and(|served| served.unlist(parting));
+            let seated = pump.seats().iter().any(|other| Arc::ptr_eq(&other.upstream, &seat.upstream));
+            if still && seated {
+                pump.listed(&seat.id, View::Shared, &[], &[]);
+            }
+        });
+    }
+
+    /// Whether an envelope is between one who serves and whoever asked it: then nobody else hears it.
+    pub(super) fn is_private(&self, caller: &Caller, envelope: &Envelope) -> bool {
+        if !is_about_calls(envelope) || envelope.correlation_id().is_none() {
+            return false;
+        }
+        let served = self.served(&caller.participant().id).map(|(_, served)| served);
+        served.is_some_and(|served| served.is_private(caller.link(), envelope))
+    }
+
+    /// An envelope was said by somebody who may serve, or who may say that it is somebody else's answer.
+    pub(super) fn overheard(&self, caller: &Caller, envelope: &Envelope) {
+        if !is_about_calls(envelope) {
+            return;
+        }
+        let from = &caller.participant().id;
+        let own = self.served(from).filter(|(_, served)| served.here() == Some(caller.link()));
+        let heard = own.map_or(Heard::Nothing, |(_, served)| served.hear(envelope));
+        let about = envelope.correlation_id().filter(|_| envelope.kind().starts_with(RESPONSE));
+        match (heard, about) {
+            (Heard::Wrong(why), _) => self.misled(caller, envelope, from, &why),
+            (Heard::Nothing, Some(about)) => {
+                let seats = self.seats();
+                let asked = |seat: &&Seat| seat.served.as_ref().is_some_and(|served| served.is_open(about));
+                if let Some(seat) = seats.iter().find(asked).filter(|seat| seat.id != *from) {
+                    self.misled(caller, envelope, &seat.id, "it answers what another was asked");
+                }
+            }
+            (Heard::Nothing | Heard::Taken, _) => {}
+        }
+    }
+
+    fn misled(&self, caller: &Caller, envelope: &Envelope, host: &ParticipantId, why: &str) {
+        self.record_ignored(caller, envelope, &[host.as_str()], &format!("mismatch: {why}"));
+        tracing::info!(
+            participant = %caller.participant().id, kind = envelope.kind(), why,
+            "what was said counts for nothing"
+        );
+    }
+
+    /// The seat of a participant that serves.
+    fn served(&self, id: &ParticipantId) -> Option<(Seat, Arc<Served>)> {
+        let seats = self.seats();
+        let seat = seats.iter().find(|seat| seat.served.is_some() && seat.id == *id)?;
+        Some((seat.clone(), Arc::clone(seat.served.as_ref()?)))
+    }
+
+    /// Those who serve here, as upstreams.
+    pub fn servers(&self) -> Vec<Arc<Upstream>> {
+        let seats = self.seats();
+        seats.iter().filter(|seat| seat.served.is_some()).map(|seat| Arc::clone(&seat.upstream)).collect()
+    }
+}
+
+/// Whether an envelope is of a kind by which a server answers or tells of its calls.
+fn is_about_calls(envelope: &Envelope) -> bool {
+    envelope.kind().starts_with(RESPONSE) || envelope.kind().starts_with(NOTICE)
+}

@@ -1,0 +1,153 @@
+//! A participant that serves, as a server: requests go to it as envelopes, its answers come back as envelopes
+//! (MCPx v0.1, sections 3.1 and 4.3).
+//!
+//! Owns which envelopes are open at it and what counts as an answer: only what it says itself, about an open envelope, to
+//! whoever asked. Must not know sessions, catalogs or who may call.
+
+mod line;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use client::{Inbox, Link, LinkFailure};
+use model::{LinkId, ParticipantId};
+use tokio::sync::watch;
+use wire::mcpx::Envelope;
+
+use crate::upstream::Dialer;
+pub(crate) use line::Heard;
+use line::{Late, Line};
+
+/// How an envelope reaches one link.
+pub(crate) trait Mail: Send + Sync {
+    /// Id and time of an envelope of ours.
+    fn stamp(&self) -> (String, String);
+    /// Says an envelope to one link alone.
+    fn whisper(&self, link: LinkId, envelope: &[u8]);
+}
+
+/// One participant that serves, in one topic.
+pub(crate) struct Served {
+    id: ParticipantId,
+    /// Bytes of the longest envelope.
+    envelope_bytes_max: usize,
+    mail: Arc<dyn Mail>,
+    presence: watch::Sender<Option<LinkId>>,
+    line: Mutex<Option<Arc<Line>>>,
+    late: Arc<Late>,
+    listing: Mutex<Listing>,
+}
+
+/// Whether what it offered last is listed.
+struct Listing {
+    listed: bool,
+    /// How often it has left.
+    partings: u64,
+}
+
+impl Served {
+    pub(crate) fn new(id: ParticipantId, envelope_bytes_max: usize, mail: Arc<dyn Mail>) -> Self {
+        let presence = watch::Sender::new(None);
+        let listing = Mutex::new(Listing { listed: true, partings: 0 });
+        let (line, late) = (Mutex::default(), Arc::default());
+        Self { id, envelope_bytes_max, mail, presence, line, late, listing }
+    }
+
+    /// It is here, under this link. Whatever was open under an older one has ended.
+    pub(crate) fn arrived(&self, link: LinkId) {
+        self.hang_up();
+        lock(&self.listing).listed = true;
+        self.presence.send_replace(Some(link));
+    }
+
+    /// It has left, if it was here under this link: for the how many-th time.
+    pub(crate) fn left(&self, link: LinkId) -> Option<u64> {
+        let gone = self.presence.send_if_modified(|here| {
+            let gone = *here == Some(link);
+            if gone {
+                *here = None;
+            }
+            gone
+        });
+        if !gone {
+            return None;
+        }
+        self.hang_up();
+        let mut listing = lock(&self.listing);
+        listing.partings += 1;
+        Some(listing.partings)
+    }
+
+    /// The link under which it is here.
+    pub(crate) fn here(&self) -> Option<LinkId> {
+        *self.presence.borrow()
+    }
+
+    /// Whether what it offered last is to be listed.
+    pub(crate) fn is_listed(&self) -> bool {
+        lock(&self.listing).listed
+    }
+
+    /// It has been away for long since it left for this time; false if it came back meanwhile.
+    pub(crate) fn unlist(&self, parting: u64) -> bool {
+        let mut listing = lock(&self.listing);
+        let away = self.here().is_none() && listing.partings == parting;
+        listing.listed &= !away;
+        away
+    }
+
+    /// Whether an envelope that this link says is between it and whoever asked it, and for nobody else.
+    pub(crate) fn is_private(&self, link: LinkId, envelope: &Envelope) -> bool {
+        self.here() == Some(link) && self.line().is_some_and(|line| line.is_private(envelope))
+    }
+
+    /// Takes an envelope that it has said, after the topic has admitted it.
+    pub(crate) fn hear(&self, envelope: &Envelope) -> Heard {
+        self.line().map_or(Heard::Nothing, |line| line.hear(envelope))
+    }
+
+    /// Whether this envelope id is open at it.
+    pub(crate) fn is_open(&self, envelope: &str) -> bool {
+        self.line().is_some_and(|line| line.is_open(envelope))
+    }
+
+    fn line(&self) -> Option<Arc<Line>> {
+        lock(&self.line).clone()
+    }
+
+    fn hang_up(&self) {
+        let line = lock(&self.line).take();
+        if let Some(line) = line {
+            line.hang_up();
+        }
+    }
+}
+
+impl Dialer for Served {
+    fn dial(&self, inbox: Arc<dyn Inbox>) -> Result<Link, LinkFailure> {
+        let link = self.here().ok_or(LinkFailure::Away)?;
+        let (id, mail) = (self.id.clone(), Arc::clone(&self.mail));
+        let line =
+            Arc::new(Line::new(id, link, self.envelope_bytes_max, mail, inbox, Arc::clone(&self.late)));
+        let older = lock(&self.line).replace(Arc::clone(&line));
+        if let Some(older) = older {
+            older.hang_up();
+        }
+        if self.here() != Some(link) {
+            // It went, or came again, meanwhile: whoever did that may not have seen this one.
+            line.hang_up();
+            return Err(LinkFailure::Away);
+        }
+        Ok(Link::carried(line))
+    }
+
+    fn presence(&self) -> watch::Receiver<Option<LinkId>> {
+        self.presence.subscribe()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;
