@@ -81,6 +81,10 @@ impl Worker {
         let mut worker = Worker::enter(house);
         worker.greet(&tools.iter().map(|name| schema(name)).collect::<Vec<_>>());
         house.wait_for("ready");
+        until("its tools are listed", || {
+            let listed = house.gateway.get("/api/v1/tools", Some(&token("ann"))).body;
+            tools.iter().all(|name| listed.contains(&format!("worker_{name}"))).then_some(())
+        });
         worker
     }
 
