@@ -5,8 +5,9 @@
 //! whoever asked. Must not know sessions, catalogs or who may call.
 
 mod line;
+mod mail;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use client::{Inbox, Link, LinkFailure};
 use model::{LinkId, ParticipantId};
@@ -15,15 +16,8 @@ use wire::mcpx::Envelope;
 
 use crate::upstream::Dialer;
 pub(crate) use line::Heard;
-use line::{Late, Line};
-
-/// How an envelope reaches one link.
-pub(crate) trait Mail: Send + Sync {
-    /// Id and time of an envelope of ours.
-    fn stamp(&self) -> (String, String);
-    /// Says an envelope to one link alone.
-    fn whisper(&self, link: LinkId, envelope: &[u8]);
-}
+use line::{Late, Line, lock};
+pub(crate) use mail::Mail;
 
 /// One participant that serves, in one topic.
 pub(crate) struct Served {
@@ -143,10 +137,6 @@ impl Dialer for Served {
     fn presence(&self) -> watch::Receiver<Option<LinkId>> {
         self.presence.subscribe()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

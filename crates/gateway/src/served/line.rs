@@ -3,7 +3,7 @@
 //! Must not know who may ask, or how an envelope travels.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use client::{Carrier, Inbox, LinkFailure, SendMeta, Unsent};
@@ -13,7 +13,7 @@ use wire::mcpx::check::{Act, answers, strict};
 use wire::mcpx::{self, Draft, Envelope, Head, kind_of};
 use wire::rpc::{Message, Shape};
 
-use super::{Mail, lock};
+use super::mail::Mail;
 
 /// Envelopes that are over and whose late answers are still told from others: nobody hears them.
 pub(crate) const LATE_MAX: usize = 1024;
@@ -284,4 +284,8 @@ impl Carrier for Line {
     fn close(&self) {
         let _ = lock(&self.table).end(&self.late);
     }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
