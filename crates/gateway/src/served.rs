@@ -36,24 +36,47 @@ struct Listing {
     listed: bool,
     /// How often it has left.
     partings: u64,
+    /// Whether somebody waits already for it to stay away.
+    awaited: bool,
+}
+
+/// What has become of one that left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absence {
+    /// It is here.
+    Over,
+    /// It stayed away: what it offered last is not listed any more.
+    Unlisted,
+    /// It came and left again: for the how many-th time.
+    Anew(u64),
 }
 
 impl Served {
     pub(crate) fn new(id: ParticipantId, envelope_bytes_max: usize, mail: Arc<dyn Mail>) -> Self {
         let presence = watch::Sender::new(None);
-        let listing = Mutex::new(Listing { listed: true, partings: 0 });
+        let listing = Mutex::new(Listing { listed: true, partings: 0, awaited: false });
         let (line, late) = (Mutex::default(), Arc::default());
         Self { id, envelope_bytes_max, mail, presence, line, late, listing }
     }
 
-    /// It is here, under this link. Whatever was open under an older one has ended.
+    /// It is here, under this link. Whatever was open under an older one has ended. Of two links the newer counts,
+    /// whichever is told first.
     pub(crate) fn arrived(&self, link: LinkId) {
-        self.hang_up();
-        lock(&self.listing).listed = true;
-        self.presence.send_replace(Some(link));
+        let newer = self.presence.send_if_modified(|here| {
+            let newer = here.is_none_or(|here| here < link);
+            if newer {
+                *here = Some(link);
+            }
+            newer
+        });
+        if newer {
+            lock(&self.listing).listed = true;
+            self.hang_up_all_but(link);
+        }
     }
 
-    /// It has left, if it was here under this link: for the how many-th time.
+    /// It has left, if it was here under this link. If nobody waits for it to stay away yet, whoever told this does:
+    /// for the how many-th time it has left.
     pub(crate) fn left(&self, link: LinkId) -> Option<u64> {
         let gone = self.presence.send_if_modified(|here| {
             let gone = *here == Some(link);
@@ -68,7 +91,7 @@ impl Served {
         self.hang_up();
         let mut listing = lock(&self.listing);
         listing.partings += 1;
-        Some(listing.partings)
+        (!std::mem::replace(&mut listing.awaited, true)).then_some(listing.partings)
     }
 
     /// The link under which it is here.
@@ -81,12 +104,18 @@ impl Served {
         lock(&self.listing).listed
     }
 
-    /// It has been away for long since it left for this time; false if it came back meanwhile.
-    pub(crate) fn unlist(&self, parting: u64) -> bool {
+    /// What has become of it some time after it left for this time.
+    pub(crate) fn waited(&self, parting: u64) -> Absence {
         let mut listing = lock(&self.listing);
-        let away = self.here().is_none() && listing.partings == parting;
-        listing.listed &= !away;
-        away
+        if self.here().is_none() && listing.partings != parting {
+            return Absence::Anew(listing.partings);
+        }
+        listing.awaited = false;
+        if self.here().is_some() {
+            return Absence::Over;
+        }
+        listing.listed = false;
+        Absence::Unlisted
     }
 
     /// Whether an envelope that this link says is between it and whoever asked it, and for nobody else.
@@ -110,6 +139,14 @@ impl Served {
 
     fn hang_up(&self) {
         let line = lock(&self.line).take();
+        if let Some(line) = line {
+            line.hang_up();
+        }
+    }
+
+    /// Ends a conversation over another link. One over this link may have begun already.
+    fn hang_up_all_but(&self, link: LinkId) {
+        let line = lock(&self.line).take_if(|line| line.link() != link);
         if let Some(line) = line {
             line.hang_up();
         }

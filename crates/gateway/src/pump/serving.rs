@@ -15,7 +15,7 @@ use crate::caller::Caller;
 use crate::config::{Limits, ServerConfig};
 use crate::greeting;
 use crate::operation::decline;
-use crate::served::{Heard, Mail, Served};
+use crate::served::{Absence, Heard, Mail, Served};
 use crate::upstream::{self, Manifest, QuestionId, Session, SessionSink, Upstream, UpstreamSpec};
 
 const RESPONSE: &str = "mcp/response:";
@@ -125,16 +125,24 @@ impl Pump {
     /// Somebody has left: if it served, its open calls end now, and its tools stay listed for a while.
     pub(super) fn gone(&self, link: LinkId) {
         let seats = self.seats();
-        let left = |seat: &Seat| Some((seat.clone(), seat.served.as_ref()?.left(link)?));
-        let Some((seat, parting)) = seats.iter().find_map(left) else { return };
+        let left = |seat: &Seat| {
+            let served = seat.served.as_ref()?;
+            Some((seat.id.clone(), Arc::clone(served), served.left(link)?))
+        };
+        let Some((id, served, mut parting)) = seats.iter().find_map(left) else { return };
         let (pump, away) = (self.this.clone(), self.away);
         tokio::spawn(async move {
-            tokio::time::sleep(away).await;
-            let Some(pump) = pump.upgrade() else { return };
-            let still = seat.served.as_ref().is_some_and(|served| served.unlist(parting));
-            let seated = pump.seats().iter().any(|other| Arc::ptr_eq(&other.upstream, &seat.upstream));
-            if still && seated {
-                pump.listed(&seat.id, View::Shared, &[], &[]);
+            let absence = loop {
+                tokio::time::sleep(away).await;
+                match served.waited(parting) {
+                    Absence::Anew(again) => parting = again,
+                    absence => break absence,
+                }
+            };
+            let Some(pump) = pump.upgrade().filter(|_| absence == Absence::Unlisted) else { return };
+            let here = pump.served(&id).is_some_and(|(_, now)| Arc::ptr_eq(&now, &served));
+            if here {
+                pump.listed(&id, View::Shared, &[], &[]);
             }
         });
     }

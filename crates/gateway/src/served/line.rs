@@ -122,6 +122,10 @@ impl Line {
         }
     }
 
+    pub(super) fn link(&self) -> LinkId {
+        self.link
+    }
+
     pub(super) fn is_open(&self, envelope: &str) -> bool {
         lock(&self.table).open.contains_key(envelope)
     }
