@@ -14,7 +14,7 @@ use wire::rpc::{self, Id, Message, Shape, code};
 
 use crate::caller::{Caller, LOG_LEVELS};
 use crate::lists;
-use crate::pump::{Incoming, Pump, Routed};
+use crate::pump::{Pump, Routed};
 use crate::stream::Stream;
 use crate::upstream::{Answer, Hello};
 
@@ -49,22 +49,34 @@ pub fn welcome(message: &Message) -> Result<Welcome, Bytes> {
     Ok(Welcome { hello, version })
 }
 
-/// Takes one message of an initialized caller; answers go to `out`.
-pub fn receive(pump: &Arc<Pump>, caller: &Arc<Caller>, message: Message, out: &Arc<Stream>) {
-    match message.shape() {
-        Shape::Request => request(pump, caller, message, out),
-        Shape::Notification => notification(pump, caller, &message),
-        Shape::Result | Shape::Error => answer(pump, caller, &message),
+/// Takes one message of an initialized caller that has not been looked into; answers go to `out`.
+pub fn read(pump: &Arc<Pump>, caller: &Arc<Caller>, message: &Message, out: &Arc<Stream>) {
+    match Params::read(message) {
+        Ok(params) => receive(pump, caller, &params, out),
+        Err(malformed) if message.shape() == Shape::Request => out.answer(malformed.answer()),
+        // Nobody waits for an answer to the rest.
+        Err(_) => {}
     }
 }
 
-fn request(pump: &Arc<Pump>, caller: &Arc<Caller>, message: Message, out: &Arc<Stream>) {
+/// Takes one message of an initialized caller; answers go to `out`.
+pub fn receive(pump: &Arc<Pump>, caller: &Arc<Caller>, params: &Params<'_>, out: &Arc<Stream>) {
+    let message = params.message();
+    match message.shape() {
+        Shape::Request => request(pump, caller, params, out),
+        Shape::Notification => notification(pump, caller, params),
+        Shape::Result | Shape::Error => answer(pump, caller, message),
+    }
+}
+
+fn request(pump: &Arc<Pump>, caller: &Arc<Caller>, params: &Params<'_>, out: &Arc<Stream>) {
+    let message = params.message();
     let Some(id) = message.id() else { return };
     match message.method() {
         "initialize" => out.answer(rpc::error(Some(id), code::INVALID_REQUEST, "already initialized", None)),
         "ping" => out.answer(rpc::result(id, b"{}")),
-        "logging/setLevel" => set_level(pump, caller, &message, out),
-        "resources/subscribe" | "resources/unsubscribe" => subscribe(pump, caller, &message, out),
+        "logging/setLevel" => set_level(pump, caller, params, out),
+        "resources/subscribe" | "resources/unsubscribe" => subscribe(pump, caller, params, out),
         name => match method::lookup(name) {
             Some(method) if !method.is_in(Era::Legacy) => {
                 out.answer(rpc::error(
@@ -75,24 +87,22 @@ fn request(pump: &Arc<Pump>, caller: &Arc<Caller>, message: Message, out: &Arc<S
                 ));
             }
             Some(method) => match method.list {
-                Some(list) => drop(lists::answer(pump, caller, list, message, caller.hello().clone(), out)),
-                None => forward(pump, caller, message, out),
+                Some(list) => drop(lists::answer(pump, caller, list, params, caller.hello().clone(), out)),
+                None => forward(pump, caller, params, out),
             },
-            None => forward(pump, caller, message, out),
+            None => forward(pump, caller, params, out),
         },
     }
 }
 
-fn forward(pump: &Arc<Pump>, caller: &Arc<Caller>, message: Message, out: &Arc<Stream>) {
-    let hello = caller.hello().clone();
+fn forward(pump: &Arc<Pump>, caller: &Arc<Caller>, params: &Params<'_>, out: &Arc<Stream>) {
     // It is found again by its id if the client cancels it.
-    drop(pump.request(caller, Incoming { message, hello, out: Arc::clone(out) }));
+    drop(pump.request(caller, params, caller.hello(), out));
 }
 
-fn set_level(pump: &Arc<Pump>, caller: &Arc<Caller>, message: &Message, out: &Arc<Stream>) {
-    let Some((operation, Routed::Gateway)) = pump.admit(caller, message, out) else { return };
-    let level =
-        Params::read(message).ok().and_then(|params| params.level().map(Cow::into_owned)).unwrap_or_default();
+fn set_level(pump: &Arc<Pump>, caller: &Arc<Caller>, params: &Params<'_>, out: &Arc<Stream>) {
+    let Some((operation, Routed::Gateway)) = pump.admit(caller, params, out) else { return };
+    let level = params.level().map(Cow::into_owned).unwrap_or_default();
     if !caller.set_log_level(&level) {
         let refusal = Refusal::new(RefusalCode::Malformed, format!("unknown log level: {level}"))
             .hint(format!("use one of {}", LOG_LEVELS.join(", ")));
@@ -105,10 +115,10 @@ fn set_level(pump: &Arc<Pump>, caller: &Arc<Caller>, message: &Message, out: &Ar
     });
 }
 
-fn subscribe(pump: &Arc<Pump>, caller: &Arc<Caller>, message: &Message, out: &Arc<Stream>) {
-    let Some((operation, Routed::Upstream(seat, own))) = pump.admit(caller, message, out) else { return };
+fn subscribe(pump: &Arc<Pump>, caller: &Arc<Caller>, params: &Params<'_>, out: &Arc<Stream>) {
+    let Some((operation, Routed::Upstream(seat, own))) = pump.admit(caller, params, out) else { return };
     let (pump, caller) = (Arc::clone(pump), Arc::clone(caller));
-    let wanted = message.method() == "resources/subscribe";
+    let wanted = params.message().method() == "resources/subscribe";
     tokio::spawn(async move {
         let public = operation.target.clone().unwrap_or_default();
         let own = own.as_deref().unwrap_or(&public);
@@ -129,8 +139,8 @@ fn unsaid() -> Refusal {
     Refusal::new(RefusalCode::Internal, "no answer could be made")
 }
 
-fn notification(pump: &Pump, caller: &Caller, message: &Message) {
-    let Ok(params) = Params::read(message) else { return };
+fn notification(pump: &Pump, caller: &Caller, params: &Params<'_>) {
+    let message = params.message();
     match message.method() {
         "notifications/cancelled" => {
             if let Some(open) = params.request_id().and_then(|id| caller.find(&id)) {

@@ -32,12 +32,12 @@ pub fn answer(
     pump: &Arc<Pump>,
     caller: &Arc<Caller>,
     kind: ListKind,
-    message: Message,
+    params: &Params<'_>,
     hello: Hello,
     out: &Arc<Stream>,
 ) -> Option<Arc<Operation>> {
-    let (operation, Routed::Gateway) = pump.admit(caller, &message, out)? else { return None };
-    let (pump, given) = (Arc::clone(pump), Arc::clone(&operation));
+    let (operation, Routed::Gateway) = pump.admit(caller, params, out)? else { return None };
+    let (pump, given, message) = (Arc::clone(pump), Arc::clone(&operation), params.message().clone());
     tokio::spawn(async move {
         pump.wait_for_servers().await;
         let result = page(&pump, &operation, kind, &message, &hello).await;

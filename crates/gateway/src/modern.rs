@@ -15,11 +15,11 @@ use topic::Target;
 use wire::json;
 use wire::mcp::header::{HeaderError, HeaderParam};
 use wire::mcp::{ListKind, Params, Version, method, result};
-use wire::rpc::{self, Message, Shape, code};
+use wire::rpc::{self, Shape, code};
 
 use crate::caller::{Caller, Open, tagged};
 use crate::operation::Operation;
-use crate::pump::{Incoming, LISTS, Pump, Routed};
+use crate::pump::{LISTS, Pump, Routed};
 use crate::stream::Stream;
 use crate::upstream::Hello;
 use crate::{greeting, lists, own};
@@ -67,13 +67,14 @@ pub fn check(params: &Params<'_>) -> Result<(), HeaderError> {
 pub fn receive(
     pump: &Arc<Pump>,
     caller: &Arc<Caller>,
-    message: Message,
+    params: &Params<'_>,
     hello: Hello,
     out: &Arc<Stream>,
 ) -> Option<Arc<dyn Open>> {
+    let message = params.message();
     match (message.shape(), message.method()) {
         (Shape::Request, "server/discover") => {
-            let Some((operation, Routed::Gateway)) = pump.admit(caller, &message, out) else { return None };
+            let Some((operation, Routed::Gateway)) = pump.admit(caller, params, out) else { return None };
             let pump = Arc::clone(pump);
             tokio::spawn(async move {
                 pump.wait_for_servers().await;
@@ -85,19 +86,18 @@ pub fn receive(
             });
             None
         }
-        (Shape::Request, "subscriptions/listen") => listen(pump, caller, &message, hello, out),
+        (Shape::Request, "subscriptions/listen") => listen(pump, caller, params, hello, out),
         (Shape::Request, name) => {
-            if let Some(waiting) = own::resume(pump, caller, &message, out) {
+            if let Some(waiting) = own::resume(pump, caller, params, out) {
                 return Some(waiting);
             }
             let operation = match method::lookup(name).and_then(|known| known.list) {
-                Some(list) => lists::answer(pump, caller, list, message, hello, out)?,
-                None => pump.request(caller, Incoming { message, hello, out: Arc::clone(out) })?,
+                Some(list) => lists::answer(pump, caller, list, params, hello, out)?,
+                None => pump.request(caller, params, &hello, out)?,
             };
             Some(operation)
         }
         (Shape::Notification, "notifications/cancelled") => {
-            let params = Params::read(&message).ok()?;
             let open = caller.find(&params.request_id()?)?;
             open.cancel();
             None
@@ -195,12 +195,12 @@ impl Open for Listening {
 fn listen(
     pump: &Arc<Pump>,
     caller: &Arc<Caller>,
-    message: &Message,
+    params: &Params<'_>,
     hello: Hello,
     out: &Arc<Stream>,
 ) -> Option<Arc<dyn Open>> {
-    let (operation, Routed::Gateway) = pump.admit(caller, message, out)? else { return None };
-    let wanted = match filter(message) {
+    let (operation, Routed::Gateway) = pump.admit(caller, params, out)? else { return None };
+    let wanted = match filter(params) {
         Ok(wanted) => wanted,
         Err(why) => {
             let refusal = Refusal::new(RefusalCode::Malformed, why);
@@ -221,8 +221,8 @@ struct Wanted {
     uris: Vec<String>,
 }
 
-fn filter(message: &Message) -> Result<Wanted, String> {
-    let params = Params::read(message).map_err(|malformed| malformed.message)?;
+fn filter(params: &Params<'_>) -> Result<Wanted, String> {
+    let message = params.message();
     let filter = params.get("notifications").ok_or("`params.notifications` is missing")?;
     let members = json::members(message.frame(), filter.span).map_err(|error| error.to_string())?;
     let on = |key: &str| members.get(key).is_some_and(|member| member.raw == b"true");

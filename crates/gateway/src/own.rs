@@ -132,10 +132,10 @@ async fn outcome(pump: &Pump, operation: &Operation, id: OperationId) -> Result<
 pub(crate) fn resume(
     pump: &Arc<Pump>,
     caller: &Arc<Caller>,
-    message: &Message,
+    params: &Params<'_>,
     out: &Arc<Stream>,
 ) -> Option<Arc<dyn Open>> {
-    let params = Params::read(message).ok()?;
+    let message = params.message();
     let state = json::text(params.get("requestState")?.raw)?.into_owned();
     let id = views::open(pump.ground().sealer(), caller.participant().id.as_str(), &state)?;
     let request = message.id()?.clone();

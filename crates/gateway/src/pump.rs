@@ -47,8 +47,7 @@ use crate::operation::{Names, Operation, Road};
 use crate::room::{self, Room, RoomConfig};
 use crate::served::Served;
 use crate::spell;
-use crate::stream::Stream;
-use crate::upstream::{Answer, Hello, Upstream};
+use crate::upstream::{Answer, Upstream};
 use asked::Asked;
 pub(crate) use claim::Claim;
 pub use decide::{Choice, digest};
@@ -128,16 +127,6 @@ pub struct Plan {
     pub audit: Recorder,
     /// The bounds of streams.
     pub bounds: Arc<Bounds>,
-}
-
-/// A request on its way in, as the doors hand it over.
-pub struct Incoming {
-    /// The request.
-    pub message: Message,
-    /// What the caller says of itself with this request.
-    pub hello: Hello,
-    /// The stream that takes the answer.
-    pub out: Arc<Stream>,
 }
 
 /// Who has to answer an admitted request.

@@ -30,13 +30,19 @@ pub(super) async fn request(core: Arc<Core>, number: u64, frame: Bytes, headers:
 
 async fn answer(core: &Core, number: u64, frame: Bytes, headers: &HeaderMap) -> Result<(), LinkFailure> {
     let reply = core.peer.post(frame, headers).await?;
-    let mut reply = core.peer.success(reply).await?;
-    if !reply.is(EVENT_STREAM) {
-        let (body, sender) = core.peer.collect(reply).await?;
-        let settled = !body.is_empty() && core.inbox.frame(body, Some(number)) == Flow::Settled;
-        core.peer.give_back(sender).await;
-        return if settled { Ok(()) } else { Err(LinkFailure::Garbage("no answer in the body".to_owned())) };
+    let reply = core.peer.success(reply).await?;
+    if reply.is(EVENT_STREAM) {
+        // Boxed, so that the tasks of plain answers stay small.
+        return Box::pin(follow(core, number, reply)).await;
     }
+    let (body, sender) = core.peer.collect(reply).await?;
+    let settled = !body.is_empty() && core.inbox.frame(body, Some(number)) == Flow::Settled;
+    core.peer.give_back(sender).await;
+    if settled { Ok(()) } else { Err(LinkFailure::Garbage("no answer in the body".to_owned())) }
+}
+
+/// Reads an answer that comes as an event stream, and takes the stream up again where it breaks.
+async fn follow(core: &Core, number: u64, mut reply: Reply) -> Result<(), LinkFailure> {
     let mut cursor = Cursor::default();
     let mut barren = 0;
     loop {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use tokio::time::timeout;
@@ -65,12 +65,15 @@ impl Default for HttpLimits {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Negotiated {
-    session: Option<HeaderValue>,
-    version: Option<HeaderValue>,
-    path: String,
+    /// What every POST carries, as negotiated by now.
+    post: HeaderMap,
+    path: Uri,
 }
+
+const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The server, its connections and what was negotiated with it.
 #[derive(Debug)]
@@ -78,7 +81,6 @@ pub(crate) struct Peer {
     pub(crate) name: Arc<str>,
     pub(crate) origin: Origin,
     pub(crate) limits: HttpLimits,
-    headers: HeaderMap,
     pool: Pool,
     negotiated: Mutex<Negotiated>,
 }
@@ -107,13 +109,17 @@ impl Peer {
         let origin = Origin::parse(&spec.url).map_err(|why| LinkFailure::Unreachable(why.to_owned()))?;
         let mut headers = spec.headers.clone();
         headers.insert(HOST, origin.authority.clone());
-        let negotiated = Mutex::new(Negotiated { path: origin.path.clone(), ..Negotiated::default() });
+        let mut post = headers.clone();
+        post.insert(CONTENT_TYPE, JSON);
+        post.insert(ACCEPT, BOTH);
+        let path = Uri::try_from(&origin.path);
+        let path = path.map_err(|_| LinkFailure::Unreachable("the path cannot be written".to_owned()))?;
+        let negotiated = Mutex::new(Negotiated { post, path });
         Ok(Self {
             name: spec.name.clone(),
             pool: Pool::new(origin.clone(), spec.limits.idle_connections_max, spec.limits.connect),
             origin,
             limits: spec.limits,
-            headers,
             negotiated,
         })
     }
@@ -123,33 +129,32 @@ impl Peer {
     }
 
     pub(crate) fn set_version(&self, version: &str) {
-        self.negotiated().version = HeaderValue::from_str(version).ok();
+        if let Ok(version) = HeaderValue::from_str(version) {
+            self.negotiated().post.insert(VERSION, version);
+        }
     }
 
     /// Forgets session and version, as before the handshake.
     pub(crate) fn forget_session(&self) {
         let mut negotiated = self.negotiated();
-        negotiated.session = None;
-        negotiated.version = None;
+        negotiated.post.remove(SESSION);
+        negotiated.post.remove(VERSION);
     }
 
     /// Sets where requests go, on the same origin.
-    pub(crate) fn set_path(&self, path: String) {
+    pub(crate) fn set_path(&self, path: Uri) {
         self.negotiated().path = path;
     }
 
     pub(crate) fn has_session(&self) -> bool {
-        self.negotiated().session.is_some()
+        self.negotiated().post.contains_key(SESSION)
     }
 
     /// POSTs one message.
     pub(crate) async fn post(&self, frame: Bytes, headers: &HeaderMap) -> Result<Reply, LinkFailure> {
         let mut hops = 0;
         loop {
-            let mut request = self.request(Method::POST, frame.clone())?;
-            request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            let both = HeaderValue::from_static("application/json, text/event-stream");
-            request.headers_mut().insert(ACCEPT, both);
+            let mut request = self.request(Method::POST, frame.clone());
             for (name, value) in headers {
                 request.headers_mut().insert(name, value.clone());
             }
@@ -166,7 +171,8 @@ impl Peer {
 
     /// Opens an event stream, after `last_event_id` if one is given.
     pub(crate) async fn get(&self, last_event_id: Option<&str>) -> Result<Reply, LinkFailure> {
-        let mut request = self.request(Method::GET, Bytes::new())?;
+        let mut request = self.request(Method::GET, Bytes::new());
+        request.headers_mut().remove(CONTENT_TYPE);
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_str(id).ok()) {
             request.headers_mut().insert(LAST_EVENT_ID, id);
@@ -176,23 +182,20 @@ impl Peer {
 
     /// Ends the session.
     pub(crate) async fn delete(&self) -> Result<Reply, LinkFailure> {
-        self.send(self.request(Method::DELETE, Bytes::new())?).await
+        let mut request = self.request(Method::DELETE, Bytes::new());
+        request.headers_mut().remove(CONTENT_TYPE);
+        request.headers_mut().remove(ACCEPT);
+        self.send(request).await
     }
 
-    fn request(&self, method: Method, body: Bytes) -> Result<Request<Full<Bytes>>, LinkFailure> {
+    /// A request with the headers of a POST.
+    fn request(&self, method: Method, body: Bytes) -> Request<Full<Bytes>> {
         let negotiated = self.negotiated();
-        let mut request = Request::builder()
-            .method(method)
-            .uri(negotiated.path.as_str())
-            .body(Full::new(body))
-            .map_err(|_| LinkFailure::Unreachable("the path cannot be written".to_owned()))?;
-        *request.headers_mut() = self.headers.clone();
-        for (name, value) in [(SESSION, &negotiated.session), (VERSION, &negotiated.version)] {
-            if let Some(value) = value {
-                request.headers_mut().insert(name, value.clone());
-            }
-        }
-        Ok(request)
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = negotiated.path.clone();
+        *request.headers_mut() = negotiated.post.clone();
+        request
     }
 
     async fn send(&self, request: Request<Full<Bytes>>) -> Result<Reply, LinkFailure> {
@@ -203,14 +206,14 @@ impl Peer {
             && head.status.is_success()
             && let Some(session) = head.headers.get(SESSION)
         {
-            self.negotiated().session.get_or_insert_with(|| session.clone());
+            self.negotiated().post.entry(SESSION).or_insert_with(|| session.clone());
         }
         Ok(Reply { status: head.status, headers: head.headers, body, sender, in_session })
     }
 
     /// The path to repeat a request at: only where method and body are kept, and only on the same origin, because the
     /// configured credentials go with it.
-    fn redirect(&self, reply: &Reply) -> Option<String> {
+    fn redirect(&self, reply: &Reply) -> Option<Uri> {
         let kept = matches!(reply.status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
         let location = reply.headers.get(LOCATION).filter(|_| kept)?;
         self.origin.join(location.to_str().ok()?)
@@ -223,16 +226,16 @@ impl Peer {
             StatusCode::UNAUTHORIZED => Err(LinkFailure::Unauthorized),
             StatusCode::NOT_FOUND if reply.in_session => Err(LinkFailure::SessionGone),
             status => {
-                let body = match self.collect(reply).await {
-                    Ok((body, sender)) => {
-                        self.give_back(sender).await;
-                        body
-                    }
-                    Err(_) => Bytes::new(),
-                };
+                let body = Box::pin(self.all_of(reply)).await.unwrap_or_default();
                 Err(LinkFailure::Http { status: status.as_u16(), body })
             }
         }
+    }
+
+    async fn all_of(&self, reply: Reply) -> Result<Bytes, LinkFailure> {
+        let (body, sender) = self.collect(reply).await?;
+        self.give_back(sender).await;
+        Ok(body)
     }
 
     /// Reads a whole body; the connection comes with it, to be given back when the body is on its way.

@@ -57,7 +57,8 @@ impl Pool {
                 },
             }
         }
-        let mut sender = self.dial().await?;
+        // Seldom needed, and large: it must not make every request's task larger.
+        let mut sender = Box::pin(self.dial()).await?;
         let response =
             sender.send_request(request).await.map_err(|error| LinkFailure::Broken(error.to_string()))?;
         Ok((response, sender))

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use auth::Participant;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::header::AsHeaderName;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use model::{Era, Refusal, RefusalCode};
 use wire::mcp::header::{self, Opening};
@@ -29,8 +30,9 @@ use crate::{greeting, legacy, modern};
 /// An answer that takes longer than this goes out as an event stream, so that nothing between us and the client gives up.
 pub const QUIET_SECS: u64 = 15;
 const SSE: &str = "text/event-stream";
-const SESSION_ID: &str = "mcp-session-id";
-const LAST_EVENT_ID: &str = "last-event-id";
+static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+static PROTOCOL_VERSION: HeaderName = HeaderName::from_static(header::PROTOCOL_VERSION);
+static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Serves one request to the endpoint of a topic.
 pub async fn serve(
@@ -40,7 +42,7 @@ pub async fn serve(
     request: Request<Incoming>,
 ) -> Response<Body> {
     let (head, body) = request.into_parts();
-    let session = head.headers.get(SESSION_ID).and_then(|id| id.to_str().ok());
+    let session = head.headers.get(&SESSION_ID).and_then(|id| id.to_str().ok());
     let entered = gate.visitor(bearer(&head.headers), topic, session, guests);
     let (pump, who) = match entered {
         Ok(entered) => entered,
@@ -93,9 +95,7 @@ impl Visit<'_> {
         let params = Params::read(&message);
         let opening = match &params {
             Ok(params) => header::classify(|name| self.header(name), params),
-            Err(_) if self.header(header::PROTOCOL_VERSION).is_some_and(Version::claims_modern) => {
-                Opening::Modern
-            }
+            Err(_) if self.value(&PROTOCOL_VERSION).is_some_and(Version::claims_modern) => Opening::Modern,
             Err(_) => Opening::Legacy,
         };
         let params = params.map_err(|malformed| match opening {
@@ -112,12 +112,20 @@ impl Visit<'_> {
                 self.modern(&params, &message).await
             }
             Opening::LegacyInitialize => self.initialize(&message).await,
-            Opening::Legacy => self.legacy(message.clone()).await,
+            Opening::Legacy => self.legacy(&params).await,
         }
     }
 
-    /// All values of a header, joined.
+    /// The value of a header by any name.
     fn header(&self, name: &str) -> Option<&str> {
+        match name {
+            header::PROTOCOL_VERSION => self.value(&PROTOCOL_VERSION),
+            name => self.value(name),
+        }
+    }
+
+    /// The value of a header, if it is text.
+    fn value(&self, name: impl AsHeaderName) -> Option<&str> {
         let mut values = self.headers.get_all(name).iter();
         let first = values.next()?.to_str().unwrap_or("\u{fffd}");
         // A repeated header has no one value that could agree with the body.
@@ -126,7 +134,7 @@ impl Visit<'_> {
 
     async fn modern(&self, params: &Params<'_>, message: &Message) -> Answer<Response<Body>> {
         let caller = self.gate.modern(self.pump, self.who).map_err(|refusal| Box::new(refused(&refusal)))?;
-        self.pump.wait_for_target(&caller, message).await;
+        self.pump.wait_for_target(&caller, params).await;
         let mirrored = modern::mirrored(self.pump, &caller, params);
         header::check_params(|name| self.header(name), params, &mirrored)
             .map_err(|error| header_error(&error, message))?;
@@ -134,7 +142,7 @@ impl Visit<'_> {
         let answers = u32::from(message.shape() == Shape::Request);
         let out = Stream::new(0, Lifetime::Reader, answers, caller.bounds());
         let reader = out.read(None);
-        let open = modern::receive(self.pump, &caller, message.clone(), hello, &out);
+        let open = modern::receive(self.pump, &caller, params, hello, &out);
         if answers == 0 {
             return Ok(answer::empty(StatusCode::ACCEPTED));
         }
@@ -143,7 +151,7 @@ impl Visit<'_> {
     }
 
     async fn initialize(&self, message: &Message) -> Answer<Response<Body>> {
-        if self.headers.contains_key(SESSION_ID) {
+        if self.headers.contains_key(&SESSION_ID) {
             let body = rpc::error(message.id(), code::INVALID_REQUEST, "already initialized", None);
             return Err(bad(body));
         }
@@ -157,22 +165,22 @@ impl Visit<'_> {
         let result = greeting::initialize(self.pump, welcome.version, &self.who.capabilities);
         let mut response = answer::json(StatusCode::OK, rpc::result(id, &result));
         if let Ok(value) = HeaderValue::from_str(session.id()) {
-            response.headers_mut().insert(SESSION_ID, value);
+            response.headers_mut().insert(SESSION_ID.clone(), value);
         }
         Ok(response)
     }
 
-    async fn legacy(&self, message: Message) -> Answer<Response<Body>> {
+    async fn legacy(&self, params: &Params<'_>) -> Answer<Response<Body>> {
         let session = self.session()?;
-        if message.shape() != Shape::Request {
+        if params.message().shape() != Shape::Request {
             // Nothing is answered to these: a stream without answers takes nothing.
             let out = Stream::new(0, Lifetime::Reader, 0, session.caller().bounds());
-            legacy::receive(self.pump, session.caller(), message, &out);
+            legacy::receive(self.pump, session.caller(), params, &out);
             return Ok(answer::empty(StatusCode::ACCEPTED));
         }
-        self.pump.wait_for_target(session.caller(), &message).await;
+        self.pump.wait_for_target(session.caller(), params).await;
         let (out, reader) = self.open_stream(&session, 1)?;
-        legacy::receive(self.pump, session.caller(), message, &out);
+        legacy::receive(self.pump, session.caller(), params, &out);
         Ok(self.respond_in(&session, &out, reader).await)
     }
 
@@ -195,7 +203,7 @@ impl Visit<'_> {
                     let why = "initialize must not be part of a batch";
                     out.answer(rpc::error(message.id(), code::INVALID_REQUEST, why, None));
                 }
-                Ok(message) => legacy::receive(self.pump, session.caller(), message, &out),
+                Ok(message) => legacy::read(self.pump, session.caller(), &message, &out),
                 Err(malformed) => out.answer(malformed.answer()),
             }
         }
@@ -231,11 +239,11 @@ impl Visit<'_> {
         let bad_request = |why: &str| error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why);
         let modern =
             |version: &str| Version::parse(version).is_none_or(|version| version.era() == Era::Modern);
-        if self.header(header::PROTOCOL_VERSION).is_some_and(modern) {
+        if self.value(&PROTOCOL_VERSION).is_some_and(modern) {
             return Err(bad_request("this MCP-Protocol-Version is not supported in a session"));
         }
         let id = self
-            .header(SESSION_ID)
+            .value(&SESSION_ID)
             .ok_or_else(|| bad_request("Mcp-Session-Id is missing; initialize first"))?;
         self.gate
             .find_session(self.pump, self.who, id)
@@ -243,7 +251,7 @@ impl Visit<'_> {
     }
 
     fn get(&self) -> Answer<Response<Body>> {
-        if !self.headers.contains_key(SESSION_ID) {
+        if !self.headers.contains_key(&SESSION_ID) {
             return Ok(not_allowed("POST", &Method::GET));
         }
         if !accepts(self.headers, SSE) {
@@ -251,7 +259,7 @@ impl Visit<'_> {
             return Err(error(StatusCode::NOT_ACCEPTABLE, code::INVALID_REQUEST, why));
         }
         let session = self.session()?;
-        let reader = match self.header(LAST_EVENT_ID) {
+        let reader = match self.value(&LAST_EVENT_ID) {
             None => session.caller().home_or_open().read(None),
             Some(id) => {
                 parse_event_id(id).and_then(|(stream, number)| session.stream(stream)?.read(Some(number)))
@@ -268,7 +276,7 @@ impl Visit<'_> {
     }
 
     fn delete(&self) -> Answer<Response<Body>> {
-        if !self.headers.contains_key(SESSION_ID) {
+        if !self.headers.contains_key(&SESSION_ID) {
             return Ok(not_allowed("POST", &Method::DELETE));
         }
         let session = self.session()?;

@@ -125,7 +125,7 @@ async fn message(gate: &Arc<Gate>, pairs: &Arc<Pairs>, request: Request<Incoming
     let message = Message::read(body);
     let message = message.map_err(|bad| Box::new(answer::json(StatusCode::BAD_REQUEST, bad.answer())))?;
     match pair.caller.get() {
-        Some(caller) => legacy::receive(&pair.pump, caller, message, &pair.out),
+        Some(caller) => legacy::read(&pair.pump, caller, &message, &pair.out),
         None => begin(gate, &pair, &who, &message).await,
     }
     Ok(answer::plain(StatusCode::ACCEPTED, "Accepted"))

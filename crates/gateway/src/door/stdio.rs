@@ -123,7 +123,7 @@ impl Client<'_> {
             Ok(messages) => {
                 for message in messages {
                     match message {
-                        Ok(message) => legacy::receive(self.pump, caller, message, &self.out),
+                        Ok(message) => legacy::read(self.pump, caller, &message, &self.out),
                         Err(malformed) => self.out.answer(malformed.answer()),
                     }
                 }
@@ -141,7 +141,7 @@ impl Client<'_> {
             return self.modern(&params, &message).await;
         }
         match (&self.legacy, message.method()) {
-            (Some(caller), _) => legacy::receive(self.pump, caller, message, &self.out),
+            (Some(caller), _) => legacy::receive(self.pump, caller, &params, &self.out),
             (None, "initialize") => self.initialize(&message).await,
             (None, "notifications/cancelled") => self.cancel(&params),
             (None, "ping") => {
@@ -177,9 +177,9 @@ impl Client<'_> {
                 }
             },
         };
-        self.pump.wait_for_target(&caller, message).await;
+        self.pump.wait_for_target(&caller, params).await;
         // On a pipe a request is cancelled by name, not by a stream that closes.
-        drop(modern::receive(self.pump, &caller, message.clone(), modern::hello(params), &self.out));
+        drop(modern::receive(self.pump, &caller, params, modern::hello(params), &self.out));
     }
 
     fn cancel(&self, params: &Params<'_>) {

@@ -11,7 +11,7 @@ use wire::rpc::Message;
 
 use super::record::Judged;
 use super::send::{read, translate, untranslated};
-use super::{Incoming, Pump, Routed, Seat, target_of, unknown_method};
+use super::{Pump, Routed, Seat, target_of, unknown_method};
 use crate::caller::Caller;
 use crate::operation::{Names, Operation};
 use crate::own;
@@ -21,20 +21,24 @@ use crate::upstream::{CallSink, Hello};
 
 impl Pump {
     /// Takes a request: admits it and hands it to its upstream, or answers with a refusal.
-    pub fn request(&self, caller: &Arc<Caller>, incoming: Incoming) -> Option<Arc<Operation>> {
-        let Incoming { message, hello, out } = incoming;
-        let params = read(&message, &out)?;
-        match self.admit_read(caller, &params, &out, true)? {
+    pub fn request(
+        &self,
+        caller: &Arc<Caller>,
+        params: &Params<'_>,
+        hello: &Hello,
+        out: &Arc<Stream>,
+    ) -> Option<Arc<Operation>> {
+        match self.judge(caller, params, out, true)? {
             (operation, Routed::Upstream(seat, own)) => {
-                self.hand_over(&operation, &seat, own, &params, hello);
+                self.hand_over(&operation, &seat, own, params, hello);
                 Some(operation)
             }
             (operation, Routed::Held(seat, own)) => {
-                self.hold(&operation, &seat, own.as_deref(), &params, hello);
+                self.hold(&operation, &seat, own.as_deref(), params, hello.clone());
                 Some(operation)
             }
             (operation, Routed::Gateway) => {
-                own::answer(&self.this.upgrade()?, &operation, &params);
+                own::answer(&self.this.upgrade()?, &operation, params);
                 Some(operation)
             }
         }
@@ -44,13 +48,13 @@ impl Pump {
     pub fn admit(
         &self,
         caller: &Arc<Caller>,
-        message: &Message,
+        params: &Params<'_>,
         out: &Arc<Stream>,
     ) -> Option<(Arc<Operation>, Routed)> {
-        self.admit_read(caller, &read(message, out)?, out, false)
+        self.judge(caller, params, out, false)
     }
 
-    fn admit_read(
+    fn judge(
         &self,
         caller: &Arc<Caller>,
         params: &Params<'_>,
@@ -143,7 +147,7 @@ impl Pump {
         match self.routed(&operation, &self.seats(), effects) {
             Ok(Routed::Upstream(seat, own)) => {
                 let _ = operation.upstream.set((seat.id.clone(), seat.link));
-                self.hand_over(&operation, &seat, own, &params, caller.hello().clone());
+                self.hand_over(&operation, &seat, own, &params, caller.hello());
             }
             Ok(Routed::Gateway | Routed::Held(..)) => {}
             Err(why) => self.record_unexecuted(&operation, &params, seat.id.as_str(), why),
@@ -206,14 +210,14 @@ impl Pump {
         seat: &Seat,
         own: Option<Arc<str>>,
         params: &Params<'_>,
-        hello: Hello,
+        hello: &Hello,
     ) {
-        let (key, era) = (spell::session_key(&operation.caller, &hello), operation.caller.era());
-        if let Some(session) = seat.upstream.open_session(&key, &hello, era) {
-            return translate(operation, &session, own.as_deref(), params, &hello);
+        let (key, era) = (spell::session_key(&operation.caller, hello), operation.caller.era());
+        if let Some(session) = seat.upstream.open_session(&key, hello, era) {
+            return translate(operation, &session, own.as_deref(), params, hello);
         }
-        let (operation, upstream, message) =
-            (Arc::clone(operation), Arc::clone(&seat.upstream), params.message().clone());
+        let (operation, upstream) = (Arc::clone(operation), Arc::clone(&seat.upstream));
+        let (message, hello) = (params.message().clone(), hello.clone());
         tokio::spawn(async move {
             match upstream.session(&key, &hello, era).await {
                 Ok(session) if operation.is_over() => drop(session),

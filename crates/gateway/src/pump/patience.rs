@@ -2,7 +2,7 @@
 
 use topic::Target;
 use wire::mcp::{Params, method};
-use wire::rpc::{Message, Shape};
+use wire::rpc::Shape;
 
 use super::{Pump, target_of};
 use crate::caller::Caller;
@@ -19,15 +19,15 @@ impl Pump {
 
     /// The same, before a request that aims at what nobody has listed yet. What is refused is waited for in the same
     /// way, so that time does not tell it from what is unknown.
-    pub async fn wait_for_target(&self, caller: &Caller, message: &Message) {
+    pub async fn wait_for_target(&self, caller: &Caller, params: &Params<'_>) {
+        let message = params.message();
         if message.shape() != Shape::Request || self.seats().iter().all(|seat| seat.upstream.has_settled()) {
             return;
         }
         let Some(known) = method::lookup(message.method()) else { return };
-        let Ok(params) = Params::read(message) else { return };
         let admits =
             |target: Target<'_>| self.with(|topic| topic.admits(caller.link(), known.name, Some(target)));
-        if !target_of(known.target, known.name, &params).is_none_or(admits) {
+        if !target_of(known.target, known.name, params).is_none_or(admits) {
             self.wait_for_servers().await;
         }
     }

@@ -137,7 +137,7 @@ impl Pump {
         let seats = self.seats();
         let seat = operation.upstream.get().and_then(|(to, _)| seats.iter().find(|seat| seat.id == *to));
         let (Some(seat), Ok(params)) = (seat, Params::read(&message)) else { return };
-        self.hand_over(&operation, seat, own, &params, hello);
+        self.hand_over(&operation, seat, own, &params, &hello);
     }
 
     /// What a proposal led to, as it came: kept for its proposer, and told to the room if a call was held behind it.

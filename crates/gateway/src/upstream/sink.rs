@@ -37,6 +37,19 @@ pub struct Hello {
     pub version: Arc<str>,
 }
 
+impl Hello {
+    /// Whether servers may ask it something: it declares sampling, elicitation or roots.
+    #[must_use]
+    pub fn can_be_asked(&self) -> bool {
+        // What most clients declare.
+        if *self.capabilities == *b"{}" {
+            return false;
+        }
+        let Ok(declared) = members(&self.capabilities, Span::all(&self.capabilities)) else { return false };
+        ["sampling", "elicitation", "roots"].iter().any(|name| declared.get(name).is_some())
+    }
+}
+
 /// A request on its way to an upstream, in the era of the session.
 #[derive(Debug)]
 pub struct Outgoing<'a> {

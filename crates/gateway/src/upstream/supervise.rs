@@ -22,7 +22,6 @@ use super::dialer::Dialer;
 use super::fault::Fault;
 use super::manifest::Manifest;
 use super::relay::Overseer;
-use super::session::own::member;
 use super::session::{Session, SessionSink, lock};
 use super::sink::{Hello, SessionKey};
 use super::spec::UpstreamSpec;
@@ -367,12 +366,7 @@ impl Upstream {
             Sessions::Shared => true,
             Sessions::Caller | Sessions::Call => *key == SessionKey::Shared,
             // The modern era says all in each request.
-            Sessions::Auto => {
-                era == Era::Modern
-                    || ["sampling", "elicitation", "roots"]
-                        .iter()
-                        .all(|capability| member(&hello.capabilities, capability).is_none())
-            }
+            Sessions::Auto => era == Era::Modern || !hello.can_be_asked(),
         }
     }
 }

@@ -170,7 +170,12 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 pub(super) fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     let digit = |half: u8| if half < 10 { b'0' + half } else { b'a' + half - 10 };
-    out.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
+    let start = out.len();
+    out.resize(start + 2 * bytes.len(), 0);
+    let (pairs, _) = out.get_mut(start..).unwrap_or_default().as_chunks_mut::<2>();
+    for (pair, byte) in pairs.iter_mut().zip(bytes) {
+        *pair = [digit(byte >> 4), digit(byte & 15)];
+    }
 }
 
 /// Exactly 32 bytes from lower-case hexadecimal digits.

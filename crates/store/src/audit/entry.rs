@@ -120,7 +120,7 @@ impl Policy {
 
     /// The entry's members, without number, mac and braces. Never holds a line feed.
     pub(super) fn body(&self, entry: &Entry<'_>) -> Vec<u8> {
-        let mut out = Vec::with_capacity(256 + entry.payload.map_or(0, <[u8]>::len).min(1024));
+        let mut out = Vec::with_capacity(384 + entry.payload.map_or(0, <[u8]>::len).min(1024));
         out.extend_from_slice(br#""at_ms":"#);
         push_number(&mut out, entry.at_ms);
         let mut member = |name: &str, value: &str| {
@@ -234,7 +234,8 @@ fn cut(text: &str) -> Cow<'_, str> {
 }
 
 fn push_string(out: &mut Vec<u8>, text: &str) {
-    if text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+    let needs_escape = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
+    if text.bytes().fold(false, |any, byte| any | needs_escape(byte)) {
         // Writing to memory does not fail.
         let _ = serde_json::to_writer(out, text);
     } else {

@@ -1,6 +1,8 @@
 //! Takes secrets out of a payload before it is written: the values of members with certain names. Must not know what
 //! else is in it.
 
+use std::borrow::Cow;
+
 use serde::de::IgnoredAny;
 
 /// Members whose values are never written, unless told otherwise. Case, `-` and `_` make no difference.
@@ -36,41 +38,51 @@ impl Redaction {
         Self { names: names.iter().map(|name| plain(name.as_ref())).collect() }
     }
 
-    /// The payload on one line, without the values of those members; `None` if it is no JSON.
-    pub(super) fn apply(&self, payload: &[u8]) -> Option<Vec<u8>> {
+    /// The payload on one line, without the values of those members; `None` if it is no JSON. It is copied only if
+    /// something is taken out.
+    pub(super) fn apply<'p>(&self, payload: &'p [u8]) -> Option<Cow<'p, [u8]>> {
         serde_json::from_slice::<IgnoredAny>(payload).ok()?;
-        let mut out = Vec::with_capacity(payload.len());
-        let mut at = 0;
+        let mut out = Vec::new();
+        // What lies between `from` and `at` stays and is not copied yet.
+        let (mut from, mut at) = (0, 0);
         while let Some(byte) = payload.get(at).copied() {
             match byte {
                 b'"' => {
                     let end = string_end(payload, at);
-                    let text = payload.get(at..end)?;
-                    out.extend_from_slice(text);
+                    let key = payload.get(at..end)?;
                     let colon = past_space(payload, end);
                     at = end;
-                    if payload.get(colon) == Some(&b':') && self.names_it(text) {
+                    if payload.get(colon) == Some(&b':') && self.names_it(key) {
+                        out.extend_from_slice(payload.get(from..end)?);
                         out.push(b':');
                         out.extend_from_slice(IN_ITS_PLACE);
                         at = value_end(payload, past_space(payload, colon + 1));
+                        from = at;
                     }
                 }
-                b'\n' | b'\r' | b'\t' | b' ' => at += 1,
-                other => {
-                    out.push(other);
+                b'\n' | b'\r' | b'\t' | b' ' => {
+                    out.extend_from_slice(payload.get(from..at)?);
                     at += 1;
+                    from = at;
                 }
+                _ => at += 1,
             }
         }
-        Some(out)
+        if from == 0 {
+            return Some(Cow::Borrowed(payload));
+        }
+        out.extend_from_slice(payload.get(from..)?);
+        Some(Cow::Owned(out))
     }
 
+    /// Whether a key, quotes included, is one of the names.
     fn names_it(&self, key: &[u8]) -> bool {
-        let unescaped = match key.contains(&b'\\') {
-            true => serde_json::from_slice::<String>(key).ok(),
-            false => std::str::from_utf8(key).ok().map(|key| key.trim_matches('"').to_owned()),
-        };
-        let name = plain(&unescaped.unwrap_or_default());
+        if key.is_ascii() && !key.contains(&b'\\') {
+            let is_written = |byte: &u8| !matches!(byte, b'"' | b'-' | b'_');
+            let name = key.iter().filter(|byte| is_written(byte)).map(u8::to_ascii_lowercase);
+            return self.names.iter().any(|known| known.bytes().eq(name.clone()));
+        }
+        let name = plain(&serde_json::from_slice::<String>(key).unwrap_or_default());
         self.names.contains(&name)
     }
 }
@@ -87,13 +99,14 @@ fn past_space(text: &[u8], at: usize) -> usize {
 /// Where the string that begins at `at` ends, past its quotation mark.
 fn string_end(text: &[u8], at: usize) -> usize {
     let mut end = at + 1;
-    loop {
-        match text.get(end) {
-            Some(b'\\') => end += 2,
-            Some(b'"') | None => return (end + 1).min(text.len()),
-            Some(_) => end += 1,
+    while let Some(found) = memchr::memchr2(b'"', b'\\', text.get(end..).unwrap_or_default()) {
+        end += found + 1;
+        if text.get(end - 1) == Some(&b'"') {
+            return end;
         }
+        end += 1;
     }
+    text.len()
 }
 
 /// Where the value that begins at `at` ends.
@@ -132,7 +145,7 @@ mod tests {
 
     fn redacted(payload: &str) -> Option<String> {
         let out = Redaction::new(&REDACTED).apply(payload.as_bytes())?;
-        Some(String::from_utf8(out).unwrap())
+        Some(String::from_utf8(out.into_owned()).unwrap())
     }
 
     #[test]
@@ -146,6 +159,7 @@ mod tests {
         check(r#"{"secret":{"a":[1,"}"]},"b":true}"#, r#"{"secret":"[redacted]","b":true}"#);
         check(r#"{"a":[{"API_KEY":null}],"c":"token"}"#, r#"{"a":[{"API_KEY":"[redacted]"}],"c":"token"}"#);
         check(r#"{"\u0074oken":"x"}"#, r#"{"\u0074oken":"[redacted]"}"#);
+        check("{\"to\u{212a}en\":\"x\",\"\u{212a}\":1}", "{\"to\u{212a}en\":\"[redacted]\",\"\u{212a}\":1}");
         check(r#"["token","x"]"#, r#"["token","x"]"#);
         check(r#"{"q":"a\"token\":\\"}"#, r#"{"q":"a\"token\":\\"}"#);
         check(r#"{"tokens":3}"#, r#"{"tokens":3}"#);

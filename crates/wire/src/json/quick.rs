@@ -72,18 +72,32 @@ pub(super) fn plain(raw: &[u8]) -> Option<&str> {
     if is_plain { std::str::from_utf8(text).ok() } else { None }
 }
 
+/// Whether a byte ends a plain stretch of a string.
+fn ends(byte: u8) -> bool {
+    (byte == b'"') | (byte == b'\\') | (byte < b' ')
+}
+
 /// How many bytes of a string lie before its next quote or backslash; `None` if it has no end or holds what it may not.
 fn end_of_plain(rest: &[u8]) -> Option<usize> {
-    let (words, tail) = rest.as_chunks::<8>();
-    for (count, word) in words.iter().enumerate() {
+    let mut at = 0;
+    // Long texts are passed over in strides, which compile to a few vector instructions each.
+    while let Some(stride) = rest.get(at..at + 32).and_then(<[u8]>::first_chunk::<32>) {
+        if stride.iter().fold(false, |any, byte| any | ends(*byte)) {
+            break;
+        }
+        at += 32;
+    }
+    let (words, tail) = rest.get(at..)?.as_chunks::<8>();
+    for word in words {
         let ends = ends_in(u64::from_le_bytes(*word));
         if ends != 0 {
-            let at = count * 8 + ends.trailing_zeros() as usize / 8;
+            at += ends.trailing_zeros() as usize / 8;
             return (*rest.get(at)? >= b' ').then_some(at);
         }
+        at += 8;
     }
-    let at = tail.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))?;
-    (*tail.get(at)? >= b' ').then_some(rest.len() - tail.len() + at)
+    at += tail.iter().position(|byte| ends(*byte))?;
+    (*rest.get(at)? >= b' ').then_some(at)
 }
 
 /// Which of eight bytes end a plain stretch of a string: the high bit of the first such byte is the lowest that is set.
@@ -251,10 +265,13 @@ mod tests {
     #[test]
     fn strings_end_where_they_end() {
         for fill in [b'a', b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xa2, 0xff] {
-            for len in 0..26 {
+            for len in 0..75 {
                 assert_eq!(end_of_plain(&vec![fill; len]), None);
+                // Of longer texts only what lies at an edge of what is looked for.
+                let edges = [0, 0x1f, b' ', b'!', b'"', b'#', b'[', b'\\', b']', 0x7f, 0x80, 0xff];
+                let bytes = if len < 26 { (0..=u8::MAX).collect() } else { edges.to_vec() };
                 for at in 0..len {
-                    for byte in 0..=u8::MAX {
+                    for byte in bytes.iter().copied() {
                         let mut text = vec![fill; len];
                         text[at] = byte;
                         assert_eq!(end_of_plain(&text), slowly(&text), "{text:?}");

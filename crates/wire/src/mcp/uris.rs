@@ -3,7 +3,10 @@
 //! Looks only where the protocol puts such URIs: contents, resource links, embedded resources (also in tool results
 //! inside sampling messages), `_meta.ui.resourceUri`, `resources/updated`. It must not know which URI belongs to whom.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
+use memchr::memmem::Finder;
 
 use super::method::ListKind;
 use crate::json::{self, JsonError, Member, Span, Splice, quote};
@@ -74,7 +77,9 @@ pub fn rewrite_item(
 
 /// Both `uri` and `resourceUri` end so; a key could also hide in escapes.
 fn may_hold_uris(raw: &[u8]) -> bool {
-    memchr::memmem::find(raw, b"ri\"").is_some() || memchr::memmem::find(raw, b"\\u").is_some()
+    static SIGNS: LazyLock<[Finder<'static>; 2]> =
+        LazyLock::new(|| [Finder::new("ri\""), Finder::new("\\u")]);
+    SIGNS.iter().any(|sign| sign.find(raw).is_some())
 }
 
 struct Walk<'a> {
