@@ -10,6 +10,8 @@ pub(crate) trait Terminal: Send {
     fn show(&mut self, text: &str);
     /// Asks for one line; `None` at the end of input.
     fn ask(&mut self, prompt: &str) -> Option<String>;
+    /// Forgets what was typed before anything was asked.
+    fn forget(&mut self) {}
 }
 
 /// The process's own terminal.
@@ -34,10 +36,16 @@ impl Terminal for Console {
             Ok(_) => Some(line.trim_end_matches(['\n', '\r']).to_owned()),
         }
     }
+
+    fn forget(&mut self) {
+        // What is no terminal has nothing to forget.
+        let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
+    }
 }
 
-/// Asks yes or no; anything but a clear yes is no.
+/// Asks yes or no; anything but a clear yes is no. What was typed before it was asked is no answer.
 pub(crate) fn confirm(terminal: &mut dyn Terminal, question: &str) -> bool {
+    terminal.forget();
     let answer = terminal.ask(&format!("{question} [y/N]"));
     answer.is_some_and(|answer| matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

@@ -11,8 +11,10 @@ use std::time::Duration;
 use store::audit::{Entry, Verdict};
 
 use super::place::{Place, entry};
+use crate::guests::ANONYMOUS_PREFIX;
 
-/// Entries of one participant in one topic, with one verdict, that are written out within a [`FLOOD_WINDOW`]; more are counted.
+/// Entries of one participant, or of all guests, in one topic, with one verdict, that are written out within a
+/// [`FLOOD_WINDOW`]; more are counted.
 pub const FLOOD_ENTRIES_MAX: u32 = 256;
 /// For how long they are counted before the count is written.
 pub const FLOOD_WINDOW: Duration = Duration::from_secs(10);
@@ -45,7 +47,10 @@ impl Floods {
     /// Writes the entry, or counts it.
     pub(super) fn write(&self, place: Place, entry: &Entry<'_>) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return place.write(entry) };
-        let key = (entry.from.to_owned(), entry.topic.map(str::to_owned), entry.verdict);
+        // Whoever comes without a token has another name each time.
+        let guest = entry.from.starts_with(ANONYMOUS_PREFIX);
+        let from = if guest { ANONYMOUS_PREFIX } else { entry.from };
+        let key = (from.to_owned(), entry.topic.map(str::to_owned), entry.verdict);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= FLOODS_MAX && !all.contains_key(&key) {
             drop(all);

@@ -144,3 +144,36 @@ fn who_is_not_let_in_is_recorded() {
     let log = std::fs::read_to_string(home.path().join("data/audit/00000000000000000001.jsonl")).unwrap();
     assert!(!log.contains("a-token-that-was-guessed") && !log.contains("token-of-"), "{log}");
 }
+
+#[test]
+fn guests_who_come_again_and_again_do_not_fill_the_log() {
+    let (home, config) = people(&[("boss", FULL)]);
+    let config = config
+        + "[profiles.reader]\ncapabilities = [\"chat\"]\n[topics.main]\n[topics.lobby]\naccess = \"public\"\nanonymous = \"reader\"\n";
+    let mut gateway = Gateway::start(&home, &config);
+    for _ in 0..3 {
+        let (mut guest, welcome) = Socket::guest(&gateway, "?topic=lobby&echo=false&mode=directed");
+        guest.id = welcome["payload"]["you"]["id"].as_str().unwrap().to_owned();
+        assert!(guest.id.starts_with("anonymous-"), "{welcome}");
+        for number in 0..150 {
+            guest.say("acme/x", &number.to_string(), &[], json!({}), &json!({}));
+            // After a while because it is too much.
+            assert_eq!(guest.hear_said()["kind"], "system/error");
+        }
+        guest.leave();
+    }
+    gateway.signal("TERM");
+    gateway.wait();
+    let ledger = Ledger(&home);
+    let refused = ledger.entries(&["--verdict", "refused", "--topic", "lobby"]);
+    let (counts, written): (Vec<_>, Vec<_>) =
+        refused.iter().partition(|entry| entry["why"].as_str().unwrap().starts_with("counted"));
+    assert_eq!(written.len(), 256);
+    assert_eq!((&counts[0]["from"], &counts[0]["kind"]), (&json!("anonymous-"), &json!("acme/x")));
+    let counted: u64 = ["not_admitted", "rate_limited"]
+        .map(|cause| ledger.counted("anonymous-", "acme/x", "refused", cause))
+        .iter()
+        .sum();
+    assert_eq!(counted, 194, "{counts:?}");
+    assert!(ledger.count("anonymous-3", CONNECTION, "admitted", "opened") == 1);
+}
