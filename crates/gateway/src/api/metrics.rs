@@ -32,7 +32,7 @@ struct OfTopic {
 /// Everything that this participant may know of, as it is now.
 pub(super) fn render(gate: &Arc<Gate>, who: &Participant) -> String {
     let mut registry = Registry::with_prefix("portmoot");
-    servers(&mut registry, gate);
+    servers(&mut registry, gate, who);
     topics(&mut registry, gate, who);
     let sessions = Gauge::<i64>::default();
     sessions.set(number(gate.sessions().len()));
@@ -43,22 +43,25 @@ pub(super) fn render(gate: &Arc<Gate>, who: &Participant) -> String {
     text
 }
 
-fn servers(registry: &mut Registry, gate: &Gate) {
+fn servers(registry: &mut Registry, gate: &Gate, who: &Participant) {
     let (states, restarts) =
         (Family::<OfServerState, Gauge>::default(), Family::<OfServer, Counter>::default());
     let (sessions, calls) = (Family::<OfServer, Gauge>::default(), Family::<OfServer, Gauge>::default());
     let (tools, hidden) = (Family::<OfServer, Gauge>::default(), Family::<OfServer, Gauge>::default());
-    for upstream in gate.upstreams() {
+    let known = gate.topics().into_iter().filter(|pump| gate.may_know(who, pump.name()));
+    let serving = known.flat_map(|pump| pump.servers());
+    // A participant may serve in several topics: its numbers are added up.
+    for upstream in gate.upstreams().into_iter().chain(serving) {
         let status = upstream.status();
         let server = status.name.to_string();
         let of = OfServer { server: server.clone() };
         states.get_or_create(&OfServerState { server, state: status.state.as_str().into() }).set(1);
         restarts.get_or_create(&of).inc_by(status.restarts);
-        sessions.get_or_create(&of).set(number(status.sessions));
-        calls.get_or_create(&of).set(number(status.calls));
+        sessions.get_or_create(&of).inc_by(number(status.sessions));
+        calls.get_or_create(&of).inc_by(number(status.calls));
         let [listed, ..] = status.listed;
-        tools.get_or_create(&of).set(number(listed));
-        hidden.get_or_create(&of).set(number(status.quarantined.len()));
+        tools.get_or_create(&of).inc_by(number(listed));
+        hidden.get_or_create(&of).inc_by(number(status.quarantined.len()));
     }
     registry.register("server_state", "1 for the state that the server is in", states);
     registry.register("server_restarts", "Starts of the server after its first", restarts);

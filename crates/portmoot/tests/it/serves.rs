@@ -1,5 +1,7 @@
 //! Participants that serve: an agent dials out over a WebSocket, and every MCP client of its topic has its tools.
 
+mod proposed;
+
 use client::participant::{Mode, Tools};
 use client::{Participant, ParticipantSpec};
 use serde_json::{Value, json};
@@ -117,6 +119,17 @@ impl Worker {
         let heard = self.0.hear_said();
         assert_eq!(heard["payload"]["method"], method, "{heard}");
         heard
+    }
+
+    /// The next request, whatever else is said in the room.
+    #[track_caller]
+    fn next_request(&mut self) -> Value {
+        loop {
+            let heard = self.0.hear_said();
+            if heard["kind"].as_str().unwrap().starts_with("mcp/request") {
+                return heard;
+            }
+        }
     }
 
     fn say(&mut self, asked: &Value, kind: &str, payload: &Value) {
@@ -360,56 +373,6 @@ fn only_clients_of_its_topic_see_it_and_only_what_they_may() {
     assert_eq!(asked["from"], "guest");
     worker.answer_text(&asked, "5");
     assert_eq!(*text(&call.next()), "5");
-}
-
-#[test]
-fn a_call_that_may_only_be_proposed_runs_once_when_it_is_approved() {
-    let house = start("", "[topics.main]\nmcp_calls = \"full\"\n");
-    let mut boss = Socket::enter(&house.gateway, "ann", "?echo=false");
-    // It hears everything, and all the same it is asked once.
-    let mut worker = Worker(Socket::enter(&house.gateway, "worker", "?echo=false"));
-    worker.greet(&[schema("one")]);
-    house.wait_listed(&["one"]);
-    let scout = house.client("scout");
-    let next = |worker: &mut Worker| loop {
-        let heard = worker.0.hear_said();
-        if heard["kind"].as_str().unwrap().starts_with("mcp/request") {
-            return heard;
-        }
-    };
-    let call = begin(&scout, "worker_one", json!({ "n": 1 }));
-    house.proposals(&["approve", &house.waiting(), "--yes"]);
-    let asked = next(&mut worker);
-    assert_eq!(asked["from"], "scout", "{asked}");
-    worker.answer_text(&asked, "first");
-    assert_eq!(*text(&call.next()), "first");
-
-    // Approved by an envelope that names the server: it runs once all the same.
-    let call = begin(&scout, "worker_one", json!({ "n": 2 }));
-    let proposal = loop {
-        let heard = boss.hear_said();
-        if heard["kind"] == "mcp/proposal:tools/call:one" && heard["payload"]["params"]["arguments"]["n"] == 2
-        {
-            break heard;
-        }
-    };
-    let params = &proposal["payload"]["params"];
-    let payload = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params });
-    let about = json!({ "correlation_id": proposal["id"] });
-    boss.say("mcp/request:tools/call:one", "yes", &["worker"], about, &payload);
-    let asked = next(&mut worker);
-    assert_eq!((&asked["from"], &asked["payload"]["params"]["arguments"]["n"]), (&json!("scout"), &json!(2)));
-    worker.answer_text(&asked, "second");
-    assert_eq!(*text(&call.next()), "second");
-    // Nothing else has reached it: the next thing that it hears is this.
-    boss.chat("the end");
-    loop {
-        let heard = worker.0.hear_said();
-        if heard["id"] == "the end" {
-            return;
-        }
-        assert!(!heard["kind"].as_str().unwrap().starts_with("mcp/request"), "{heard}");
-    }
 }
 
 #[test]
