@@ -166,6 +166,12 @@ impl Capability {
             && self.reaches(addressees)
     }
 
+    /// Whether some act with this head is admitted, towards somebody. This is how it is judged who could approve anything at
+    /// all.
+    pub fn admits_head(&self, head: &str) -> bool {
+        self.covers_head(head)
+    }
+
     /// Whether every act that `other` admits is admitted here too: nobody gives more than they hold.
     pub fn includes(&self, other: &Capability) -> bool {
         let whole = |own: Option<&Pattern>, other: Option<&Pattern>| match (own, other) {

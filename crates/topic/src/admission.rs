@@ -1,9 +1,9 @@
 //! Owns the verdict on one act: whether capabilities admit it.
 //! Must not know where it goes or what follows.
 
-use model::{Capabilities, KindRef};
+use model::{Capabilities, GATEWAY, KindRef};
 
-use crate::effect::Cause;
+use crate::{builtin::BuiltinTool, effect::Cause};
 
 /// What is decided about an act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,10 @@ pub(crate) fn judge(
     upstream: &str,
 ) -> Verdict {
     let Ok(kind) = KindRef::request(method, context) else { return Verdict::Refuse(Cause::Malformed) };
+    if let Some(tool) = built_in(method, context, upstream) {
+        let may = tool.is_for(capabilities);
+        return if may { Verdict::Admit } else { Verdict::Refuse(Cause::NotAdmitted) };
+    }
     let may = |method: &str| {
         KindRef::request(method, context).is_ok_and(|kind| capabilities.admits(kind, &[upstream]))
     };
@@ -48,6 +52,11 @@ pub(crate) fn proposes(
 ) -> bool {
     matches!(method, "tools/call" | "prompts/get" | "resources/read")
         && KindRef::proposal(method, context).is_ok_and(|kind| capabilities.admits(kind, &[upstream]))
+}
+
+/// A tool of the gateway's own: it is judged by what it reaches.
+fn built_in(method: &str, context: Option<&str>, upstream: &str) -> Option<BuiltinTool> {
+    if upstream == GATEWAY && method == "tools/call" { BuiltinTool::of(context?) } else { None }
 }
 
 /// Handshake, ping and lists (which are filtered), and what serves one's own operations.
@@ -94,5 +103,18 @@ mod tests {
         check("completion/complete", Some("plan"), Verdict::Admit);
         check("completion/complete", Some("r:{x}"), Verdict::Admit);
         check("completion/complete", Some("hidden"), no);
+    }
+
+    #[test]
+    fn tools_of_the_gateway_are_judged_by_what_they_reach() {
+        let check = |text: &str, upstream: &str, expected: Verdict| {
+            let granted = Capabilities::parse([text]).unwrap();
+            let verdict = judge(&granted, "tools/call", Some("approve_proposal"), upstream);
+            assert_eq!(verdict, expected, "{text} {upstream}");
+        };
+        let no = Verdict::Refuse(Cause::NotAdmitted);
+        check("mcp/request:tools/call:add", GATEWAY, Verdict::Admit);
+        check("mcp/request:tools/call:add", "up", no);
+        check("mcp/proposal:*", GATEWAY, no);
     }
 }

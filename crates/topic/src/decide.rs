@@ -89,7 +89,7 @@ impl Topic {
     /// The public name and the upstream of what is proposed, if it is a call that an MCP client could make.
     pub(crate) fn as_called<'a>(&self, proposal: &'a Proposal) -> Option<(Arc<str>, &'a str)> {
         let [upstream] = &*proposal.to else { return None };
-        let names = self.catalog.names(self.catalog.index(upstream)?)?;
+        let names = self.catalog.names(self.catalog.index(upstream)?).filter(|names| !names.builtin)?;
         let public = match (&proposal.public, &proposal.context) {
             (Some(public), _) => public.clone(),
             (None, Some(own)) if proposal.method.names_an_entry() && !names.prefix.is_empty() => {

@@ -8,10 +8,12 @@
 //! - [`Ear`]: what a link hears of the room.
 //! - [`TopicConfig`], [`Limits`]: what is fixed by configuration.
 //! - [`Manifest`], [`ListKind`], [`Listing`]: what upstreams have and what a caller sees of it.
+//! - [`BuiltinTool`]: the gateway's own tools, and whom they are for.
 //! - [`public_name`], [`public_uri`], [`check_prefixes`]: names as pure functions of the configuration.
 
 mod admission;
 mod asks;
+mod builtin;
 mod catalog;
 mod config;
 mod decide;
@@ -41,6 +43,7 @@ mod topic;
 mod view;
 mod views;
 
+pub use builtin::BuiltinTool;
 pub use catalog::{Route, UpstreamIndex};
 pub use config::{Limits, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
 pub use ear::Ear;

@@ -37,6 +37,28 @@ fn nobody_takes_anothers_names() {
 }
 
 #[test]
+fn tools_of_the_gateway_are_listed_to_whom_they_are_for() {
+    let (bob, mut stage) = (LinkId(2), Stage::new());
+    stage.upstream(LinkId(100), "portmoot");
+    stage.lists("bare", View::Shared, tools(&["say", "approve_proposal"]));
+    stage.promoting(bob, "bob", &["mcp/proposal:tools/call:x"]);
+    // Nothing of the gateway's is listed: the names are the server's.
+    assert_eq!(delivered(&stage.call(ANN, 1, "approve_proposal")).0, "bare");
+    stage.lists("portmoot", View::Shared, tools(&["list_proposals", "approve_proposal", "proxy"]));
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["list_proposals", "approve_proposal", "proxy", "say"]);
+    assert_eq!(stage.sees(bob, ListKind::Tools), ["list_proposals"]);
+    assert_eq!(delivered(&stage.call(ANN, 2, "approve_proposal")).0, "portmoot");
+    assert_eq!(delivered(&stage.call(bob, 3, "list_proposals")).0, "portmoot");
+    // It is neither held nor the server's.
+    assert_eq!(refused(&stage.call(bob, 4, "approve_proposal")), topic::Cause::NotAdmitted);
+    let effects = stage
+        .step(Event::Regrant { participant: &id("bob"), capabilities: caps(&["mcp/request:tools/call:y"]) });
+    assert_eq!(told(&effects, ListKind::Tools), [bob]);
+    assert_eq!(stage.sees(bob, ListKind::Tools), ["list_proposals", "approve_proposal"]);
+    assert!(stage.topic.visible(bob, ListKind::Tools, "approve_proposal"));
+}
+
+#[test]
 fn a_manifest_has_limits() {
     let limits = Limits {
         items_per_list_max: 2,

@@ -1,0 +1,111 @@
+//! Owns whom the gateway's own tools are for: each is judged by what it reaches, not by its name (design, section 4, "What
+//! needs no capability"). Must not know what they do, nor which of them a topic lists.
+
+use model::{Capabilities, PROPOSAL, REQUEST};
+
+/// A tool of the gateway's own participant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BuiltinTool {
+    /// What waits for a decision.
+    ListProposals,
+    /// One proposal in full.
+    ShowProposal,
+    /// Lets another's proposal run.
+    ApproveProposal,
+    /// Says no to another's proposal.
+    RejectProposal,
+    /// Takes one's own proposal back.
+    WithdrawProposal,
+    /// Waits for one's own proposal.
+    WaitForProposal,
+    /// Says something to the room.
+    Say,
+    /// Reads what was said.
+    ReadMessages,
+    /// Who is in the topic.
+    ListParticipants,
+}
+
+impl BuiltinTool {
+    /// All of them, in the order in which they are listed.
+    pub const ALL: [Self; 9] = [
+        Self::ListProposals,
+        Self::ShowProposal,
+        Self::ApproveProposal,
+        Self::RejectProposal,
+        Self::WithdrawProposal,
+        Self::WaitForProposal,
+        Self::Say,
+        Self::ReadMessages,
+        Self::ListParticipants,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ListProposals => "list_proposals",
+            Self::ShowProposal => "show_proposal",
+            Self::ApproveProposal => "approve_proposal",
+            Self::RejectProposal => "reject_proposal",
+            Self::WithdrawProposal => "withdraw_proposal",
+            Self::WaitForProposal => "wait_for_proposal",
+            Self::Say => "say",
+            Self::ReadMessages => "read_messages",
+            Self::ListParticipants => "list_participants",
+        }
+    }
+
+    /// The tool of this name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
+    /// Whether somebody with these capabilities could do something with it. What exactly is judged again when it is done.
+    ///
+    /// - Deciding: whoever could make some request, since some request may be proposed.
+    /// - Looking: whoever could decide, or propose.
+    /// - Waiting and withdrawing: whoever could propose.
+    /// - Saying: whoever may say anything but requests, which are calls.
+    /// - Reading, and who is there: everybody in the topic, as everybody may listen to its room.
+    pub fn is_for(self, capabilities: &Capabilities) -> bool {
+        let some = |head: &str| capabilities.iter().any(|one| one.admits_head(head));
+        match self {
+            Self::ListProposals | Self::ShowProposal => some(REQUEST) || some(PROPOSAL),
+            Self::ApproveProposal | Self::RejectProposal => some(REQUEST),
+            Self::WithdrawProposal | Self::WaitForProposal => some(PROPOSAL),
+            Self::Say => capabilities.iter().any(|one| one.as_str().split(':').next() != Some(REQUEST)),
+            Self::ReadMessages | Self::ListParticipants => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back() {
+        for tool in BuiltinTool::ALL {
+            assert_eq!(BuiltinTool::of(tool.name()), Some(tool));
+        }
+        assert_eq!(BuiltinTool::of("proxy"), None);
+    }
+
+    #[test]
+    fn whom_they_are_for() {
+        let check = |texts: &[&str], expected: &[&str]| {
+            let granted = Capabilities::parse(texts.iter().copied()).unwrap();
+            let mine: Vec<_> = BuiltinTool::ALL.into_iter().filter(|tool| tool.is_for(&granted)).collect();
+            assert_eq!(mine.iter().map(|tool| tool.name()).collect::<Vec<_>>(), expected, "{texts:?}");
+        };
+        let (look, decide) = (["list_proposals", "show_proposal"], ["approve_proposal", "reject_proposal"]);
+        let (own, hear) =
+            (["withdraw_proposal", "wait_for_proposal"], ["read_messages", "list_participants"]);
+        check(&[], &hear);
+        check(&["chat"], &[&["say"][..], &hear].concat());
+        check(&["mcp/request:tools/call:a*"], &[look, decide, hear].concat());
+        check(&["mcp/proposal:tools/call:a*"], &[&look[..], &own, &["say"], &hear].concat());
+        check(&["mcp/re*:tools/call"], &[&look[..], &decide, &["say"], &hear].concat());
+        check(&["mcp/*"], &BuiltinTool::ALL.map(BuiltinTool::name));
+    }
+}
