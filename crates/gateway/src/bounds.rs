@@ -22,6 +22,8 @@ pub struct Bounds {
     pub replay_messages_max: usize,
     /// Their bytes.
     pub replay_bytes_max: usize,
+    /// One MCPx envelope, bytes.
+    pub envelope_bytes_max: usize,
     /// Between two signs of life on a silent stream.
     pub keep_alive: Duration,
     /// Bytes held for all streams together.
@@ -36,6 +38,7 @@ impl Bounds {
             unsent_bytes_max: STREAM_UNSENT_BYTES_MAX.min(limits.held_bytes_max),
             replay_messages_max: limits.resume_events_max,
             replay_bytes_max: limits.resume_bytes_max,
+            envelope_bytes_max: limits.envelope_bytes_max,
             // A period of nothing would never rest.
             keep_alive: limits.keep_alive.max(Duration::from_millis(10)),
             held,

@@ -14,6 +14,7 @@ use wire::mcp::ListKind;
 use wire::rpc::{self, Id, Message};
 
 use crate::bounds::Bounds;
+use crate::room::Mark;
 use crate::stream::{Lifetime, Refused, Stream};
 use crate::upstream::{Hello, QuestionId, Session, SessionKey};
 
@@ -88,6 +89,8 @@ pub struct Caller {
     questions: Mutex<Questions>,
     interests: Mutex<Interests>,
     log_level: AtomicU8,
+    /// From where on it may read what is said.
+    came: OnceLock<Mark>,
 }
 
 /// Log levels from the mildest (MCP, "Logging"); the position is the severity.
@@ -167,6 +170,7 @@ impl Caller {
             questions: Mutex::default(),
             interests: Mutex::default(),
             log_level: AtomicU8::new(NO_LEVEL),
+            came: OnceLock::new(),
         }
     }
 
@@ -213,6 +217,17 @@ impl Caller {
     /// The same, made now if it was not needed before (legacy HTTP).
     pub fn home_or_open(&self) -> &Arc<Stream> {
         self.home.get_or_init(|| Stream::new(0, Lifetime::Resumable, 0, &self.bounds))
+    }
+
+    /// Notes what had been said when it came.
+    pub(crate) fn came_at(&self, place: Mark) {
+        // It comes once.
+        let _ = self.came.set(place);
+    }
+
+    /// From where on it may read what is said; none if nothing was kept when it came.
+    pub(crate) fn came(&self) -> Option<Mark> {
+        self.came.get().copied()
     }
 
     /// Notes an operation as open.

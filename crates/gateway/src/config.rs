@@ -260,9 +260,13 @@ pub enum McpCalls {
     Full,
 }
 
-/// A tool of the gateway's own.
+/// Tools of the gateway's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BuiltIn {
+    /// Those that show and decide proposals.
+    Proposals,
+    /// Those that say, read what is said, and tell who is there.
+    Room,
     /// List, info and call over everything.
     Proxy,
     /// Finds tools by words.

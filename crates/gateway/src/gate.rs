@@ -411,6 +411,7 @@ impl Gate {
             let serving: Vec<_> =
                 config.participants.iter().filter(comes).filter_map(ParticipantConfig::server).collect();
             pump.configure(&seated, &serving, &config.limits);
+            pump.list_own(&topic.builtin);
             if new {
                 pump.restore();
             }

@@ -4,12 +4,12 @@
 //! Owns what such a participant does with an envelope. It executes requests that name it, and nothing else. Must not know
 //! sockets, nor what the topic admits.
 
-mod reject;
 mod reply;
 
 use std::sync::Arc;
 
 use model::{Era, OperationId, ParticipantId};
+use topic::BuiltinTool;
 use wire::json::quote;
 use wire::mcp::list::{Hints, render};
 use wire::mcp::{ListKind, Params, Version, method};
@@ -18,6 +18,7 @@ use wire::mcpx::check::{Act, Call, Mismatch, strict};
 use wire::rpc::{Message, code};
 
 use crate::caller::Caller;
+use crate::own::tools;
 use crate::pump::{Claim, Pump, Seat};
 use crate::stream::{Lifetime, Stream};
 pub(crate) use reply::Reply;
@@ -208,15 +209,29 @@ fn carry_out(pump: &Arc<Pump>, caller: &Arc<Caller>, host: Host<'_>, call: &Call
         (name, Host::Server(seat)) if CARRIED_OUT.contains(&name) => {
             execute(pump, caller, seat, message, None, reply);
         }
-        ("tools/call", Host::Gateway) if call.target() == Some(reject::TOOL) => {
-            reject::reject(pump, caller, message, reply);
-        }
-        ("tools/list", Host::Gateway) => reply.result(message, reject::TOOLS),
+        ("tools/call", Host::Gateway) => own_tool(pump, caller, call, reply),
+        ("tools/list", Host::Gateway) => reply.result(message, &tools::in_room(pump, caller)),
         (name, host) => match method::lookup(name).and_then(|known| known.list) {
             Some(kind) => reply.result(message, &list(host, kind)),
             None => reply.error(message.id(), code::METHOD_NOT_FOUND, &format!("method not found: {name}")),
         },
     }
+}
+
+/// The gateway's own participant does what a tool of its own does.
+fn own_tool(pump: &Arc<Pump>, caller: &Arc<Caller>, call: &Call, reply: Reply) {
+    let tool = call.target().and_then(BuiltinTool::of);
+    let message = call.message().clone();
+    if !tool.is_some_and(|tool| tools::is_for(pump, caller, tool)) {
+        return reply.refused(&message, &tools::unknown());
+    }
+    let (pump, caller) = (Arc::clone(pump), Arc::clone(caller));
+    tokio::spawn(async move {
+        match tools::call(&pump, &caller, &message).await {
+            Ok(frame) => reply.frame(&frame),
+            Err(refusal) => reply.refused(&message, &refusal),
+        }
+    });
 }
 
 fn execute(

@@ -119,7 +119,7 @@ async fn manifests(
 ) -> HashMap<ParticipantId, Arc<Manifest>> {
     let key = spell::session_key(caller, hello);
     let mut opening = tokio::task::JoinSet::new();
-    let mut found = HashMap::new();
+    let mut found = HashMap::from([(ParticipantId::gateway(), pump.built_in())]);
     for seat in pump.seats().iter() {
         let own = caller.era() == Era::Legacy && !seat.upstream.shares(&key, hello, Era::Legacy);
         if own || seat.upstream.could_open(caller.era()) {

@@ -1,11 +1,20 @@
-//! What the gateway's own participant does for an MCP caller: its proposals as tasks, and waiting for them.
+//! What the gateway's own participant does for an MCP caller: its proposals as tasks, and its own tools.
 //!
-//! Everything here serves what the caller itself has proposed; what is another's answers as unknown. Must not know doors.
+//! Tasks serve what the caller itself has proposed; what is another's answers as unknown. Must not know doors.
+
+mod arguments;
+mod mine;
+mod reviews;
+pub(crate) mod shelf;
+mod shown;
+mod talk;
+pub(crate) mod tools;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{Era, OperationId, Refusal, RefusalCode};
+use topic::BuiltinTool;
 use wire::json;
 use wire::mcp::task::{self, ACKNOWLEDGED};
 use wire::mcp::{Params, Target};
@@ -13,20 +22,14 @@ use wire::rpc::{self, Message};
 
 use crate::caller::{Caller, Open};
 use crate::operation::Operation;
-use crate::pump::{Choice, Pump, unknown_method};
+use crate::pump::{Pump, unknown_method};
 use crate::stream::Stream;
 use crate::views;
 
-/// The tool by which a caller goes on waiting for what it proposed.
-pub const WAIT: &str = "wait_for_proposal";
-/// The tool by which it takes that back.
-pub const WITHDRAW: &str = "withdraw_proposal";
-
 /// Whether a request is for one of the tools that serve a caller's own proposals, listed or not.
 pub(crate) fn serves_own(params: &Params<'_>) -> bool {
-    let tool = params.target();
-    params.message().method() == "tools/call"
-        && matches!(tool, Some(Target::Name(name)) if name == WAIT || name == WITHDRAW)
+    let serves = |tool| matches!(tool, BuiltinTool::WaitForProposal | BuiltinTool::WithdrawProposal);
+    params.message().method() == "tools/call" && tools::named(params).is_some_and(serves)
 }
 
 /// Answers a request that was admitted and is for the gateway itself.
@@ -46,6 +49,9 @@ fn is_ours(message: &Message) -> bool {
 }
 
 async fn serve(pump: &Arc<Pump>, operation: &Arc<Operation>, message: &Message) -> Result<Bytes, Refusal> {
+    if message.method() == "tools/call" {
+        return tools::call(pump, &operation.caller, message).await;
+    }
     let params =
         Params::read(message).map_err(|wrong| Refusal::new(RefusalCode::Malformed, wrong.message))?;
     let (caller, request) = (&operation.caller, &operation.request);
@@ -53,59 +59,29 @@ async fn serve(pump: &Arc<Pump>, operation: &Arc<Operation>, message: &Message) 
     if message.method() == "tasks/list" {
         return Ok(rpc::result(request, &pump.task_list(caller.participant().id.as_str())));
     }
-    let id = named(&params).filter(|id| pump.is_proposer(*id, caller.participant().id.as_str()));
-    let id = id.ok_or_else(|| Refusal::new(RefusalCode::Malformed, "there is no such task or proposal"))?;
-    let result = match (message.method(), params.target()) {
-        ("tasks/get", _) => pump.view(id, |view| task::get(&view.task(), era)),
-        ("tasks/result", _) => return outcome(pump, operation, id).await,
-        ("tasks/cancel", _) => {
-            withdraw(pump, caller, id, None).await?;
+    let id = mine::owned(pump, caller, named(&params))?;
+    let result = match message.method() {
+        "tasks/get" => pump.view(id, |view| task::get(&view.task(), era)),
+        "tasks/result" => return outcome(pump, operation, id).await,
+        "tasks/cancel" => {
+            mine::withdraw(pump, caller, id, None).await?;
             match era {
                 Era::Legacy => pump.view(id, |view| task::legacy_cancelled(&view.task())),
                 Era::Modern => Some(ACKNOWLEDGED.into()),
             }
         }
-        ("tasks/update", _) => Some(ACKNOWLEDGED.into()),
-        ("tools/call", Some(Target::Name(WAIT))) => {
-            pump.wait_for(id).await;
-            if let Some(end) = pump.end_of(id, request, "tools/call", era) {
-                return Ok(end);
-            }
-            pump.view(id, |view| views::words_in(&view.waiting(), false, era))
-        }
-        ("tools/call", Some(Target::Name(WITHDRAW))) => {
-            withdraw(pump, caller, id, argument(&params, "reason")).await?;
-            pump.view(id, |view| views::words_in(&view.verdict(), false, era))
-        }
-        (method, _) => return Err(unknown_method(method)),
+        "tasks/update" => Some(ACKNOWLEDGED.into()),
+        method => return Err(unknown_method(method)),
     };
     result.map(|result| rpc::result(request, &result)).ok_or_else(crate::desk::unknown_proposal)
 }
 
-/// The proposal that a request names: as a task, or as the argument `id` of a tool.
+/// The proposal that a request names as a task.
 fn named(params: &Params<'_>) -> Option<OperationId> {
     match params.target()? {
         Target::Task(id) => id.parse().ok(),
-        Target::Name(_) => argument(params, "id")?.parse().ok(),
-        Target::Uri(_) => None,
+        Target::Name(_) | Target::Uri(_) => None,
     }
-}
-
-/// A text among a tool's arguments.
-pub(crate) fn argument(params: &Params<'_>, key: &str) -> Option<String> {
-    let member = params.get("arguments")?;
-    let frame = params.message().frame();
-    let arguments = json::members(frame, member.span).ok()?;
-    arguments.get(key).and_then(|value| json::text(value.raw)).map(std::borrow::Cow::into_owned)
-}
-
-async fn withdraw(
-    pump: &Pump,
-    caller: &Caller,
-    id: OperationId,
-    reason: Option<String>,
-) -> Result<(), Refusal> {
-    pump.decide(caller.participant(), id, Choice::Withdraw { reason }).await
 }
 
 /// Exactly what the call would have been answered, once it is over (2025-11-25, "tasks/result").
@@ -164,7 +140,7 @@ impl Open for Waiting {
         let (pump, caller, id) = (Arc::clone(&self.pump), Arc::clone(&self.caller), self.id);
         tokio::spawn(async move {
             let why = Some("its caller has stopped waiting".to_owned());
-            if let Err(refusal) = withdraw(&pump, &caller, id, why).await {
+            if let Err(refusal) = mine::withdraw(&pump, &caller, id, why).await {
                 tracing::debug!(%refusal, "a proposal was over before it could be withdrawn");
             }
         });

@@ -47,7 +47,7 @@ use crate::operation::{Names, Operation, Road};
 use crate::room::{self, Room, RoomConfig};
 use crate::served::Served;
 use crate::spell;
-use crate::upstream::{Answer, Upstream};
+use crate::upstream::{Answer, Manifest, Upstream};
 use asked::Asked;
 pub(crate) use claim::Claim;
 pub use decide::{Choice, digest};
@@ -83,6 +83,10 @@ pub struct Pump {
     callers: Mutex<HashMap<LinkId, Weak<Caller>>>,
     admitted: AtomicU64,
     refused: AtomicU64,
+    /// What the gateway's own participant lists.
+    built_in: RwLock<Arc<Manifest>>,
+    /// How much of what was said before it came a newcomer may have.
+    history: u64,
     /// What hosted participants have acted on lately.
     repeats: Repeats,
     /// Who was asked lately.
@@ -158,6 +162,7 @@ impl Pump {
         let mut config = topic::TopicConfig::new(name.clone(), Vec::new());
         config.limits = limits;
         let own = (ParticipantId::gateway(), ground.link());
+        let history = room.history as u64;
         let room = room::open(room, Arc::clone(&ground));
         let runner = Arc::new(Caller::own(own.1, &name, &bounds));
         let pump = Arc::new_cyclic(|this| Self {
@@ -180,6 +185,8 @@ impl Pump {
             callers: Mutex::default(),
             admitted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            built_in: RwLock::default(),
+            history,
             repeats: Repeats::default(),
             asked: Asked::default(),
             this: this.clone(),
@@ -212,13 +219,13 @@ impl Pump {
         ]
     }
 
-    /// Whether a server lists a tool of exactly this name.
-    fn lists_tool(&self, name: Option<&str>) -> bool {
-        let bare = |seat: &Seat| seat.upstream.spec().config.prefix.is_empty();
-        let lists = |seat: &Seat| {
-            seat.upstream.manifest().tools.items.iter().any(|tool| Some(tool.key.as_str()) == name)
-        };
-        self.seats().iter().any(|seat| bare(seat) && lists(seat))
+    /// Whether a server's tool is listed to this link under exactly this public name.
+    fn lists_tool(&self, link: LinkId, name: Option<&str>) -> bool {
+        let Some(name) = name else { return false };
+        self.with(|topic| {
+            let route = topic.lookup(link, Target::Tool(name));
+            route.is_some_and(|route| route.is_listed() && *route.upstream != self.own.0)
+        })
     }
 
     /// How long a first list waits for a server that is starting.

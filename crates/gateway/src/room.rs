@@ -7,6 +7,7 @@ mod frame;
 mod history;
 mod item;
 mod queue;
+mod ring;
 mod run;
 mod socket;
 mod turn;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 pub(crate) use frame::{Close, text};
 pub(crate) use item::{Entry, Item, Reach, RoomConfig, Said};
 pub(crate) use queue::Room;
+pub(crate) use ring::{Kept, Mark, Since};
 pub(crate) use socket::Socket;
 
 use crate::ground::Ground;

@@ -32,6 +32,13 @@ pub struct Route<'a> {
     pub(crate) renamed: Option<&'a Arc<str>>,
 }
 
+impl Route<'_> {
+    /// Whether it is listed under the name that was looked up; else it may be hidden, or a URI.
+    pub fn is_listed(&self) -> bool {
+        self.public.is_some()
+    }
+}
+
 /// What one link sees of its own instead of the shared views. Few, so a plain list.
 #[derive(Debug, Default)]
 pub(crate) struct Overrides(Vec<(UpstreamIndex, Arc<UpstreamView>)>);

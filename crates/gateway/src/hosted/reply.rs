@@ -5,7 +5,8 @@
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use model::{LinkId, ParticipantId};
+use model::{Era, LinkId, ParticipantId, Refusal};
+use wire::mcp::refusal;
 use wire::mcpx::check::Call;
 use wire::mcpx::{Envelope, Head};
 use wire::rpc::{self, Id, Message};
@@ -75,6 +76,17 @@ impl Reply {
         if let Some(id) = request.id() {
             self.say(&self.kind, &rpc::result(id, result));
         }
+    }
+
+    /// Says a whole answer.
+    pub(super) fn frame(&self, frame: &[u8]) {
+        self.say(&self.kind, frame);
+    }
+
+    /// Says a refusal, as MCP spells it.
+    pub(super) fn refused(&self, request: &Message, refusal: &Refusal) {
+        let spelled = refusal::spell(refusal, Era::Legacy, request.method(), None);
+        self.frame(&spelled.answer(request.id()));
     }
 
     /// Says an error.

@@ -76,7 +76,7 @@ impl Pump {
         let operation = self.open(caller, message, text, out, Names::Public)?;
         let (link, id) = (caller.link(), operation.id);
         // Waiting for one's own proposals needs no capability, as it needs none by a task.
-        let (method, target) = match own::serves_own(params) && !self.lists_tool(text) {
+        let (method, target) = match own::serves_own(params) && !self.lists_tool(caller.link(), text) {
             true => ("tasks/result", None),
             false => (message.method(), target),
         };

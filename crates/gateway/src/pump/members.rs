@@ -7,9 +7,10 @@ use topic::{Effect, Event, Role, UpstreamNames, View};
 
 use super::{Hearing, Pump, Seat};
 use crate::caller::Caller;
-use crate::config::{Limits, ServerConfig};
-use crate::room::Item;
-use crate::upstream::Upstream;
+use crate::config::{BuiltIn, Limits, ServerConfig};
+use crate::own::shelf;
+use crate::room::{Item, Mark};
+use crate::upstream::{Manifest, Upstream};
 
 impl Pump {
     /// Gives the topic these upstreams, in this order: new ones join, missing ones are cut off, the others stay as they are.
@@ -41,6 +42,22 @@ impl Pump {
         self.meet(&seats, &old);
     }
 
+    /// Lists these tools of the gateway's own; they change with the configuration only. What is said is kept where one of
+    /// them reads it.
+    pub(crate) fn list_own(&self, built_in: &[BuiltIn]) {
+        self.room.keep(built_in.contains(&BuiltIn::Room));
+        let listed = Arc::new(shelf::manifest(built_in));
+        if *self.built_in() != *listed {
+            *self.built_in.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&listed);
+            self.listed(&self.own.0, View::Shared, &[listed], &[]);
+        }
+    }
+
+    /// What the gateway's own participant lists here.
+    pub(crate) fn built_in(&self) -> Arc<Manifest> {
+        Arc::clone(&self.built_in.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub(super) fn seat(&self, participant: &ParticipantId, link: LinkId) {
         if self.topic().participant(link).is_none() {
             let own = *participant == self.own.0;
@@ -62,6 +79,10 @@ impl Pump {
         hearing: Option<Hearing>,
     ) -> Result<(), Refusal> {
         let participant = caller.participant();
+        if let Some(end) = self.room.end() {
+            let offset = end.offset.saturating_sub(self.history);
+            caller.came_at(Mark { offset, ..end });
+        }
         self.callers().insert(caller.link(), Arc::downgrade(caller));
         let event = Event::Join {
             link: caller.link(),

@@ -4,6 +4,7 @@
 //! do.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use model::{Capabilities, LinkId, ParticipantId, Refusal};
@@ -19,7 +20,7 @@ use super::repeats::Repeats;
 use crate::caller::Caller;
 use crate::ground::unix_ms;
 use crate::hosted;
-use crate::room::{Close, Entry, Item, Reach, Room, Said, Socket, text};
+use crate::room::{Close, Entry, Item, Mark, Reach, Room, Said, Socket, text};
 
 /// How somebody hears.
 pub struct Hearing {
@@ -41,11 +42,22 @@ impl Pump {
 
     /// Takes an envelope: admitted, it goes to everybody who hears it; else its sender is told why not.
     pub fn say(self: &Arc<Self>, caller: &Arc<Caller>, envelope: &Envelope) {
+        if let Err(refusal) = self.speak(caller, envelope) {
+            self.tell_refused(caller, envelope, &refusal);
+        }
+    }
+
+    /// The same for a sender that hears in another way why it is refused.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub(crate) fn speak(
+        self: &Arc<Self>,
+        caller: &Arc<Caller>,
+        envelope: &Envelope,
+    ) -> Result<(), Box<Refusal>> {
         let who = caller.participant();
-        let place = match self.audit.reserve() {
-            Ok(place) => place,
-            Err(refusal) => return self.tell_refused(caller, envelope, &refusal),
-        };
+        let place = self.audit.reserve()?;
         if envelope.from() != who.id.as_str() {
             let refusal = Refusal::new(
                 model::RefusalCode::AuthViolation,
@@ -53,7 +65,7 @@ impl Pump {
             );
             let why = format!("{}: `from` was {}", reason(&refusal), quote(envelope.from()));
             self.record_said(place, caller, envelope, Err(&why));
-            return self.tell_refused(caller, envelope, &refusal);
+            return Err(Box::new(refusal));
         }
         let to: Vec<&str> = envelope.to().collect();
         let claim = self.claim(caller, envelope);
@@ -67,13 +79,28 @@ impl Pump {
                 if !private {
                     hosted::receive(self, caller, envelope, claim);
                 }
+                Ok(())
             }
             // It is not here any more: its socket is being closed.
-            Ok(None) => {}
+            Ok(None) => Ok(()),
             Err((refusal, cause)) => {
                 self.record_said(place, caller, envelope, Err(cause.as_str()));
-                self.tell_refused(caller, envelope, &refusal);
+                Err(refusal)
             }
+        }
+    }
+
+    /// How long calls are held at most.
+    pub(crate) fn hold_max(&self) -> Duration {
+        self.hold
+    }
+
+    /// Waits until something is said after this place; no longer than this.
+    pub(crate) async fn wait_for_words(&self, place: Mark, at_most: Duration) {
+        let mut stopping = self.stopping.subscribe();
+        tokio::select! {
+            _ = tokio::time::timeout(at_most, self.room.said_after(place)) => {}
+            _ = stopping.wait_for(|stopping| *stopping) => {}
         }
     }
 
@@ -207,7 +234,8 @@ impl Pump {
         (self.ground.operation().to_string(), rfc3339(unix_ms()))
     }
 
-    fn capabilities_of(&self, id: &ParticipantId) -> Arc<Capabilities> {
+    /// What a participant may do here now.
+    pub(crate) fn capabilities_of(&self, id: &ParticipantId) -> Arc<Capabilities> {
         self.with(|topic| topic.capabilities(id).cloned()).unwrap_or_default()
     }
 

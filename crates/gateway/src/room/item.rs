@@ -55,6 +55,15 @@ impl Reach {
     pub fn all_but(skip: Option<ParticipantId>) -> Self {
         skip.map_or(Self::Ears, Self::But)
     }
+
+    /// Who does not hear it, if anybody; none of what is only to be seen.
+    pub(super) fn but(&self) -> Option<Option<ParticipantId>> {
+        match self {
+            Self::Ears => Some(None),
+            Self::But(but) => Some(Some(but.clone())),
+            Self::Watchers { .. } => None,
+        }
+    }
 }
 
 /// One envelope that was admitted.

@@ -12,6 +12,7 @@ fn stream(lifetime: Lifetime, answers: u32) -> Arc<Stream> {
         unsent_bytes_max: BYTES_MAX,
         replay_messages_max: MESSAGES_MAX,
         replay_bytes_max: 64,
+        envelope_bytes_max: 1024,
         keep_alive: std::time::Duration::from_secs(15),
         held: Held::new(2 * BYTES_MAX),
     };

@@ -16,7 +16,12 @@ const ACCESS: [(&str, Access); 3] =
     [("public", Access::Public), ("restricted", Access::Restricted), ("private", Access::Private)];
 const MCP_CALLS: [(&str, McpCalls); 3] =
     [("none", McpCalls::None), ("kinds", McpCalls::Kinds), ("full", McpCalls::Full)];
-const BUILT_IN: [(&str, BuiltIn); 2] = [("proxy", BuiltIn::Proxy), ("search_tools", BuiltIn::SearchTools)];
+const BUILT_IN: [(&str, BuiltIn); 4] = [
+    ("proposals", BuiltIn::Proposals),
+    ("room", BuiltIn::Room),
+    ("proxy", BuiltIn::Proxy),
+    ("search_tools", BuiltIn::SearchTools),
+];
 const HISTORY_MAX: u64 = 100_000;
 const LIST_WAIT: Duration = Duration::from_secs(5);
 const PROPOSAL_TTL: Duration = Duration::from_secs(300);
@@ -88,7 +93,7 @@ fn builtin(table: &Table<'_>) -> Vec<BuiltIn> {
             let message = format!("`{}` names no built-in tool: `{name}`", table.full("builtin"));
             let mut problem = Problem::new("config_value", message).at(place);
             problem.hint = suggestion(name, BUILT_IN.iter().map(|(known, _)| *known))
-                .or_else(|| Some("there are `proxy` and `search_tools`".into()));
+                .or_else(|| Some("there are `proposals`, `room`, `proxy` and `search_tools`".into()));
             table.problems().note(problem);
         }
         found

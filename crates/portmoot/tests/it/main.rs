@@ -31,6 +31,8 @@ mod limits;
 mod lossless;
 mod mixed;
 mod moments;
+mod own_room;
+mod own_tools;
 mod paging;
 mod participants;
 mod peer;
