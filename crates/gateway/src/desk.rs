@@ -91,6 +91,20 @@ impl Desk {
         Some(case)
     }
 
+    /// Notes a decision that is to be written down: one at a time.
+    ///
+    /// # Errors
+    /// When there is no such proposal, or it is decided or being decided.
+    pub(crate) fn rule(&self, id: OperationId, ruling: Ruling) -> Result<(), Refusal> {
+        let mut book = self.book();
+        let case = book.cases.get_mut(&id).ok_or_else(unknown_proposal)?;
+        if case.ruling.is_some() || case.state.is_over() {
+            return Err(Refusal::new(RefusalCode::Conflict, "this proposal is decided already"));
+        }
+        case.ruling = Some(ruling);
+        Ok(())
+    }
+
     /// Looks at a case, or changes it.
     pub(crate) fn with<T>(&self, id: OperationId, look: impl FnOnce(&mut Case) -> T) -> Option<T> {
         self.book().cases.get_mut(&id).map(look)
@@ -275,7 +289,12 @@ fn record(id: OperationId, case: &mut Case, what: &What) -> Option<Record> {
             let decision = match state {
                 ProposalState::Running => Decision::Approved,
                 ProposalState::Rejected => Decision::Rejected,
-                _ => Decision::Withdrawn,
+                // The topic decides nothing else.
+                ProposalState::Withdrawn
+                | ProposalState::Pending
+                | ProposalState::Completed
+                | ProposalState::Failed
+                | ProposalState::Expired => Decision::Withdrawn,
             };
             let ruling = case.ruling.as_ref();
             let decided = DecidedProposal {

@@ -14,6 +14,7 @@ mod patience;
 mod propose;
 mod record;
 mod repeats;
+mod review;
 mod run;
 mod say;
 mod send;

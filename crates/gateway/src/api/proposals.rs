@@ -7,7 +7,7 @@ use auth::Participant;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use model::{OperationId, Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
@@ -96,8 +96,8 @@ pub(super) fn router() -> Router<Pages> {
         .route("/api/v1/proposals", get(list))
         .route("/api/v1/proposals/{id}", get(show))
         .route("/api/v1/proposals/{id}/approve", post(approve))
-        .route("/api/v1/proposals/{id}/reject", post(reject))
-        .route("/api/v1/proposals/{id}/withdraw", post(withdraw))
+        .route("/api/v1/proposals/{id}/reject", no(|reason| Choice::Reject { reason }))
+        .route("/api/v1/proposals/{id}/withdraw", no(|reason| Choice::Withdraw { reason }))
 }
 
 impl Proposal {
@@ -192,24 +192,17 @@ async fn approve(
     decide(&pages, &headers, &id, Choice::Approve { digest: digest(&text)?, arguments }).await
 }
 
-async fn reject(
-    State(pages): State<Pages>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-    body: Result<Json<No>, JsonRejection>,
-) -> Page<Json<Proposal>> {
-    let Json(No { reason }) = body.map_err(unread)?;
-    decide(&pages, &headers, &id, Choice::Reject { reason }).await
-}
-
-async fn withdraw(
-    State(pages): State<Pages>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-    body: Result<Json<No>, JsonRejection>,
-) -> Page<Json<Proposal>> {
-    let Json(No { reason }) = body.map_err(unread)?;
-    decide(&pages, &headers, &id, Choice::Withdraw { reason }).await
+/// A rejection or a withdrawal.
+fn no(choose: fn(Option<String>) -> Choice) -> MethodRouter<Pages> {
+    post(
+        async move |State(pages): State<Pages>,
+                    headers: HeaderMap,
+                    Path(id): Path<String>,
+                    body: Result<Json<No>, JsonRejection>| {
+            let Json(No { reason }) = body.map_err(unread)?;
+            decide(&pages, &headers, &id, choose(reason)).await
+        },
+    )
 }
 
 fn unread(no: JsonRejection) -> Refusal {

@@ -7,7 +7,6 @@ use model::{Digest, OperationId, ParticipantId, ProposalState, Refusal, RefusalC
 use tokio::sync::{oneshot, watch};
 use topic::{Decision, Effect, Event};
 use wire::json::{self, quote};
-
 use wire::mcpx::check::Call;
 use wire::mcpx::{Envelope, Head};
 
@@ -95,28 +94,12 @@ impl Pump {
         ruling: Ruling,
     ) -> Result<oneshot::Receiver<Result<(), Refusal>>, Refusal> {
         if matches!(choice, Choice::Approve { .. }) && self.is_redefined(id) {
-            let refusal = Refusal::new(
-                RefusalCode::Conflict,
-                "its server describes the tool otherwise now than was shown",
-            );
+            let message = "its server describes the tool otherwise now than was shown";
+            let refusal = Refusal::new(RefusalCode::Conflict, message);
             return Err(refusal.hint("reject it, and have it proposed again"));
         }
         let (told, heard) = oneshot::channel();
-        let ruling = Ruling { told: Some(told), ..ruling };
-        let free = self.desk.with(id, |case| {
-            let free = case.ruling.is_none() && !case.state.is_over();
-            if free {
-                case.ruling = Some(ruling);
-            }
-            free
-        });
-        match free {
-            None => return Err(unknown_proposal()),
-            Some(false) => {
-                return Err(Refusal::new(RefusalCode::Conflict, "this proposal is decided already"));
-            }
-            Some(true) => {}
-        }
+        self.desk.rule(id, Ruling { told: Some(told), ..ruling })?;
         match self.opening(id) {
             None => self.step_decision(who, id, choice),
             // Whoever hears of it in the room may answer before it is on disk: that counts once it is.
@@ -206,33 +189,6 @@ impl Pump {
         self.tell_state(&caller.participant().id, envelope.id(), None, ProposalState::Rejected, Some(why));
     }
 
-    /// The proposals that somebody may see, the oldest first; those that are over only if `all`.
-    pub(crate) fn proposals<T>(
-        &self,
-        who: &Participant,
-        all: bool,
-        show: impl Fn(OperationId, &Case) -> T,
-    ) -> Vec<T> {
-        let wanted = |case: &Case| all || !case.state.is_over();
-        self.desk.all(|id, case| (wanted(case) && self.may_see(id, case, who)).then(|| show(id, case)))
-    }
-
-    /// Whether there is such a proposal that somebody may see.
-    pub(crate) fn shows(&self, id: OperationId, who: &Participant) -> bool {
-        self.desk.with(id, |case| self.may_see(id, case, who)).unwrap_or(false)
-    }
-
-    /// Whether somebody may see a proposal: whoever made it, and whoever could make the call.
-    pub(crate) fn may_see(&self, id: OperationId, case: &Case, who: &Participant) -> bool {
-        if !case.told || case.opened.by == who.id.as_str() {
-            return case.told;
-        }
-        let to: Vec<&str> = case.opened.to.iter().map(String::as_str).collect();
-        let kind = model::KindRef::request(&case.opened.method, case.opened.context.as_deref());
-        kind.is_ok_and(|kind| who.capabilities.admits(kind, &to))
-            || self.with(|topic| topic.could_decide(id, &who.id, &who.capabilities))
-    }
-
     /// The params of a proposal with other arguments.
     fn edited(&self, id: OperationId, arguments: &str) -> Result<String, Refusal> {
         let wrong = |why: &str| Refusal::new(RefusalCode::Malformed, why.to_owned());
@@ -304,7 +260,13 @@ impl Pump {
                 self.desk.with(proposal, |case| case.ruled(Err(*refusal)));
                 self.expiry.notify_one();
             }
-            _ => {}
+            Effect::Joined { .. } | Effect::NotJoined { .. } | Effect::Left { .. } | Effect::Ended { .. } => {
+            }
+            Effect::Publish { .. } | Effect::Withhold { .. } | Effect::Regranted { .. } => {}
+            Effect::Deliver { .. } | Effect::Hold { .. } | Effect::DeliverAsk { .. } => {}
+            Effect::Settle { .. } | Effect::SettleAsk { .. } => {}
+            Effect::Refuse { .. } | Effect::RefuseAsk { .. } => {}
+            Effect::CancelAt { .. } | Effect::CancelAsk { .. } | Effect::ListChanged { .. } => {}
         }
     }
 

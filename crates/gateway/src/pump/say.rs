@@ -262,7 +262,14 @@ impl Pump {
                     };
                     self.room.push(Item::Leave { link: *link, close: Some(close) });
                 }
-                _ => {}
+                Effect::NotJoined { .. } | Effect::ListChanged { .. } => {}
+                Effect::Publish { .. } | Effect::Withhold { .. } => {}
+                Effect::Deliver { .. } | Effect::Settle { .. } | Effect::Refuse { .. } => {}
+                Effect::DeliverAsk { .. } | Effect::SettleAsk { .. } | Effect::RefuseAsk { .. } => {}
+                Effect::CancelAt { .. } | Effect::CancelAsk { .. } => {}
+                Effect::Hold { .. } | Effect::Store { .. } | Effect::Proposed { .. } => {}
+                Effect::NotProposed { .. } | Effect::Approved { .. } | Effect::Told { .. } => {}
+                Effect::RefuseDecision { .. } => {}
             }
         }
     }

@@ -52,6 +52,7 @@ mod sessions;
 mod shown;
 mod slow;
 mod socket;
+mod stage;
 mod streams;
 mod support;
 mod tls;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::proposals::{
+use crate::stage::{
     ECHO, FULFIL, Stage, answer_and, api, echoes, fails, fulfilment, names, says, state, until_heard,
 };
 use crate::ws::Socket;
@@ -124,4 +124,63 @@ fn what_nobody_decides_expires() {
     stage.boss.say(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("please"));
     fails(&until_heard(&mut stage.boss, |heard| heard["correlation_id"] == "f2"), "f2");
     assert_eq!(stage.executed(), before);
+}
+
+#[test]
+fn who_answers_at_once_is_heard() {
+    let mut stage = Stage::new();
+    let mut worker = Socket::enter(&stage.gateway, "worker", "?mode=directed&echo=false");
+    let rounds: Vec<String> = (0..50).map(|round| format!("p{round}")).collect();
+    let call = |id: u64| {
+        let params = json!({ "name": "dig", "arguments": {} });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let result = json!({ "jsonrpc": "2.0", "id": 3, "result": { "content": [] } });
+            for _ in &rounds {
+                let asked = until_heard(&mut worker, |heard| heard["from"] == "boss");
+                let about = names(asked["id"].as_str().unwrap());
+                let id = format!("answer to {}", asked["id"]);
+                worker.say("mcp/response:tools/call:dig", &id, &["boss"], about, &result);
+            }
+        });
+        for proposal in &rounds {
+            stage.agent.say("mcp/proposal:tools/call:dig", proposal, &["worker"], json!({}), &call(0));
+            state(&mut stage.agent, proposal, "pending");
+            let id = format!("f {proposal}");
+            stage.boss.say("mcp/request:tools/call:dig", &id, &["worker"], names(proposal), &call(3));
+            state(&mut stage.agent, proposal, "running");
+            state(&mut stage.agent, proposal, "completed");
+        }
+    });
+}
+
+#[test]
+fn two_who_use_one_id_fulfil_each_their_own() {
+    let mut stage = Stage::new();
+    let mut worker = Socket::enter(&stage.gateway, "worker", "?mode=directed&echo=false");
+    let mut chief = Socket::enter(&stage.gateway, "chief", "?mode=directed&echo=false");
+    let dig = |id: u64| {
+        let params = json!({ "name": "dig", "arguments": {} });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    for proposal in ["p1", "p2"] {
+        stage.agent.say("mcp/proposal:tools/call:dig", proposal, &["worker"], json!({}), &dig(0));
+        state(&mut stage.agent, proposal, "pending");
+    }
+    let kind = "mcp/request:tools/call:dig";
+    stage.boss.say(kind, "same", &["worker"], names("p1"), &dig(3));
+    state(&mut stage.agent, "p1", "running");
+    chief.say(kind, "same", &["worker"], names("p2"), &dig(3));
+    state(&mut stage.agent, "p2", "running");
+    let result = json!({ "jsonrpc": "2.0", "id": 3, "result": { "content": [] } });
+    // It is nobody's outcome if it may be either's.
+    worker.say("mcp/response:tools/call:dig", "a0", &[], names("same"), &result);
+    worker.say("mcp/response:tools/call:other", "a1", &["chief"], names("same"), &result);
+    worker.say("mcp/response:tools/call:dig", "a2", &["chief"], names("same"), &result);
+    state(&mut stage.agent, "p2", "completed");
+    assert_eq!(stage.shown("p1")["state"], "running");
+    worker.say("mcp/response:tools/call", "a3", &["boss"], names("same"), &result);
+    state(&mut stage.agent, "p1", "completed");
 }

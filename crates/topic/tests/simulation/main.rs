@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 mod books;
 mod deals;
+mod people;
 mod prng;
 mod room;
 mod trade;
