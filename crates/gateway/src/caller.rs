@@ -62,6 +62,25 @@ pub struct Question {
     pub ask: OperationId,
 }
 
+/// What few callers ever have: made when it is first needed, so that the others have no place for it.
+struct Seldom<T>(OnceLock<Box<Mutex<T>>>);
+
+impl<T: Default> Seldom<T> {
+    fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// What there is, if there ever was anything.
+    fn lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.0.get().map(|inner| lock(inner))
+    }
+
+    /// The same, made now if need be.
+    fn lock_or_make(&self) -> MutexGuard<'_, T> {
+        lock(self.0.get_or_init(Box::default))
+    }
+}
+
 #[derive(Default)]
 struct Questions {
     next: u64,
@@ -86,8 +105,8 @@ pub struct Caller {
     home: OnceLock<Arc<Stream>>,
     bounds: Arc<Bounds>,
     open: Mutex<HashMap<OperationId, Running>>,
-    questions: Mutex<Questions>,
-    interests: Mutex<Interests>,
+    questions: Seldom<Questions>,
+    interests: Seldom<Interests>,
     log_level: AtomicU8,
     /// From where on it may read what is said.
     came: OnceLock<Mark>,
@@ -134,7 +153,7 @@ impl Caller {
         let hello = Hello {
             capabilities: Bytes::from_static(b"{}"),
             client_info: None,
-            version: wire::mcp::Version::NEWEST_LEGACY.as_str().into(),
+            version: wire::mcp::Version::NEWEST_LEGACY,
         };
         Self::legacy(link, Arc::new(participant), topic, hello, None, bounds)
     }
@@ -155,7 +174,7 @@ impl Caller {
         let hello = Hello {
             capabilities: Bytes::from_static(b"{}"),
             client_info: None,
-            version: wire::mcp::Version::NEWEST.as_str().into(),
+            version: wire::mcp::Version::NEWEST,
         };
         Self {
             link,
@@ -167,8 +186,8 @@ impl Caller {
             home: cell,
             bounds: Arc::clone(bounds),
             open: Mutex::default(),
-            questions: Mutex::default(),
-            interests: Mutex::default(),
+            questions: Seldom::new(),
+            interests: Seldom::new(),
             log_level: AtomicU8::new(NO_LEVEL),
             came: OnceLock::new(),
         }
@@ -244,8 +263,7 @@ impl Caller {
                 open.shrink_to(0);
             }
         }
-        let mut questions = lock(&self.questions);
-        if !questions.open.is_empty() {
+        if let Some(mut questions) = self.questions.lock() {
             questions.open.retain(|_, question| question.about != Some(operation));
         }
     }
@@ -269,11 +287,13 @@ impl Caller {
     pub fn leave(&self) {
         let open: Vec<_> = lock(&self.open).drain().map(|(_, (_, open))| open).collect();
         open.iter().for_each(|operation| operation.cancel());
-        lock(&self.questions).open.clear();
-        let mut interests = lock(&self.interests);
-        interests.listens.drain(..).for_each(|listen| listen.out.end());
-        interests.uris.clear();
-        drop(interests);
+        if let Some(mut questions) = self.questions.lock() {
+            questions.open.clear();
+        }
+        if let Some(mut interests) = self.interests.lock() {
+            interests.listens.drain(..).for_each(|listen| listen.out.end());
+            interests.uris.clear();
+        }
         if let Some(home) = self.home.get() {
             home.end();
         }
@@ -281,7 +301,7 @@ impl Caller {
 
     /// Notes a question and gives the id under which this caller is asked; `None` when too many wait.
     pub fn ask(&self, question: Question) -> Option<Id> {
-        let mut questions = lock(&self.questions);
+        let mut questions = self.questions.lock_or_make();
         if questions.open.len() >= CALLER_QUESTIONS_MAX {
             return None;
         }
@@ -293,7 +313,7 @@ impl Caller {
 
     /// The question that this answer is for; each is answered once.
     pub fn asked(&self, id: &Id) -> Option<Question> {
-        let mut questions = lock(&self.questions);
+        let mut questions = self.questions.lock()?;
         let question = questions.open.remove(&id.as_number()?);
         if questions.open.is_empty() {
             questions.open.shrink_to(0);
@@ -304,12 +324,13 @@ impl Caller {
     /// The session that a progress notification of the client with this question's token is for, and all sessions
     /// that wait for an answer of it.
     pub fn asking(&self) -> Vec<Arc<Session>> {
-        lock(&self.questions).open.values().map(|question| Arc::clone(&question.session)).collect()
+        let Some(questions) = self.questions.lock() else { return Vec::new() };
+        questions.open.values().map(|question| Arc::clone(&question.session)).collect()
     }
 
     /// Forgets a question that its server took back, and gives the id under which the caller knows it.
     pub fn unask(&self, session: &Arc<Session>, id: QuestionId) -> Option<(Id, OperationId)> {
-        let mut questions = lock(&self.questions);
+        let mut questions = self.questions.lock()?;
         let is_it = |question: &Question| question.id == id && Arc::ptr_eq(&question.session, session);
         let number =
             questions.open.iter().find(|(_, question)| is_it(question)).map(|(number, _)| *number)?;
@@ -341,7 +362,7 @@ impl Caller {
 
     /// Opens a modern listen request on `out`; false when there are too many.
     pub fn listen(&self, id: Id, lists: Vec<ListKind>, uris: HashSet<String>, out: Arc<Stream>) -> bool {
-        let mut interests = lock(&self.interests);
+        let mut interests = self.interests.lock_or_make();
         interests.listens.retain(|listen| !listen.out.has_ended());
         if interests.listens.len() >= LISTENS_MAX {
             return false;
@@ -352,7 +373,7 @@ impl Caller {
 
     /// Ends a listen request; gives the resources that nobody of this caller listens to any more, and its stream.
     pub fn unlisten(&self, id: &Id, out: &Arc<Stream>) -> Option<Vec<String>> {
-        let mut interests = lock(&self.interests);
+        let mut interests = self.interests.lock()?;
         let at = interests.listens.iter().position(|l| l.id == *id && Arc::ptr_eq(&l.out, out))?;
         let gone = interests.listens.swap_remove(at);
         let left = |uri: &String| !interests.listens.iter().any(|listen| listen.uris.contains(uri));
@@ -361,7 +382,7 @@ impl Caller {
 
     /// Subscribes this legacy caller to a resource; false when there are too many.
     pub fn subscribe(&self, uri: &str) -> bool {
-        let mut interests = lock(&self.interests);
+        let mut interests = self.interests.lock_or_make();
         if interests.uris.len() >= SUBSCRIPTIONS_MAX && !interests.uris.contains(uri) {
             return false;
         }
@@ -371,7 +392,9 @@ impl Caller {
 
     /// Ends a subscription.
     pub fn unsubscribe(&self, uri: &str) {
-        lock(&self.interests).uris.remove(uri);
+        if let Some(mut interests) = self.interests.lock() {
+            interests.uris.remove(uri);
+        }
     }
 
     /// Tells that a list has changed, if this caller wants to hear it.
@@ -389,7 +412,7 @@ impl Caller {
     pub fn tell_updated(&self, uri: &str, params: &[u8]) {
         const METHOD: &str = "notifications/resources/updated";
         match self.era {
-            Era::Legacy if lock(&self.interests).uris.contains(uri) => {
+            Era::Legacy if self.interests.lock().is_some_and(|interests| interests.uris.contains(uri)) => {
                 let frame = rpc::notification(METHOD, Some(params));
                 self.said(self.home_or_open().say_latest(Bytes::copy_from_slice(uri.as_bytes()), frame));
             }
@@ -400,7 +423,7 @@ impl Caller {
 
     /// Whether anything of this caller is subscribed to this resource.
     pub fn follows(&self, uri: &str) -> bool {
-        let interests = lock(&self.interests);
+        let Some(interests) = self.interests.lock() else { return false };
         interests.uris.contains(uri) || interests.listens.iter().any(|listen| listen.uris.contains(uri))
     }
 
@@ -416,7 +439,7 @@ impl Caller {
     }
 
     fn tell_listens(&self, wanted: impl Fn(&Listen) -> bool, method: &str, params: &[u8]) {
-        let mut interests = lock(&self.interests);
+        let Some(mut interests) = self.interests.lock() else { return };
         interests.listens.retain(|listen| !listen.out.has_ended());
         for listen in interests.listens.iter().filter(|listen| wanted(listen)) {
             let frame = tagged(&rpc::notification(method, Some(params)), &listen.id);

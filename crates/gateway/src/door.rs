@@ -2,6 +2,8 @@
 
 mod answer;
 mod body;
+mod events;
+mod held;
 pub mod http;
 mod mcp;
 mod origin;

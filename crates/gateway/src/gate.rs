@@ -52,6 +52,7 @@ pub struct Gate {
     upstreams: RwLock<Vec<(ServerConfig, Arc<Upstream>)>>,
     sessions: Sessions,
     held: Arc<Held>,
+    bounds: RwLock<Arc<Bounds>>,
     modern: Mutex<HashMap<(TopicName, ParticipantId), Seen>>,
     /// There are other identities now.
     renewed: Arc<Notify>,
@@ -76,6 +77,7 @@ impl Gate {
     ) -> Arc<Self> {
         let sessions = Sessions::new(config.limits.sessions_max, config.limits.participant_sessions_max);
         let held = Held::new(config.limits.held_bytes_max);
+        let bounds = RwLock::new(Bounds::new(&config.limits, Arc::clone(&held)));
         let gate = Arc::new_cyclic(|this| Self {
             ground: Arc::new(ground),
             guard,
@@ -89,6 +91,7 @@ impl Gate {
             upstreams: RwLock::default(),
             sessions,
             held,
+            bounds,
             modern: Mutex::default(),
             renewed: Arc::default(),
             this: this.clone(),
@@ -110,7 +113,7 @@ impl Gate {
 
     /// The bounds of a new stream.
     pub fn bounds(&self) -> Arc<Bounds> {
-        Bounds::new(&self.limits(), Arc::clone(&self.held))
+        Arc::clone(&self.bounds.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The account of what waits.
@@ -181,7 +184,7 @@ impl Gate {
         Ok(caller)
     }
 
-    /// Begins a legacy session over HTTP.
+    /// Begins a legacy session over HTTP, and gives its id.
     ///
     /// # Errors
     /// Why there is none.
@@ -190,9 +193,10 @@ impl Gate {
         pump: &Arc<Pump>,
         participant: &Arc<Participant>,
         hello: Hello,
-    ) -> Result<Arc<Session>, Refusal> {
+    ) -> Result<String, Refusal> {
         let id = resume::seal(self.ground.sealer(), participant.id.as_str(), pump.name(), &hello);
-        self.begin_session(id, pump, participant, hello)
+        self.begin_session(&id, pump, participant, hello)?;
+        Ok(id)
     }
 
     /// A participant's session by its id. One that this process does not know is taken up again if its id is one that
@@ -210,12 +214,12 @@ impl Gate {
             return None;
         }
         let hello = resume::open(self.ground.sealer(), participant.id.as_str(), pump.name(), id)?;
-        self.begin_session(id.to_owned(), pump, participant, hello).ok()
+        self.begin_session(id, pump, participant, hello).ok()
     }
 
     fn begin_session(
         &self,
-        id: String,
+        id: &str,
         pump: &Arc<Pump>,
         participant: &Arc<Participant>,
         hello: Hello,
@@ -231,8 +235,8 @@ impl Gate {
     }
 
     /// Ends a session at its client's wish.
-    pub fn close_session(&self, id: &str) {
-        self.put_out(self.sessions.close(id).into_iter().collect());
+    pub fn close_session(&self, session: &Session) {
+        self.put_out(self.sessions.close(session).into_iter().collect());
     }
 
     /// The modern caller that all requests of this participant are.
@@ -289,7 +293,7 @@ impl Gate {
         let hello = Hello {
             capabilities: Bytes::from_static(b"{}"),
             client_info: None,
-            version: Version::NEWEST_LEGACY.as_str().into(),
+            version: Version::NEWEST_LEGACY,
         };
         let (who, bounds) = (Arc::clone(participant), self.bounds());
         let caller = Arc::new(Caller::legacy(link, who, pump.name(), hello, None, &bounds));
@@ -328,6 +332,9 @@ impl Gate {
     /// Ends everything, upstreams in order.
     pub async fn stop(&self) {
         self.release_held();
+        for pump in self.topics() {
+            pump.everyone().iter().for_each(|caller| pump.cut(caller.link(), Close::GoingAway));
+        }
         for session in self.sessions.take_all() {
             self.leave(session.caller());
             session.end();
@@ -369,6 +376,8 @@ impl Gate {
         for (_, gone) in old {
             tokio::spawn(async move { gone.close().await });
         }
+        *self.bounds.write().unwrap_or_else(PoisonError::into_inner) =
+            Bounds::new(&config.limits, Arc::clone(&self.held));
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
         self.open_topics();
     }

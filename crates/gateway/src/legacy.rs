@@ -44,7 +44,7 @@ pub fn welcome(message: &Message) -> Result<Welcome, Bytes> {
     let hello = Hello {
         capabilities: Bytes::copy_from_slice(capabilities),
         client_info: params.client_info().map(Bytes::copy_from_slice),
-        version: version.as_str().into(),
+        version,
     };
     Ok(Welcome { hello, version })
 }

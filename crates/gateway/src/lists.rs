@@ -62,7 +62,7 @@ async fn page(
     let manifests = manifests(pump, caller, hello).await;
     let shelves: HashMap<_, _> =
         manifests.iter().map(|(id, manifest)| (id, Shelf::new(manifest, kind))).collect();
-    let offers_tasks = kind == ListKind::Tools && *hello.version == *Version::NEWEST_LEGACY.as_str();
+    let offers_tasks = kind == ListKind::Tools && hello.version == Version::NEWEST_LEGACY;
     let (mut items, mut extras, mut more) = (Vec::new(), None, false);
     pump.with(|topic| {
         let listings = topic.list(caller.link(), spell::topic_list(kind));

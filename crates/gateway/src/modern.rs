@@ -36,7 +36,7 @@ pub fn hello(params: &Params<'_>) -> Hello {
             .client_capabilities()
             .map_or_else(|| Bytes::from_static(b"{}"), Bytes::copy_from_slice),
         client_info: params.client_info().map(Bytes::copy_from_slice),
-        version: Version::NEWEST.as_str().into(),
+        version: Version::NEWEST,
     }
 }
 

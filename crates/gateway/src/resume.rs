@@ -6,6 +6,7 @@ use auth::Sealer;
 use bytes::Bytes;
 use model::TopicName;
 use serde::{Deserialize, Serialize};
+use wire::mcp::Version;
 
 use crate::ground::{random, unix_ms};
 use crate::upstream::Hello;
@@ -42,9 +43,10 @@ pub fn seal(sealer: &Sealer, participant: &str, topic: &TopicName, hello: &Hello
 pub fn open(sealer: &Sealer, participant: &str, topic: &TopicName, id: &str) -> Option<Hello> {
     let state = sealer.open(PURPOSE, participant, unix_ms(), id).ok()?;
     let said: Said = serde_json::from_slice(&state).ok()?;
+    let version = Version::parse(&said.version)?;
     (said.topic == topic.as_str()).then(|| Hello {
         capabilities: said.capabilities.into(),
         client_info: said.client_info.map(Bytes::from),
-        version: said.version.as_str().into(),
+        version,
     })
 }

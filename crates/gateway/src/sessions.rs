@@ -4,7 +4,7 @@
 //! what travels on the streams (MCP 2025-11-25, Transports, "Session Management").
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,9 +26,13 @@ pub const STREAMS_MAX: usize = 1024;
 /// Sessions looked at, oldest first, when room is needed.
 const EVICTION_LOOKS: usize = 64;
 
+/// A session id by its hashes under two keys of this process: the sealed id itself is some 240 bytes long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key(u64, u64);
+
 /// One session.
 pub struct Session {
-    id: Arc<str>,
+    key: Key,
     caller: Arc<Caller>,
     last_seen_ms: AtomicU64,
     streams: Mutex<Streams>,
@@ -42,11 +46,6 @@ struct Streams {
 }
 
 impl Session {
-    /// The id that the client sends with every request.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
     /// The caller to whom the session belongs.
     pub fn caller(&self) -> &Arc<Caller> {
         &self.caller
@@ -122,38 +121,39 @@ impl Streams {
 pub struct Sessions {
     max: usize,
     per_participant_max: usize,
+    hashers: (RandomState, RandomState),
     table: Mutex<Table>,
 }
 
 #[derive(Default)]
 struct Table {
-    by_id: HashMap<Arc<str>, Arc<Session>>,
-    /// Ids in the order in which the sessions began or were last passed over.
-    order: VecDeque<Arc<str>>,
+    by_key: HashMap<Key, Arc<Session>>,
+    /// Keys in the order in which the sessions began or were last passed over.
+    order: VecDeque<Key>,
     per_participant: HashMap<String, usize>,
-    /// Ids of sessions that were closed for good, by hash, oldest first.
-    closed: VecDeque<u64>,
+    /// Keys of sessions that were closed for good, oldest first.
+    closed: VecDeque<Key>,
 }
 
 impl Sessions {
     /// No sessions; at most `max`, and of one participant at most `per_participant_max`.
     pub fn new(max: usize, per_participant_max: usize) -> Self {
-        Self { max, per_participant_max, table: Mutex::default() }
+        Self { max, per_participant_max, hashers: <_>::default(), table: Mutex::default() }
     }
 
     /// Begins a session for this caller, and gives the ones that were put out to make room for it. No session when those
     /// that are there are busy.
     pub fn open(
         &self,
-        id: String,
+        id: &str,
         caller: Arc<Caller>,
         now_ms: u64,
     ) -> (Option<Arc<Session>>, Vec<Arc<Session>>) {
         let mut put_out = Vec::new();
         let mut table = self.lock();
         let participant = caller.participant().id.as_str().to_owned();
-        let id: Arc<str> = id.into();
-        while table.by_id.len() >= self.max {
+        let key = self.key(id);
+        while table.by_key.len() >= self.max {
             let Some(session) = table.evict(None) else { return (None, put_out) };
             put_out.push(session);
         }
@@ -162,17 +162,16 @@ impl Sessions {
             put_out.push(session);
         }
         let last_seen_ms = AtomicU64::new(now_ms);
-        let session =
-            Arc::new(Session { id: Arc::clone(&id), caller, last_seen_ms, streams: Mutex::default() });
-        table.by_id.insert(Arc::clone(&id), Arc::clone(&session));
-        table.order.push_back(id);
+        let session = Arc::new(Session { key, caller, last_seen_ms, streams: Mutex::default() });
+        table.by_key.insert(key, Arc::clone(&session));
+        table.order.push_back(key);
         *table.per_participant.entry(participant).or_default() += 1;
         (Some(session), put_out)
     }
 
     /// The session of this id, if it is this participant's.
     pub fn find(&self, id: &str, participant: &str, now_ms: u64) -> Option<Arc<Session>> {
-        let session = self.lock().by_id.get(id).cloned()?;
+        let session = self.known(id)?;
         if session.caller.participant().id.as_str() != participant {
             return None;
         }
@@ -182,44 +181,40 @@ impl Sessions {
 
     /// The guest whose session this is, if it is a guest's.
     pub fn guest(&self, id: &str) -> Option<Arc<Participant>> {
-        let session = self.lock().by_id.get(id).cloned()?;
+        let session = self.known(id)?;
         Some(Arc::clone(session.caller.participant())).filter(|who| is_guest(&who.id))
     }
 
     /// Takes out one session for good: its id is not taken up again.
-    pub fn close(&self, id: &str) -> Option<Arc<Session>> {
-        let mut table = self.lock();
-        table.close(id)
+    pub fn close(&self, session: &Session) -> Option<Arc<Session>> {
+        self.lock().close(session.key)
     }
 
     /// The same for all sessions whose callers may not go on.
     pub fn close_those(&self, gone: impl Fn(&Caller) -> bool) -> Vec<Arc<Session>> {
         let mut table = self.lock();
-        let sessions = table.by_id.values().filter(|session| gone(&session.caller));
-        let ids: Vec<Arc<str>> = sessions.map(|session| Arc::clone(&session.id)).collect();
-        ids.iter().filter_map(|id| table.close(id)).collect()
+        let sessions = table.by_key.values().filter(|session| gone(&session.caller));
+        let keys: Vec<Key> = sessions.map(|session| session.key).collect();
+        keys.into_iter().filter_map(|key| table.close(key)).collect()
     }
 
     /// Whether the session of this id was closed for good.
     pub fn was_closed(&self, id: &str) -> bool {
-        self.lock().closed.contains(&hash(id))
+        let key = self.key(id);
+        self.lock().closed.contains(&key)
     }
 
     /// Takes out the sessions that were idle longer than this.
     pub fn sweep(&self, now_ms: u64, idle: Duration) -> Vec<Arc<Session>> {
         let mut table = self.lock();
-        table.by_id.values().for_each(|session| session.streams().forget(now_ms));
+        table.by_key.values().for_each(|session| session.streams().forget(now_ms));
         let over = |session: &Session| {
             let quiet_ms = now_ms.saturating_sub(session.last_seen_ms.load(Ordering::Relaxed));
             u128::from(quiet_ms) > idle.as_millis() && session.is_idle()
         };
-        let ids: Vec<Arc<str>> = table
-            .by_id
-            .values()
-            .filter(|session| over(session))
-            .map(|session| Arc::clone(&session.id))
-            .collect();
-        ids.iter().filter_map(|id| table.remove(id)).collect()
+        let sessions = table.by_key.values().filter(|session| over(session));
+        let keys: Vec<Key> = sessions.map(|session| session.key).collect();
+        keys.into_iter().filter_map(|key| table.remove(key)).collect()
     }
 
     /// Takes out all.
@@ -227,12 +222,21 @@ impl Sessions {
         let mut table = self.lock();
         table.order.clear();
         table.per_participant.clear();
-        table.by_id.drain().map(|(_, session)| session).collect()
+        table.by_key.drain().map(|(_, session)| session).collect()
     }
 
     /// How many sessions are open.
     pub fn len(&self) -> usize {
-        self.lock().by_id.len()
+        self.lock().by_key.len()
+    }
+
+    fn key(&self, id: &str) -> Key {
+        Key(self.hashers.0.hash_one(id), self.hashers.1.hash_one(id))
+    }
+
+    fn known(&self, id: &str) -> Option<Arc<Session>> {
+        let key = self.key(id);
+        self.lock().by_key.get(&key).cloned()
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -240,24 +244,18 @@ impl Sessions {
     }
 }
 
-fn hash(id: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    id.hash(&mut hasher);
-    hasher.finish()
-}
-
 impl Table {
-    fn close(&mut self, id: &str) -> Option<Arc<Session>> {
-        let session = self.remove(id)?;
-        self.closed.push_back(hash(id));
+    fn close(&mut self, key: Key) -> Option<Arc<Session>> {
+        let session = self.remove(key)?;
+        self.closed.push_back(key);
         if self.closed.len() > CLOSED_KEPT_MAX {
             self.closed.pop_front();
         }
         Some(session)
     }
 
-    fn remove(&mut self, id: &str) -> Option<Arc<Session>> {
-        let session = self.by_id.remove(id)?;
+    fn remove(&mut self, key: Key) -> Option<Arc<Session>> {
+        let session = self.by_key.remove(&key)?;
         let participant = session.caller.participant().id.as_str();
         if let Some(count) = self.per_participant.get_mut(participant) {
             *count -= 1;
@@ -265,10 +263,10 @@ impl Table {
                 self.per_participant.remove(participant);
             }
         }
-        // `order` may keep the id a while; what is not in the table is passed over.
-        if self.order.len() > 2 * self.by_id.len() + EVICTION_LOOKS {
-            let by_id = &self.by_id;
-            self.order.retain(|id| by_id.contains_key(id));
+        // `order` may keep the key a while; what is not in the table is passed over.
+        if self.order.len() > 2 * self.by_key.len() + EVICTION_LOOKS {
+            let by_key = &self.by_key;
+            self.order.retain(|key| by_key.contains_key(key));
         }
         Some(session)
     }
@@ -276,25 +274,25 @@ impl Table {
     /// Takes out the longest idle session, of this participant if one is named.
     fn evict(&mut self, participant: Option<&str>) -> Option<Arc<Session>> {
         let mut looked = Vec::new();
-        let mut best: Option<(u64, Arc<str>)> = None;
+        let mut best: Option<(u64, Key)> = None;
         let looks = if participant.is_some() { usize::MAX } else { EVICTION_LOOKS };
         while looked.len() < looks {
-            let Some(id) = self.order.pop_front() else { break };
-            let Some(session) = self.by_id.get(&id) else { continue };
+            let Some(key) = self.order.pop_front() else { break };
+            let Some(session) = self.by_key.get(&key) else { continue };
             let seen = session.last_seen_ms.load(Ordering::Relaxed);
             let fits = participant.is_none_or(|name| session.caller.participant().id.as_str() == name);
             if fits && session.is_idle() && best.as_ref().is_none_or(|(other, _)| seen < *other) {
-                best = Some((seen, Arc::clone(&id)));
+                best = Some((seen, key));
             }
             let enough = fits && best.is_some() && participant.is_some();
-            looked.push(id);
+            looked.push(key);
             if enough {
                 break;
             }
         }
-        looked.into_iter().rev().for_each(|id| self.order.push_front(id));
-        let (_, id) = best?;
-        self.order.retain(|other| *other != id);
-        self.remove(&id)
+        looked.into_iter().rev().for_each(|key| self.order.push_front(key));
+        let (_, key) = best?;
+        self.order.retain(|other| *other != key);
+        self.remove(key)
     }
 }

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 
-use super::body::{Body, Events};
+use super::body::Body;
+use super::events::Events;
 
 /// A value, or the response that says why there is none.
 pub type Answer<T> = Result<T, Box<Response<Body>>>;

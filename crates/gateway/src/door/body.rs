@@ -1,6 +1,6 @@
 //! The bodies that the HTTP door sends: one piece, a live event stream, or what the pages' router made.
 //!
-//! Owns when a comment keeps a quiet stream alive. Must not know what the messages mean.
+//! Must not know what the messages mean.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -9,10 +9,9 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use crate::caller::Open;
-use crate::stream::{Item, Reader};
+use super::events::Events;
+use super::held::Handover;
 
 /// A response body.
 pub enum Body {
@@ -20,19 +19,12 @@ pub enum Body {
     Full(Option<Bytes>),
     /// Server-sent events.
     Events(Box<Events>),
+    /// Events that leave HTTP as soon as they have nothing to say. The client must know that the connection ends with them.
+    Held(Box<Events>, Arc<Handover>),
+    /// Events that have left.
+    Elsewhere,
     /// A page of the API router.
     Page(axum::body::Body),
-}
-
-/// A live stream of server-sent events.
-pub struct Events {
-    reader: Reader,
-    ready: Vec<Bytes>,
-    /// Event ids are given only where the client can come back for more.
-    ids: bool,
-    keep_alive: Interval,
-    watch: Option<Arc<dyn Open>>,
-    over: bool,
 }
 
 impl Body {
@@ -41,81 +33,15 @@ impl Body {
         Self::Full(Some(bytes.into()))
     }
 
+    /// This body; if it is events, they leave HTTP as soon as they have nothing to say.
+    pub fn held(self, handover: &Arc<Handover>) -> Self {
+        if let Self::Events(events) = self { Self::Held(events, Arc::clone(handover)) } else { self }
+    }
+
     /// No body.
     pub fn empty() -> Self {
         Self::Full(None)
     }
-}
-
-impl Events {
-    /// A stream of what `reader` reads. `watch` is cancelled when the client leaves before the end.
-    pub fn new(reader: Reader, ids: bool, watch: Option<Arc<dyn Open>>) -> Self {
-        // A comment on a quiet stream, so that nobody between us and the client ends it.
-        let period = reader.stream().bounds().keep_alive;
-        let mut keep_alive = interval_at(Instant::now() + period, period);
-        keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { reader, ready: Vec::new(), ids, keep_alive, watch, over: false }
-    }
-
-    /// Sends these bytes first, as they are.
-    pub fn open_with(&mut self, bytes: Bytes) {
-        self.ready.push(bytes);
-    }
-
-    /// Sends this message first.
-    pub fn begin_with(&mut self, item: &Item) {
-        let event = self.spell(item);
-        self.over = item.last;
-        self.ready.push(event);
-    }
-
-    fn spell(&self, item: &Item) -> Bytes {
-        let id = self.ids.then(|| event_id(self.reader.stream().id(), item.number));
-        wire::sse::Event { id: id.as_deref(), data: &item.frame, ..wire::sse::Event::default() }.encode()
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if !self.ready.is_empty() {
-            return Poll::Ready(Some(self.ready.remove(0)));
-        }
-        if self.over {
-            return Poll::Ready(None);
-        }
-        match self.reader.poll_next(cx) {
-            Poll::Ready(Some(item)) => {
-                self.over = item.last;
-                self.keep_alive.reset();
-                Poll::Ready(Some(self.spell(&item)))
-            }
-            Poll::Ready(None) => {
-                self.over = true;
-                Poll::Ready(None)
-            }
-            Poll::Pending => match self.keep_alive.poll_tick(cx) {
-                Poll::Ready(_) => Poll::Ready(Some(Bytes::from_static(b": \n\n"))),
-                Poll::Pending => Poll::Pending,
-            },
-        }
-    }
-}
-
-impl Drop for Events {
-    fn drop(&mut self) {
-        if let (false, Some(watch)) = (self.over, &self.watch) {
-            watch.cancel();
-        }
-    }
-}
-
-/// The event id of a message: `<stream>-<number>`, unique within its session.
-pub fn event_id(stream: u64, number: u64) -> String {
-    format!("{stream}-{number}")
-}
-
-/// Reads an event id back.
-pub fn parse_event_id(id: &str) -> Option<(u64, u64)> {
-    let (stream, number) = id.split_once('-')?;
-    Some((stream.parse().ok()?, number.parse().ok()?))
 }
 
 impl http_body::Body for Body {
@@ -126,9 +52,20 @@ impl http_body::Body for Body {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.get_mut() {
+        let body = self.get_mut();
+        match body {
             Self::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Events(events) => events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Held(events, _) => {
+                let bytes = events.poll(cx);
+                if bytes.is_pending()
+                    && let Self::Held(events, handover) = std::mem::replace(body, Self::Elsewhere)
+                {
+                    handover.leave(events);
+                }
+                bytes.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+            }
+            Self::Elsewhere => Poll::Pending,
             Self::Page(page) => Pin::new(page).poll_frame(cx).map(|frame| match frame {
                 Some(Ok(frame)) => Some(Ok(frame)),
                 // A page that fails half way can only be ended.
@@ -140,7 +77,8 @@ impl http_body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Full(bytes) => bytes.is_none(),
-            Self::Events(events) => events.over && events.ready.is_empty(),
+            Self::Events(events) | Self::Held(events, _) => events.is_over(),
+            Self::Elsewhere => false,
             Self::Page(page) => page.is_end_stream(),
         }
     }
@@ -148,7 +86,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
-            Self::Events(_) => SizeHint::default(),
+            Self::Events(_) | Self::Held(..) | Self::Elsewhere => SizeHint::default(),
             Self::Page(page) => page.size_hint(),
         }
     }

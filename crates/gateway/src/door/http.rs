@@ -3,9 +3,12 @@
 //! Owns accepting, header limits, `Host`/`Origin`, reading bodies within their bound, and shutdown. Must not know MCP.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
@@ -20,6 +23,7 @@ use tower::ServiceExt as _;
 
 use super::answer::{self};
 use super::body::Body;
+use super::held::{self, Watched};
 use super::mcp;
 use super::origin::{Foreign, Hosts};
 use super::pair::{self, Pairs};
@@ -116,33 +120,40 @@ pub async fn connection(
         gate: Arc::clone(&entrance.gate),
         _slot: slot,
         guests: Guests::default(),
+        handover: Arc::default(),
         stop: stop.clone(),
     });
+    let handover = Arc::clone(&place.handover);
+    let socket = Watched::new(socket, Arc::clone(&handover));
+    let kept = Arc::clone(&place);
     let service = service_fn(move |request| {
         let (entrance, place) = (Arc::clone(&entrance), Arc::clone(&place));
         async move { Ok::<_, Infallible>(route(&entrance, place, request).await) }
     });
-    let connection = hyper::server::conn::http1::Builder::new()
+    let mut connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_secs(HEADER_READ_SECS))
         .max_buf_size(header_bytes_max.max(HEAD_BUFFER_BYTES_MIN))
         .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
-    tokio::pin!(connection);
-    let stopping = async { drop(stop.wait_for(|stop| *stop).await) };
-    let stopped = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = stopping => None,
-    };
-    let ended = match stopped {
-        Some(ended) => ended,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    let mut stopping = pin!(async { drop(stop.wait_for(|stop| *stop).await) });
+    let (mut stopped, mut left) = (false, None);
+    // Until the connection ends, or a held stream is to go on without HTTP.
+    let ended = poll_fn(|cx| {
+        if !stopped && stopping.as_mut().poll(cx).is_ready() {
+            stopped = true;
+            Pin::new(&mut connection).graceful_shutdown();
         }
-    };
+        let ended = Pin::new(&mut connection).poll(cx);
+        left = handover.take();
+        if left.is_some() { Poll::Ready(Ok(())) } else { ended }
+    })
+    .await;
     if let Err(error) = ended {
         tracing::trace!(%error, "connection ended");
+    }
+    if let (Some(events), Some(parts)) = (left, connection.into_parts()) {
+        tokio::spawn(held::go_on(parts.io.into_inner().into_inner(), events, kept));
     }
 }
 
@@ -176,7 +187,7 @@ async fn route(entrance: &Entrance, place: Arc<ws::Place>, request: Request<Inco
     };
     if let Some(topic) = topic {
         let topic = topic.to_owned();
-        return mcp::serve(gate, &topic, &place.guests, request).await;
+        return mcp::serve(gate, &topic, &place, request).await;
     }
     if path == "/ws" {
         return ws::serve(place, request);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use auth::Participant;
 use bytes::Bytes;
-use http::header::AsHeaderName;
+use http::header::{AsHeaderName, CONNECTION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use model::{Era, Refusal, RefusalCode};
@@ -17,11 +17,13 @@ use wire::mcp::{Params, Version, refusal};
 use wire::rpc::{self, Message, Shape, code};
 
 use super::answer::{self, Answer};
-use super::body::{Body, Events, parse_event_id};
+use super::body::Body;
+use super::events::{Events, event_id, parse_event_id};
+use super::held::Handover;
 use super::request::{accepts, accepts_answers, bearer, is_json, not_allowed, read_body};
+use super::ws::Place;
 use crate::caller::Open;
 use crate::gate::Gate;
-use crate::guests::Guests;
 use crate::pump::Pump;
 use crate::sessions::Session;
 use crate::stream::{Item, Lifetime, Reader, Stream};
@@ -38,17 +40,19 @@ static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub async fn serve(
     gate: &Arc<Gate>,
     topic: &str,
-    guests: &Guests,
+    place: &Place,
     request: Request<Incoming>,
 ) -> Response<Body> {
     let (head, body) = request.into_parts();
     let session = head.headers.get(&SESSION_ID).and_then(|id| id.to_str().ok());
-    let entered = gate.visitor(bearer(&head.headers), topic, session, guests);
+    let entered = gate.visitor(bearer(&head.headers), topic, session, &place.guests);
     let (pump, who) = match entered {
         Ok(entered) => entered,
         Err(refusal) => return refused(&refusal),
     };
-    let visit = Visit { gate, pump: &pump, who: &who, headers: &head.headers };
+    // Before 1.1 there are no chunks: the end of the connection is the end of the body.
+    let handover = Some(&place.handover).filter(|_| head.version == http::Version::HTTP_11);
+    let visit = Visit { gate, pump: &pump, who: &who, headers: &head.headers, handover };
     let answered = match head.method {
         Method::POST => visit.post(body).await,
         Method::GET => visit.get(),
@@ -75,6 +79,7 @@ struct Visit<'v> {
     pump: &'v Arc<Pump>,
     who: &'v Arc<Participant>,
     headers: &'v HeaderMap,
+    handover: Option<&'v Arc<Handover>>,
 }
 
 impl Visit<'_> {
@@ -147,7 +152,8 @@ impl Visit<'_> {
             return Ok(answer::empty(StatusCode::ACCEPTED));
         }
         let Some(reader) = reader else { return Ok(answer::empty(StatusCode::ACCEPTED)) };
-        Ok(respond(reader, open, Sending { ids: false, prime: false, modern: true }).await)
+        let response = respond(reader, open, Sending { ids: false, prime: false, modern: true }).await;
+        Ok(if message.method() == "subscriptions/listen" { self.held(response) } else { response })
     }
 
     async fn initialize(&self, message: &Message) -> Answer<Response<Body>> {
@@ -161,10 +167,10 @@ impl Visit<'_> {
         // What is listed by then is no change to the one who comes.
         self.pump.wait_for_servers().await;
         let session = self.gate.open_session(self.pump, self.who, welcome.hello);
-        let session = session.map_err(|refusal| Box::new(refused(&refusal)))?;
+        let session_id = session.map_err(|refusal| Box::new(refused(&refusal)))?;
         let result = greeting::initialize(self.pump, welcome.version, &self.who.capabilities);
         let mut response = answer::json(StatusCode::OK, rpc::result(id, &result));
-        if let Ok(value) = HeaderValue::from_str(session.id()) {
+        if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(session_id)) {
             response.headers_mut().insert(SESSION_ID.clone(), value);
         }
         Ok(response)
@@ -186,7 +192,7 @@ impl Visit<'_> {
 
     async fn batch(&self, body: &Bytes) -> Answer<Response<Body>> {
         let session = self.session()?;
-        if !version_of(&session).is_some_and(Version::batches) {
+        if !session.caller().hello().version.batches() {
             let why = "batches exist only in sessions of 2025-03-26; send one message per POST";
             return Err(error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why));
         }
@@ -226,7 +232,7 @@ impl Visit<'_> {
     }
 
     async fn respond_in(&self, session: &Arc<Session>, out: &Arc<Stream>, reader: Reader) -> Response<Body> {
-        let prime = version_of(session).is_some_and(|version| version >= Version::V2025_11_25);
+        let prime = session.caller().hello().version >= Version::V2025_11_25;
         let response = respond(reader, None, Sending { ids: true, prime, modern: false }).await;
         if matches!(response.body(), Body::Full(_)) {
             session.close_stream(out.id());
@@ -272,7 +278,17 @@ impl Visit<'_> {
         let mut events = Events::new(reader, true, None);
         // Says that the stream is open before there is anything to say on it.
         events.open_with(Bytes::from_static(b": \n\n"));
-        Ok(answer::events(events))
+        Ok(self.held(answer::events(events)))
+    }
+
+    /// What is held open for long, mostly silent, need not keep all that HTTP has for a connection.
+    fn held(&self, response: Response<Body>) -> Response<Body> {
+        let Some(handover) = self.handover else { return response };
+        let mut response = response.map(|body| body.held(handover));
+        if matches!(response.body(), Body::Held(..)) {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
     }
 
     fn delete(&self) -> Answer<Response<Body>> {
@@ -280,7 +296,7 @@ impl Visit<'_> {
             return Ok(not_allowed("POST", &Method::DELETE));
         }
         let session = self.session()?;
-        self.gate.close_session(session.id());
+        self.gate.close_session(&session);
         Ok(answer::empty(StatusCode::NO_CONTENT))
     }
 }
@@ -326,7 +342,7 @@ async fn respond(mut reader: Reader, open: Option<Arc<dyn Open>>, sending: Sendi
 }
 
 fn begin(reader: Reader, open: Option<Arc<dyn Open>>, sending: &Sending) -> Events {
-    let id = super::body::event_id(reader.stream().id(), 0);
+    let id = event_id(reader.stream().id(), 0);
     let mut events = Events::new(reader, sending.ids, open);
     if sending.prime {
         events
@@ -344,10 +360,6 @@ impl Drop for Leaving {
             open.cancel();
         }
     }
-}
-
-fn version_of(session: &Session) -> Option<Version> {
-    Version::parse(&session.caller().hello().version)
 }
 
 fn bad(body: Bytes) -> Box<Response<Body>> {

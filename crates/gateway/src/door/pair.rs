@@ -13,7 +13,8 @@ use model::{Refusal, RefusalCode};
 use wire::rpc::{self, Message, Shape, code};
 
 use super::answer::{self, Answer};
-use super::body::{Body, Events};
+use super::body::Body;
+use super::events::Events;
 use super::mcp::refused;
 use super::request::{bearer, is_json, not_allowed, read_body};
 use crate::caller::{Caller, Open};

@@ -111,9 +111,7 @@ impl Client<'_> {
     }
 
     fn batches(&self) -> bool {
-        let version =
-            self.legacy.as_ref().and_then(|caller| wire::mcp::Version::parse(&caller.hello().version));
-        version.is_some_and(wire::mcp::Version::batches)
+        self.legacy.as_ref().is_some_and(|caller| caller.hello().version.batches())
     }
 
     /// Over a pipe the answers of a batch may come one by one: JSON-RPC lets the server choose.

@@ -6,7 +6,9 @@
 mod read;
 
 use std::borrow::Cow;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use auth::Participant;
 use axum::extract::Query;
@@ -29,6 +31,7 @@ use wire::mcpx::Envelope;
 
 use super::answer;
 use super::body::Body;
+use super::held::{Handover, Watched};
 use super::request::{bearer, not_allowed};
 use crate::caller::Caller;
 use crate::gate::Gate;
@@ -88,6 +91,8 @@ pub struct Place {
     pub _slot: Option<OwnedSemaphorePermit>,
     /// Who it is without a token.
     pub guests: Guests,
+    /// Where a held event stream leaves HTTP.
+    pub handover: Arc<Handover>,
     /// The gateway stops.
     pub stop: watch::Receiver<bool>,
 }
@@ -173,8 +178,8 @@ fn accept(headers: &HeaderMap) -> answer::Answer<HeaderValue> {
 }
 
 async fn begin(upgrade: OnUpgrade, visit: Visit) {
-    match upgrade.await.map(Upgraded::downcast::<TokioIo<TcpStream>>) {
-        Ok(Ok(parts)) => enter(parts.io.into_inner(), parts.read_buf, visit),
+    match upgrade.await.map(Upgraded::downcast::<TokioIo<Watched<TcpStream>>>) {
+        Ok(Ok(parts)) => enter(parts.io.into_inner().into_inner(), parts.read_buf, visit),
         Ok(Err(_)) => tracing::warn!("a WebSocket needs a TCP connection of its own"),
         Err(error) => tracing::debug!(%error, "an upgrade failed"),
     }
@@ -183,6 +188,7 @@ async fn begin(upgrade: OnUpgrade, visit: Visit) {
 /// Lets a connection live, in a task that has no place for its beginning: most of the time most connections are silent.
 fn enter(stream: TcpStream, lead: Bytes, visit: Visit) {
     let Visit { place, pump, who, link, wish } = visit;
+    forget_waker(&stream);
     let socket = Socket::new(stream, place.gate.ground().now_ms());
     let ear = match wish.mode {
         Mode::All => Ear::All,
@@ -203,9 +209,21 @@ fn enter(stream: TcpStream, lead: Bytes, visit: Visit) {
         }
     };
     pump.record_came(&caller);
+    // Who comes while the gateway stops is told so like those who were there.
+    if *place.stop.borrow() {
+        pump.cut(caller.link(), Close::GoingAway);
+    }
     let reader = Reader::new(lead, place.gate.limits().envelope_bytes_max);
     let mut connection = Connection { place, pump, caller, socket, reader, malformed: 0 };
     tokio::spawn(async move { connection.live().await });
+}
+
+/// A stream keeps the waker of the task that last waited for it, and with it the memory of that task, long ended.
+fn forget_waker(stream: &TcpStream) {
+    let mut nobody = Context::from_waker(Waker::noop());
+    // Whether it is ready is asked again by whoever reads or writes.
+    let _ = stream.poll_read_ready(&mut nobody);
+    let _ = stream.poll_write_ready(&mut nobody);
 }
 
 /// One connection.
@@ -221,12 +239,10 @@ struct Connection {
 
 impl Connection {
     async fn live(&mut self) {
-        let (socket, mut stop) = (Arc::clone(&self.socket), self.place.stop.clone());
-        let stopping = async { drop(stop.wait_for(|stop| *stop).await) };
+        let socket = Arc::clone(&self.socket);
         let mut gone = Gone::Lost;
         tokio::select! {
             () = socket.closed() => {}
-            () = stopping => socket.close(Close::GoingAway),
             how = self.read() => gone = how,
         }
         self.pump.leave(&self.caller);
@@ -255,7 +271,7 @@ impl Connection {
         loop {
             match self.reader.next(self.socket.stream()) {
                 Heard::Nothing => {
-                    if self.socket.stream().readable().await.is_err() {
+                    if poll_fn(|cx| self.socket.stream().poll_read_ready(cx)).await.is_err() {
                         self.socket.end(Bytes::new());
                         return Gone::Lost;
                     }
@@ -288,7 +304,9 @@ impl Connection {
                 said = 0;
                 tokio::task::yield_now().await;
             }
-            self.pump.room().has_room().await;
+            if self.pump.room().is_full() {
+                Box::pin(self.pump.room().has_room()).await;
+            }
         }
     }
 

@@ -93,11 +93,16 @@ impl Room {
     pub async fn has_room(&self) {
         loop {
             let taken = self.taken.notified();
-            if self.queue().bytes <= ROOM_QUEUE_BYTES_MAX {
+            if !self.is_full() {
                 return;
             }
             taken.await;
         }
+    }
+
+    /// Whether so much was said that nobody may go on.
+    pub fn is_full(&self) -> bool {
+        self.queue().bytes > ROOM_QUEUE_BYTES_MAX
     }
 
     /// How much was said since the last turn.

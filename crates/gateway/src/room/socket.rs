@@ -4,14 +4,15 @@
 //! that lives as long as the backlog. Must not know what the bytes mean.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::frame::Close;
@@ -35,6 +36,16 @@ struct Backlog {
     closed: bool,
     /// What it was closed for, if by this side.
     why: Option<Close>,
+    /// The task that waits until it is closed, or the backlog is out: the connection's own.
+    waker: Option<Waker>,
+}
+
+impl Backlog {
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
 }
 
 /// One member's socket.
@@ -42,15 +53,13 @@ pub struct Socket {
     stream: TcpStream,
     backlog: Mutex<Backlog>,
     heard_ms: AtomicU64,
-    /// It was closed, or the backlog is out.
-    changed: Notify,
 }
 
 impl Socket {
     /// A socket after its handshake.
     pub fn new(stream: TcpStream, now_ms: u64) -> Arc<Self> {
         let heard_ms = AtomicU64::new(now_ms);
-        Arc::new(Self { stream, backlog: Mutex::default(), heard_ms, changed: Notify::new() })
+        Arc::new(Self { stream, backlog: Mutex::default(), heard_ms })
     }
 
     /// The stream, to read from.
@@ -68,7 +77,7 @@ impl Socket {
         self.heard_ms.load(Ordering::Relaxed)
     }
 
-    /// Waits until this side has ended it.
+    /// Waits until this side has ended it. One task at a time waits for a socket.
     pub async fn closed(&self) {
         self.wait_for(|backlog| backlog.closed).await;
     }
@@ -79,13 +88,15 @@ impl Socket {
     }
 
     async fn wait_for(&self, done: impl Fn(&Backlog) -> bool) {
-        loop {
-            let changed = self.changed.notified();
-            if done(&self.backlog()) {
-                return;
+        poll_fn(|cx| {
+            let mut backlog = self.backlog();
+            if done(&backlog) {
+                return Poll::Ready(());
             }
-            changed.await;
-        }
+            backlog.waker = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
     }
 
     /// Writes these bytes after everything that was written before. A socket that does not keep up is closed.
@@ -124,8 +135,8 @@ impl Socket {
         backlog.parts.truncate(keep);
         backlog.parts.push_back(close.frame());
         backlog.bytes = backlog.parts.iter().map(Bytes::len).sum();
+        backlog.wake();
         self.drain_later(backlog);
-        self.changed.notify_waiters();
     }
 
     /// Writes nothing more: the other side is gone or has said goodbye; `last` is the answer to that.
@@ -138,9 +149,9 @@ impl Socket {
                 backlog.bytes += last.len();
                 backlog.parts.push_back(last);
             }
+            backlog.wake();
             self.drain_later(backlog);
         }
-        self.changed.notify_waiters();
     }
 
     /// Lets the last frame out, then closes the writing side and waits a little for the other side to do the same, so that
@@ -170,9 +181,8 @@ impl Socket {
     }
 
     fn fail(&self, mut backlog: MutexGuard<'_, Backlog>) {
+        backlog.wake();
         *backlog = Backlog { closed: true, ..Backlog::default() };
-        drop(backlog);
-        self.changed.notify_waiters();
     }
 
     /// Gives the kernel what it takes. Tells how many whole parts it took; the rest of a begun one goes to the backlog.
@@ -236,8 +246,7 @@ impl Socket {
             if backlog.parts.is_empty() {
                 backlog.draining = false;
                 backlog.parts.shrink_to_fit();
-                drop(backlog);
-                return self.changed.notify_waiters();
+                return backlog.wake();
             }
         }
     }

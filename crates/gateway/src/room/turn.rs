@@ -134,12 +134,12 @@ impl Turn {
         mcpx::envelope(&Draft { id: &id, ts: Some(&ts), from, to, kind, correlation_id: None, payload })
     }
 
-    /// Welcomes a newcomer. Its own presence follows.
-    fn enter(&mut self, entry: Entry) {
+    /// Welcomes a newcomer, at once: it hears nothing of what was said before. Its own presence follows.
+    fn enter(&mut self, mut entry: Entry) {
         let listener = listener(&entry, 0);
         let missed = self.history.is_kept().then(|| self.history.missed(entry.since, &listener));
-        let welcome = self.welcome(&entry.id, &entry.you, missed);
-        self.run.whisper(entry.link, welcome);
+        let you = std::mem::take(&mut entry.you);
+        entry.socket.write(&[self.welcome(&entry.id, &you, missed)]);
         self.places.insert(entry.link, self.members.len());
         self.members.push(Member { entry, from: self.run.len() });
     }

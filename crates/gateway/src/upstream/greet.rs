@@ -166,7 +166,7 @@ fn result(message: &Message) -> Result<Bytes, Fault> {
 pub(super) async fn initialize(session: &Arc<Session>, probe: Option<Pending>) -> Result<(), Fault> {
     let opening = &session.opening;
     let hello = opening.hello.as_ref();
-    let version = hello.map_or(Version::NEWEST_LEGACY, |hello| Version::answer_to(&hello.version));
+    let version = hello.map_or(Version::NEWEST_LEGACY, |hello| Version::answer_to(hello.version.as_str()));
     let capabilities = hello.map_or_else(
         || Bytes::from_static(b"{}"),
         |hello| allowed(&hello.capabilities, opening.spec.questions),

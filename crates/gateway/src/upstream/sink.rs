@@ -2,12 +2,10 @@
 //!
 //! It must not know how a session works.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use model::{ParticipantId, Refusal};
 use wire::json::{ObjectEdit, Span, Splice, members};
-use wire::mcp::{Params, ParamsEdit};
+use wire::mcp::{Params, ParamsEdit, Version};
 use wire::rpc::{Id, Message};
 
 /// Whose session is wanted.
@@ -34,7 +32,7 @@ pub struct Hello {
     /// Its `Implementation` object, if it gave one.
     pub client_info: Option<Bytes>,
     /// The revision that it speaks.
-    pub version: Arc<str>,
+    pub version: Version,
 }
 
 impl Hello {

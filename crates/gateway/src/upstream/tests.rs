@@ -115,7 +115,7 @@ fn hello(capabilities: &'static str) -> Hello {
     Hello {
         capabilities: Bytes::from_static(capabilities.as_bytes()),
         client_info: None,
-        version: "2025-11-25".into(),
+        version: wire::mcp::Version::V2025_11_25,
     }
 }
 

@@ -320,10 +320,8 @@ fn bytes_held_for_all() {
     works(&session);
 }
 
-#[test]
-fn signs_of_life() {
-    let gateway = limited("keep_alive = \"50ms\"");
-    let session = gateway.session();
+/// The GET stream of a session, on a connection that would be kept alive.
+fn held(gateway: &Gateway, session: &Session<'_>) -> std::net::TcpStream {
     let mut stream = gateway.connect();
     let head = format!(
         "GET /mcp HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\nmcp-session-id: {}\r\n\r\n",
@@ -331,6 +329,14 @@ fn signs_of_life() {
         session.id
     );
     stream.write_all(head.as_bytes()).unwrap();
+    stream
+}
+
+#[test]
+fn signs_of_life() {
+    let gateway = limited("keep_alive = \"50ms\"");
+    let session = gateway.session();
+    let mut stream = held(&gateway, &session);
     let mut text = String::new();
     until("three comments", || {
         let mut some = [0; 256];
@@ -338,6 +344,20 @@ fn signs_of_life() {
         text.push_str(&String::from_utf8_lossy(&some[..count]));
         text.matches(": \n\n").count() >= 3
     });
+}
+
+#[test]
+fn a_held_stream_ends_its_connection() {
+    let gateway = limited("");
+    let session = gateway.session();
+    let mut stream = held(&gateway, &session);
+    let mut first = [0; 1024];
+    let count = stream.read(&mut first).unwrap();
+    let mut text = String::from_utf8_lossy(&first[..count]).into_owned();
+    assert!(text.contains("\r\nconnection: close\r\n"), "{text}");
+    assert_eq!(gateway.request("DELETE /mcp", &[("mcp-session-id", &session.id)], b"").status, 204);
+    stream.read_to_string(&mut text).unwrap();
+    assert!(text.ends_with("\r\n: \n\n\r\n0\r\n\r\n"), "{text}");
 }
 
 #[test]
