@@ -43,10 +43,11 @@ pub struct Plan {
     pub members: usize,
     /// The first of them talk.
     pub talkers: usize,
-    /// The topics that they are spread over; only a silent crowd may have several.
+    /// The topics that participants are spread over.
     pub topics: usize,
-    /// The number of the first participant.
+    /// The number of the first participant, and from each to the next. Only a silent crowd may be in several topics.
     pub first: usize,
+    pub stride: usize,
     /// The last of the members never read, once they are in.
     pub deaf: usize,
     /// Envelope bytes.
@@ -94,8 +95,8 @@ impl Crowd {
     /// # Panics
     /// Without readiness events.
     pub fn new(plan: Plan) -> Self {
-        let envelopes =
-            (0..plan.talkers).map(|at| Envelopes::new(&name(plan.first + at), &plan.kind, plan.size));
+        let talker = |at| Envelopes::new(&name(plan.first + at * plan.stride), &plan.kind, plan.size);
+        let envelopes = (0..plan.talkers).map(talker);
         Self {
             poll: Poll::new().expect("readiness events"),
             members: Vec::new(),
@@ -114,7 +115,7 @@ impl Crowd {
     /// When nobody listens.
     pub fn enter(&mut self, count: usize) {
         for _ in 0..count {
-            let number = self.plan.first + self.members.len();
+            let number = self.plan.first + self.members.len() * self.plan.stride;
             let mut socket = std::net::TcpStream::connect(&self.plan.to).expect("a listening server");
             socket.set_nodelay(true).expect("a socket");
             let hello = self.plan.wire.hello(&self.plan.to, &topic(number, self.plan.topics), &name(number));

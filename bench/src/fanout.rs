@@ -9,11 +9,14 @@ use crate::table::{Figures, median};
 use crate::wires::token;
 
 /// Participants that the gateway knows.
-const PARTICIPANTS: usize = 1100;
+const PARTICIPANTS: usize = 2000;
 /// One of them, that may say only one thing a minute.
 const HASTY: usize = 1000;
 /// The topics of a silent crowd.
 const TOPICS: usize = 100;
+/// How many topics talk at once, and who is in each: half of them talk, all hear.
+const ROOMS: usize = 10;
+const ROOM_MEMBERS: usize = 20;
 /// Deliveries per second in an open loop.
 const MODERATE: usize = 20_000;
 
@@ -66,10 +69,13 @@ struct Variant {
 
 /// Measures and prints.
 pub fn run(stage: &Stage, flags: &Flags) {
-    let parts = flags.text("--parts", "fan,refused,deaf,idle,join");
+    let parts = flags.text("--parts", "fan,topics,refused,deaf,idle,join");
     let has = |part: &str| parts.split(',').any(|other| other == part);
     if has("fan") {
         fan(stage, flags);
+    }
+    if has("topics") {
+        topics(stage, flags);
     }
     if has("refused") {
         refused(stage, flags);
@@ -125,6 +131,42 @@ fn fan(stage: &Stage, flags: &Flags) {
 
 fn counts(flags: &Flags) -> Vec<usize> {
     flags.text("--receivers", "10,100,1000").split(',').filter_map(|n| n.parse().ok()).collect()
+}
+
+/// Many topics at once, each with many talkers.
+fn topics(stage: &Stage, flags: &Flags) {
+    let (rounds, secs) = (flags.get("--rounds", 3), flags.get("--secs", 0.5));
+    let feed = stage.own_server(SERVER, "feed", "axum", 19034, &[]);
+    let variants = [
+        variant("axum, queues, feed and flush", feed),
+        variant("portmoot", gateway(stage, flags.text("--portmoot", ""), 19035)),
+    ];
+    let mut figures = vec![Vec::new(); variants.len()];
+    for _ in 0..rounds {
+        for (variant, figures) in variants.iter().zip(&mut figures) {
+            let talkers = ROOM_MEMBERS / 2;
+            let words = format!(
+                "--rooms {ROOMS} --topics {TOPICS} --members {ROOM_MEMBERS} --talkers {talkers} --window 64 --burst 1 --secs {secs}"
+            );
+            figures.push(crowd(stage, variant, &words));
+        }
+    }
+    println!("\n| {ROOMS} topics, each of {ROOM_MEMBERS}, half of them talk | CPU ns/delivery | deliveries/s | x axum | p50 us | x axum | p99 us | load's core |");
+    println!("|---|---|---|---|---|---|---|---|");
+    let of = |at: usize, name| median(&figures[at], name);
+    for (at, variant) in variants.iter().enumerate() {
+        println!(
+            "| {} | {:.0} | {:.0} | {:.2} | {:.0} | {:.2} | {:.0} | {:.2} |",
+            variant.label,
+            of(at, "cpu_ns"),
+            of(at, "per_s"),
+            of(at, "per_s") / of(0, "per_s"),
+            of(at, "p50_us"),
+            of(at, "p50_us") / of(0, "p50_us"),
+            of(at, "p99_us"),
+            of(at, "load_share"),
+        );
+    }
 }
 
 /// The cost of a message that is refused: while others listen.

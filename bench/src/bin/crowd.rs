@@ -6,7 +6,7 @@
 //! `--rate MESSAGES_PER_S`: open loop, latency from the time when a message was due.
 //! `--idle [--topics N]`: nobody talks; tells the memory of each connection.
 //! `--join`: tells how long it takes until everybody is in and has heard of everybody.
-//! `--refused`: every message is refused, and that is waited for. `--deaf N`: the last members do not read.
+//! `--rooms N`: so many topics, with so many members and talkers each. `--refused`: every message is refused, and that is waited for. `--deaf N`: the last members do not read.
 
 use std::time::{Duration, Instant};
 
@@ -23,24 +23,26 @@ const QUIET: Duration = Duration::from_millis(100);
 fn main() {
     let flags = Flags::read();
     let pids: Vec<u32> = flags.all("--pid").iter().map(|pid| pid.parse().expect("a process id")).collect();
-    let plan = Plan {
+    let plan = |room: usize, rooms: usize| Plan {
         wire: Wire::read(flags.text("--wire", "ws")),
         to: flags.text("--to", "127.0.0.1:7070").to_owned(),
         members: flags.get("--members", 100),
         talkers: if flags.has("--idle") || flags.has("--join") { 0 } else { flags.get("--talkers", 1) },
         topics: flags.get("--topics", 1),
-        first: flags.get("--first", 0),
+        first: flags.get("--first", 0) + room,
+        stride: if rooms == 1 { 1 } else { flags.get("--topics", 1) },
         deaf: flags.get("--deaf", 0),
         size: flags.get("--size", 350),
         kind: flags.text("--kind", "chat").to_owned(),
         refused: flags.has("--refused"),
     };
     if flags.has("--idle") {
-        idle(plan, &pids);
+        idle(plan(0, 1), &pids);
     } else if flags.has("--join") {
-        join(plan, &pids);
+        join(plan(0, 1), &pids);
     } else {
-        talk(plan, &flags, &pids);
+        let rooms = flags.get("--rooms", 1);
+        talk((0..rooms).map(|room| plan(room, rooms)).collect(), &flags, &pids);
     }
 }
 
@@ -117,54 +119,65 @@ impl Pace {
     }
 }
 
-fn talk(plan: Plan, flags: &Flags, pids: &[u32]) {
-    let (members, deaf) = (plan.members, plan.deaf);
-    let mut crowd = Crowd::new(plan);
-    let_in(&mut crowd, members);
-    crowd.deafen();
+fn talk(plans: Vec<Plan>, flags: &Flags, pids: &[u32]) {
+    let (rooms, deaf) = (plans.len(), plans.iter().map(|plan| plan.deaf).sum::<usize>());
+    let mut crowds: Vec<Crowd> = Vec::new();
+    for plan in plans {
+        let members = plan.members;
+        let mut crowd = Crowd::new(plan);
+        let_in(&mut crowd, members);
+        crowd.deafen();
+        crowds.push(crowd);
+    }
     let before = rss_kib(pids);
     let mut pace = match flags.get("--rate", 0.0) {
         0.0 => Pace::Closed { window: flags.get("--window", 1), burst: flags.get("--burst", 1) },
         rate => Pace::Open { every: Duration::from_secs_f64(1.0 / rate), due: Instant::now() },
     };
-    let mut run = |crowd: &mut Crowd, secs: f64| {
+    let mut run = |crowds: &mut [Crowd], secs: f64| {
         let begun = Instant::now();
         while begun.elapsed().as_secs_f64() < secs {
-            let wait = pace.go_on(crowd);
-            crowd.turn(wait);
+            for crowd in &mut *crowds {
+                let wait = pace.go_on(crowd);
+                // Several take turns, and none of them sleeps.
+                crowd.turn(if rooms == 1 { wait } else { Duration::ZERO });
+            }
         }
         begun.elapsed().as_secs_f64()
     };
-    run(&mut crowd, flags.get("--warmup", 0.2));
-    crowd.seen.measuring = true;
-    let (cpu, own, delivered) = (cpu_ns(pids), cpu_ns(&[std::process::id()]), crowd.seen.deliveries);
-    let took = run(&mut crowd, flags.get("--secs", 0.5));
+    let delivered = |crowds: &[Crowd]| crowds.iter().map(|crowd| crowd.seen.deliveries).sum::<u64>();
+    run(&mut crowds, flags.get("--warmup", 0.2));
+    crowds.iter_mut().for_each(|crowd| crowd.seen.measuring = true);
+    let (cpu, own, already) = (cpu_ns(pids), cpu_ns(&[std::process::id()]), delivered(&crowds));
+    let took = run(&mut crowds, flags.get("--secs", 0.5));
     let (cpu, own) = (cpu_ns(pids) - cpu, cpu_ns(&[std::process::id()]) - own);
-    crowd.seen.measuring = false;
-    let delivered = crowd.seen.deliveries - delivered;
+    crowds.iter_mut().for_each(|crowd| crowd.seen.measuring = false);
+    let delivered = delivered(&crowds) - already;
     let begun = Instant::now();
-    while crowd.on_the_way() > 0 && begun.elapsed() < Duration::from_secs(2) {
-        crowd.turn(Duration::from_millis(5));
+    let on_the_way = |crowds: &[Crowd]| crowds.iter().map(Crowd::on_the_way).sum::<usize>();
+    while on_the_way(&crowds) > 0 && begun.elapsed() < Duration::from_secs(2) {
+        crowds.iter_mut().for_each(|crowd| crowd.turn(Duration::from_millis(5)));
     }
-    let cut = if deaf > 0 { crowd.cut_off() } else { 0 };
-    crowd.seen.nanos.sort_unstable();
-    let last = crowd.seen.nanos.len().saturating_sub(1);
+    let cut = if deaf > 0 { crowds.iter_mut().map(Crowd::cut_off).sum() } else { 0 };
+    let mut nanos: Vec<u32> = crowds.iter_mut().flat_map(|crowd| std::mem::take(&mut crowd.seen.nanos)).collect();
+    nanos.sort_unstable();
+    let last = nanos.len().saturating_sub(1);
     let at = |share: f64| {
         let place = ((last as f64 * share).round() as usize).min(last);
-        f64::from(crowd.seen.nanos.get(place).copied().unwrap_or(0)) / 1e3
+        f64::from(nanos.get(place).copied().unwrap_or(0)) / 1e3
     };
-    let lost = crowd.on_the_way();
     println!(
-        "messages={} cpu_ns={:.1} per_s={:.0} p50_us={:.1} p99_us={:.1} share={:.2} load_share={:.2} wrong={} lost={lost} orders={} grown_kib={} cut={cut}",
-        crowd.seen.nanos.len(),
+        "messages={} cpu_ns={:.1} per_s={:.0} p50_us={:.1} p99_us={:.1} share={:.2} load_share={:.2} wrong={} lost={} orders={} grown_kib={} cut={cut}",
+        nanos.len(),
         cpu as f64 / delivered.max(1) as f64,
         delivered as f64 / took,
         at(0.5),
         at(0.99),
         cpu as f64 / 1e9 / took,
         own as f64 / 1e9 / took,
-        crowd.seen.wrong,
-        crowd.orders(),
+        crowds.iter().map(|crowd| crowd.seen.wrong).sum::<u64>(),
+        on_the_way(&crowds),
+        crowds.iter().map(Crowd::orders).max().unwrap_or(0),
         rss_max_kib(pids).saturating_sub(before),
     );
 }
