@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use auth::Participant;
-use model::{OperationId, ProposalState, Refusal};
+use model::{OperationId, ProposalState, Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use wire::mcp::Params;
@@ -176,8 +176,10 @@ async fn decide(
     said: &'static str,
 ) -> Result<Decided, Refusal> {
     let who = now(pump, caller);
-    let id = find(pump, &who, id)?;
-    pump.decide(&who, id, choice).await?;
+    let id = named(pump, id).ok_or_else(unknown)?;
+    // Whether it may be seen is found out there: once it is on disk, and with a record.
+    let decided = pump.decide(&who, id, choice).await;
+    decided.map_err(|no| if no.code == RefusalCode::UnknownTarget { unknown() } else { no })?;
     let state = pump.case(id, |case| case.state).unwrap_or(ProposalState::Pending);
     Ok(Decided { id: id.to_string(), state: state.as_str(), said })
 }
@@ -188,12 +190,19 @@ fn now(pump: &Pump, caller: &Caller) -> Participant {
     Participant { capabilities: pump.capabilities_of(&who.id), ..Participant::clone(who) }
 }
 
-/// The proposal of this id that somebody may see. An envelope's id is looked up only where it is no proposal's: its sender
-/// chose it.
+/// The proposal of this id that somebody may see.
 fn find(pump: &Pump, who: &Participant, text: &str) -> Result<OperationId, Refusal> {
+    named(pump, text).filter(|id| pump.shows(*id, who)).ok_or_else(unknown)
+}
+
+/// The proposal of this id. An envelope's id is looked up only where it is no proposal's: its sender chose it.
+fn named(pump: &Pump, text: &str) -> Option<OperationId> {
     let own = text.parse::<OperationId>().ok().filter(|id| pump.case(*id, |_| ()).is_some());
-    let id = own.or_else(|| pump.proposal_of(text)).filter(|id| pump.shows(*id, who));
-    id.ok_or_else(|| unknown_proposal().hint("list_proposals shows those that you may see"))
+    own.or_else(|| pump.proposal_of(text))
+}
+
+fn unknown() -> Refusal {
+    unknown_proposal().hint("list_proposals shows those that you may see")
 }
 
 fn sheet(pump: &Pump, who: &Participant, id: OperationId, whole: bool) -> Option<Sheet> {
