@@ -92,6 +92,8 @@ pub struct Pump {
     repeats: Repeats,
     /// Who was asked lately.
     asked: Asked,
+    /// Held while a proposal is said and taken up: nobody who hears it looks for it before it is there.
+    opening: Mutex<()>,
     /// What was proposed here, in full.
     desk: Desk,
     audit: Recorder,
@@ -190,6 +192,7 @@ impl Pump {
             history,
             repeats: Repeats::default(),
             asked: Asked::default(),
+            opening: Mutex::default(),
             this: this.clone(),
         });
         pump.callers().insert(pump.runner.link(), Arc::downgrade(&pump.runner));

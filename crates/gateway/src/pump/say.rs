@@ -3,7 +3,7 @@
 //! Owns the way of an envelope from its door to the room, and to those here who answer it. It opens no payload: receivers
 //! do.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -42,6 +42,8 @@ impl Pump {
 
     /// Takes an envelope: admitted, it goes to everybody who hears it; else its sender is told why not.
     pub fn say(self: &Arc<Self>, caller: &Arc<Caller>, envelope: &Envelope) {
+        let proposes = envelope.kind().starts_with("mcp/proposal:");
+        let _opening = proposes.then(|| self.opening.lock().unwrap_or_else(PoisonError::into_inner));
         if let Err(refusal) = self.speak(caller, envelope) {
             self.tell_refused(caller, envelope, &refusal);
         }
