@@ -16,6 +16,7 @@ use wire::rpc::{self, Id, Message};
 use crate::bounds::Bounds;
 use crate::room::Mark;
 use crate::stream::{Lifetime, Refused, Stream};
+use crate::tasks::Relayed;
 use crate::upstream::{Hello, QuestionId, Session, SessionKey};
 
 /// Questions of servers that may wait for one caller's answer at once.
@@ -47,7 +48,19 @@ struct Listen {
     id: Id,
     lists: Vec<ListKind>,
     uris: HashSet<String>,
+    tasks: HashSet<String>,
     out: Arc<Stream>,
+}
+
+/// What a modern listen request is told of.
+#[derive(Default)]
+pub struct Filter {
+    /// Changes of these lists.
+    pub lists: Vec<ListKind>,
+    /// Updates of these resources.
+    pub uris: HashSet<String>,
+    /// How these tasks stand.
+    pub tasks: HashSet<String>,
 }
 
 /// A server's question that waits for this caller's answer.
@@ -60,6 +73,8 @@ pub struct Question {
     pub about: Option<OperationId>,
     /// The question's own id in the topic.
     pub ask: OperationId,
+    /// The task of the server to which it belongs, if it belongs to one.
+    pub(crate) task: Option<Arc<Relayed>>,
 }
 
 /// What few callers ever have: made when it is first needed, so that the others have no place for it.
@@ -361,13 +376,14 @@ impl Caller {
     }
 
     /// Opens a modern listen request on `out`; false when there are too many.
-    pub fn listen(&self, id: Id, lists: Vec<ListKind>, uris: HashSet<String>, out: Arc<Stream>) -> bool {
+    pub fn listen(&self, id: Id, filter: Filter, out: Arc<Stream>) -> bool {
         let mut interests = self.interests.lock_or_make();
         interests.listens.retain(|listen| !listen.out.has_ended());
         if interests.listens.len() >= LISTENS_MAX {
             return false;
         }
-        interests.listens.push(Listen { id, lists, uris, out });
+        let Filter { lists, uris, tasks } = filter;
+        interests.listens.push(Listen { id, lists, uris, tasks, out });
         true
     }
 
@@ -419,6 +435,31 @@ impl Caller {
             Era::Legacy => {}
             Era::Modern => self.tell_listens(|listen| listen.uris.contains(uri), METHOD, params),
         }
+    }
+
+    /// Tells how a task stands, if this caller wants to hear it: a legacy one of its latest state only.
+    pub fn tell_task(&self, public: &str, params: &[u8]) {
+        match self.era {
+            Era::Legacy => {
+                let frame = rpc::notification("notifications/tasks/status", Some(params));
+                let key = Bytes::copy_from_slice(public.as_bytes());
+                self.said(self.home_or_open().say_latest(key, frame));
+            }
+            Era::Modern => {
+                self.tell_listens(|listen| listen.tasks.contains(public), "notifications/tasks", params);
+            }
+        }
+    }
+
+    /// Whether anything of this caller listens for this task.
+    pub fn watches(&self, public: &str) -> bool {
+        let Some(interests) = self.interests.lock() else { return false };
+        interests.listens.iter().any(|listen| listen.tasks.contains(public))
+    }
+
+    /// Says progress that belongs to no request any more.
+    pub fn tell_progress(&self, token: Bytes, frame: Bytes) {
+        self.said(self.home_or_open().say(frame, Some(token)));
     }
 
     /// Whether anything of this caller is subscribed to this resource.

@@ -3,7 +3,7 @@
 //! Capabilities are the same whoever is up, so that a client that asked early misses nothing; instructions are those of
 //! the servers, each under its name. Must not know transports.
 
-use model::{Capabilities, Era, KindRef};
+use model::Era;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use wire::mcp::{Version, meta, task};
@@ -19,8 +19,8 @@ pub fn identity() -> Value {
     json!({ "name": "portmoot", "title": "Portmoot", "version": env!("CARGO_PKG_VERSION") })
 }
 
-/// What the gateway can do for whoever has these capabilities in this revision. Only calls that are held become tasks.
-fn capabilities(granted: &Capabilities, version: Version) -> Value {
+/// What the gateway can do in this revision.
+fn capabilities(version: Version) -> Value {
     let mut all = json!({
         "completions": {},
         "logging": {},
@@ -33,39 +33,29 @@ fn capabilities(granted: &Capabilities, version: Version) -> Value {
         Version::NEWEST_LEGACY => Some(("tasks", task::LEGACY_ABILITIES)),
         _ => None,
     };
-    if let (Some((name, raw)), Some(members)) =
-        (ability.filter(|_| may_be_held(granted)), all.as_object_mut())
-    {
+    if let (Some((name, raw)), Some(members)) = (ability, all.as_object_mut()) {
         members.insert(name.to_owned(), raw.parse().unwrap_or_default());
     }
     all
 }
 
-/// Whether some call of whoever has these capabilities may be held as a proposal.
-fn may_be_held(granted: &Capabilities) -> bool {
-    let anything = KindRef::request("tools/call", Some("any tool of any server"));
-    let all = anything.is_ok_and(|any| granted.admits(any, &["any server"]));
-    let proposes = |text: &str| text.starts_with("mcp/*") || text.starts_with("mcp/proposal");
-    !all && granted.iter().any(|capability| proposes(capability.as_str()))
-}
-
 /// The result of `initialize` (MCP 2025-11-25, "Initialization").
-pub fn initialize(pump: &Pump, version: Version, granted: &Capabilities) -> Vec<u8> {
+pub fn initialize(pump: &Pump, version: Version) -> Vec<u8> {
     let mut result = json!({
         "protocolVersion": version.as_str(),
-        "capabilities": capabilities(granted, version),
+        "capabilities": capabilities(version),
         "serverInfo": identity(),
     });
     with_instructions(&mut result, pump)
 }
 
 /// The result of `server/discover` (MCP 2026-07-28, "Discovery").
-pub fn discover(pump: &Pump, granted: &Capabilities) -> Vec<u8> {
+pub fn discover(pump: &Pump) -> Vec<u8> {
     let versions: Vec<&str> = Version::ALL.iter().rev().map(|version| version.as_str()).collect();
     let mut result = json!({
         "resultType": "complete",
         "supportedVersions": versions,
-        "capabilities": capabilities(granted, Version::NEWEST),
+        "capabilities": capabilities(Version::NEWEST),
         "ttlMs": 0,
         "cacheScope": "private",
         "_meta": { meta::SERVER_INFO: identity() },

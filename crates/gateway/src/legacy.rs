@@ -177,7 +177,8 @@ fn answer(pump: &Arc<Pump>, caller: &Arc<Caller>, message: &Message) {
     if !pump.answered(caller.link(), question.ask, message.shape()) {
         return;
     }
-    if let Err(refusal) = question.session.answer(question.id, message) {
+    let spelled = question.task.as_ref().and_then(|task| Pump::task_answer(task, message));
+    if let Err(refusal) = question.session.answer(question.id, spelled.as_ref().unwrap_or(message)) {
         tracing::debug!(upstream = question.session.upstream(), %refusal, "an answer came too late");
     }
 }

@@ -33,6 +33,7 @@ mod sessions;
 mod sight;
 mod spell;
 pub mod stream;
+mod tasks;
 pub mod tokens;
 pub mod upstream;
 mod views;

@@ -25,7 +25,8 @@ use crate::upstream::{Hello, Manifest};
 pub const PAGE_ITEMS_MAX: usize = 1000;
 /// How long a cursor may be used.
 pub const CURSOR_SECS: u64 = 3600;
-const CURSOR: &str = "cursor";
+/// What cursors are sealed as.
+pub const CURSOR: &str = "cursor";
 
 /// Answers a list request on `out`, after a bounded wait for servers that are still starting.
 pub fn answer(

@@ -3,7 +3,6 @@
 //! Owns the meaning of each stateless request: what is answered here, what goes to the pump, and listen streams. Must
 //! not know HTTP or pipes; the doors have checked headers.
 
-use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +13,10 @@ use tokio::time::timeout;
 use topic::Target;
 use wire::json;
 use wire::mcp::header::{HeaderError, HeaderParam};
-use wire::mcp::{ListKind, Params, Version, method, result};
+use wire::mcp::{ListKind, Params, Version, method, result, task};
 use wire::rpc::{self, Shape, code};
 
-use crate::caller::{Caller, Open, tagged};
+use crate::caller::{Caller, Filter, Open, tagged};
 use crate::operation::Operation;
 use crate::pump::{LISTS, Pump, Routed};
 use crate::stream::Stream;
@@ -26,6 +25,8 @@ use crate::{greeting, lists, own};
 
 /// Resources that one listen request may name.
 pub const LISTEN_URIS_MAX: usize = 256;
+/// Tasks that one listen request may name.
+pub const LISTEN_TASKS_MAX: usize = 256;
 /// How long the acknowledgement of a listen request waits for servers that are to tell of its resources.
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);
 
@@ -78,12 +79,15 @@ pub fn receive(
             let pump = Arc::clone(pump);
             tokio::spawn(async move {
                 pump.wait_for_servers().await;
-                let result = rpc::result(
-                    &operation.request,
-                    &greeting::discover(&pump, &operation.caller.participant().capabilities),
-                );
+                let result = rpc::result(&operation.request, &greeting::discover(&pump));
                 pump.answer_here(&operation, Ok(result));
             });
+            None
+        }
+        (Shape::Request, name) if needs_tasks(name, params) && !task::declares(&hello.capabilities) => {
+            let required = format!("{{\"extensions\":{}}}", task::ABILITIES);
+            let error = HeaderError::missing_capability(&required);
+            out.answer_with(error.answer(params.message().id()), Some(error.code));
             None
         }
         (Shape::Request, "subscriptions/listen") => listen(pump, caller, params, hello, out),
@@ -104,6 +108,16 @@ pub fn receive(
         }
         // The core protocol has no other notification of a client, and a modern client sends no answers.
         (Shape::Notification | Shape::Result | Shape::Error, _) => None,
+    }
+}
+
+/// Whether only a client that declares the tasks extension may send this (its "Capability Negotiation").
+fn needs_tasks(method: &str, params: &Params<'_>) -> bool {
+    let watches = || task::watched(params).ok();
+    match method {
+        "tasks/get" | "tasks/update" | "tasks/cancel" => true,
+        "subscriptions/listen" => watches().is_some_and(|tasks| !tasks.is_empty()),
+        _ => false,
     }
 }
 
@@ -128,15 +142,20 @@ struct Listening {
     pump: Arc<Pump>,
     operation: Arc<Operation>,
     uris: Vec<String>,
+    tasks: Vec<String>,
+    hello: Hello,
 }
 
 impl Listening {
     /// Has the resources followed, then says so: from then on nothing is missed. A server that keeps us waiting delays that
     /// only for a while.
-    async fn begin(self: Arc<Self>, lists: Vec<ListKind>, hello: Hello) {
-        let mut following = pin!(self.follow(&hello));
+    async fn begin(self: Arc<Self>, lists: Vec<ListKind>) {
+        let hello = &self.hello;
+        let mut following = pin!(self.follow(hello));
         let followed = timeout(FOLLOW_WAIT, &mut following).await.is_ok();
-        self.acknowledge(lists);
+        let caller = &self.operation.caller;
+        let told = timeout(FOLLOW_WAIT, self.pump.watch_tasks(caller, hello, &self.tasks)).await;
+        self.acknowledge(lists, told.unwrap_or_default());
         if !followed {
             following.await;
         }
@@ -154,14 +173,15 @@ impl Listening {
         }
     }
 
-    fn acknowledge(&self, lists: Vec<ListKind>) {
+    fn acknowledge(&self, lists: Vec<ListKind>, tasks: Vec<String>) {
         let Operation { caller, request, out, .. } = &*self.operation;
-        let params = acknowledgement(&lists, &self.uris);
+        let params = acknowledgement(&lists, &self.uris, &tasks);
         let said = rpc::notification("notifications/subscriptions/acknowledged", Some(params.as_bytes()));
         // The stream is new: its first message has room.
         let _ = out.say(tagged(&said, request), None);
-        let uris: HashSet<String> = self.uris.iter().cloned().collect();
-        if !caller.listen(request.clone(), lists, uris, Arc::clone(out)) {
+        let uris = self.uris.iter().cloned().collect();
+        let filter = Filter { lists, uris, tasks: tasks.into_iter().collect() };
+        if !caller.listen(request.clone(), filter, Arc::clone(out)) {
             let refusal = Refusal::new(RefusalCode::Overloaded, "too many listen requests are open");
             self.pump.answer_here(&self.operation, Err(refusal));
         }
@@ -174,6 +194,7 @@ impl Listening {
                 self.pump.unfollow(&self.operation.caller, uri);
             }
         }
+        self.pump.unwatch_tasks(&self.operation.caller, &self.hello, &self.tasks);
     }
 }
 
@@ -210,15 +231,22 @@ fn listen(
     };
     // What this caller may not read it hears nothing of, and is not told that it exists.
     let uris: Vec<String> = wanted.uris.into_iter().filter(|uri| pump.may_follow(caller, uri)).collect();
-    let listening = Arc::new(Listening { pump: Arc::clone(pump), operation: Arc::clone(&operation), uris });
+    let listening = Arc::new(Listening {
+        pump: Arc::clone(pump),
+        operation: Arc::clone(&operation),
+        uris,
+        tasks: wanted.tasks,
+        hello,
+    });
     caller.begin(operation.id, operation.request.clone(), listening.clone());
-    tokio::spawn(Arc::clone(&listening).begin(wanted.lists, hello));
+    tokio::spawn(Arc::clone(&listening).begin(wanted.lists));
     Some(listening)
 }
 
 struct Wanted {
     lists: Vec<ListKind>,
     uris: Vec<String>,
+    tasks: Vec<String>,
 }
 
 fn filter(params: &Params<'_>) -> Result<Wanted, String> {
@@ -240,18 +268,24 @@ fn filter(params: &Params<'_>) -> Result<Wanted, String> {
     if uris.len() > LISTEN_URIS_MAX {
         return Err(format!("at most {LISTEN_URIS_MAX} resources in one listen request"));
     }
-    Ok(Wanted { lists, uris })
+    let tasks = task::watched(params).map_err(|malformed| malformed.message)?;
+    if tasks.len() > LISTEN_TASKS_MAX {
+        return Err(format!("at most {LISTEN_TASKS_MAX} tasks in one listen request"));
+    }
+    Ok(Wanted { lists, uris, tasks })
 }
 
-fn acknowledgement(lists: &[ListKind], uris: &[String]) -> String {
+fn acknowledgement(lists: &[ListKind], uris: &[String], tasks: &[String]) -> String {
     let mut members: Vec<String> = LISTS
         .iter()
         .filter(|(_, list)| lists.contains(list))
         .map(|(key, _)| format!("\"{key}\":true"))
         .collect();
-    if !uris.is_empty() {
-        let uris: Vec<String> = uris.iter().map(|uri| json::quote(uri)).collect();
-        members.push(format!("\"resourceSubscriptions\":[{}]", uris.join(",")));
+    for (key, texts) in [("resourceSubscriptions", uris), ("taskIds", tasks)] {
+        if !texts.is_empty() {
+            let texts: Vec<String> = texts.iter().map(|text| json::quote(text)).collect();
+            members.push(format!("\"{key}\":[{}]", texts.join(",")));
+        }
     }
     format!("{{\"notifications\":{{{}}}}}", members.join(","))
 }

@@ -15,10 +15,11 @@ use wire::rpc::{Id, Message, Shape};
 use crate::caller::{Caller, Open, Question};
 use crate::sight::Sight;
 use crate::stream::{Refused, Stream};
+use crate::tasks::Relayed;
 use crate::upstream::{Answer, CallSink, QuestionId, Session, Ticket};
 
 /// What the pump does for an operation.
-pub trait Road: Send + Sync {
+pub(crate) trait Road: Send + Sync {
     /// The upstream has answered or will not: asks the topic whether this still counts.
     fn settles(&self, operation: &Operation, outcome: model::Outcome, answer: Option<&Answer>) -> bool;
     /// The id of this question in the topic, if it may be put to the caller.
@@ -35,8 +36,23 @@ pub trait Road: Send + Sync {
     fn spell(&self, operation: &Operation, answer: &Answer) -> (Bytes, Option<i64>);
     /// A question as this caller reads it, but for its id.
     fn spell_question(&self, operation: &Operation, question: &Message, splice: &mut Splice);
+    /// A notification as this caller reads it: its own ids of tasks.
+    fn spell_notice(&self, session: &Session, frame: Bytes) -> Bytes;
+    /// The task of a server that this caller knows by this id.
+    fn task(&self, caller: &Caller, public: &str) -> Option<Arc<Relayed>>;
     /// A refusal as this caller reads it.
     fn spell_refusal(&self, operation: &Operation, refusal: &Refusal) -> (Bytes, i64);
+}
+
+/// What a request has to do with tasks.
+pub(crate) enum Tasked {
+    /// It may become a task; with the caller's progress token, which outlives it then.
+    Asks {
+        /// The token.
+        token: Option<Id>,
+    },
+    /// It is about this task of a server.
+    About(Arc<Relayed>),
 }
 
 /// How names and URIs are spelled in an answer.
@@ -70,6 +86,8 @@ pub struct Operation {
     pub proposal: OnceLock<OperationId>,
     /// As the room was shown it, if it was.
     pub(crate) shown: OnceLock<Arc<Sight>>,
+    /// What it has to do with tasks, if it has.
+    pub(crate) tasked: OnceLock<Tasked>,
     road: Arc<dyn Road>,
     session: OnceLock<Arc<Session>>,
     ticket: OnceLock<Ticket>,
@@ -78,7 +96,7 @@ pub struct Operation {
 
 impl Operation {
     /// An operation that nobody has been asked for yet.
-    pub fn new(
+    pub(crate) fn new(
         id: OperationId,
         road: Arc<dyn Road>,
         caller: Arc<Caller>,
@@ -98,11 +116,25 @@ impl Operation {
             upstream: OnceLock::new(),
             proposal: OnceLock::new(),
             shown: OnceLock::new(),
+            tasked: OnceLock::new(),
             road,
             session: OnceLock::new(),
             ticket: OnceLock::new(),
             over: AtomicBool::new(false),
         }))
+    }
+
+    /// The task of a server that it is about.
+    pub(crate) fn about(&self) -> Option<&Arc<Relayed>> {
+        match self.tasked.get()? {
+            Tasked::About(task) => Some(task),
+            Tasked::Asks { .. } => None,
+        }
+    }
+
+    /// The task of a server that its caller knows by this id.
+    pub(crate) fn road_task(&self, public: &str) -> Option<Arc<Relayed>> {
+        self.road.task(&self.caller, public)
     }
 
     /// Notes the session that it is sent to. An operation is sent once.
@@ -182,7 +214,10 @@ impl Open for Operation {
 }
 
 impl CallSink for Operation {
-    fn notice(&self, method: &str, frame: Bytes) {
+    fn notice(&self, method: &str, mut frame: Bytes) {
+        if let Some(session) = self.session.get().filter(|session| session.tasks() > 0) {
+            frame = self.road.spell_notice(session, frame);
+        }
         let mut progress = None;
         if method == "notifications/progress" || method == "notifications/message" {
             let Ok(message) = Message::read(frame.clone()) else { return };
@@ -205,7 +240,8 @@ impl CallSink for Operation {
         let Some(ask) = fits.then(|| self.road.lets_ask(self, message.method())).flatten() else {
             return decline(session, question);
         };
-        let asked = Question { session: Arc::clone(session), id: question, about: Some(self.id), ask };
+        let about = Some(self.id);
+        let asked = Question { session: Arc::clone(session), id: question, about, ask, task: None };
         let Some(id) = self.caller.ask(asked) else {
             self.road.unasked(ask);
             return decline(session, question);

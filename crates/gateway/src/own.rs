@@ -57,7 +57,10 @@ async fn serve(pump: &Arc<Pump>, operation: &Arc<Operation>, message: &Message) 
     let (caller, request) = (&operation.caller, &operation.request);
     let era = caller.era();
     if message.method() == "tasks/list" {
-        return Ok(rpc::result(request, &pump.task_list(caller.participant().id.as_str())));
+        return Ok(rpc::result(request, &pump.task_list(caller, &params).await?));
+    }
+    if let Some(task) = operation.about() {
+        return pump.about_lost(task, operation);
     }
     let id = mine::owned(pump, caller, named(&params))?;
     let result = match message.method() {

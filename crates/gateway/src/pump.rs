@@ -21,6 +21,8 @@ mod send;
 mod servers;
 mod serving;
 mod show;
+mod task_list;
+mod tasks;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +50,8 @@ use crate::operation::{Names, Operation, Road};
 use crate::room::{self, Room, RoomConfig};
 use crate::served::Served;
 use crate::spell;
-use crate::upstream::{Answer, Manifest, Upstream};
+use crate::tasks::{Relayed, Tasks};
+use crate::upstream::{Answer, Manifest, Session, Upstream};
 use asked::Asked;
 pub(crate) use claim::Claim;
 pub use decide::{Choice, digest};
@@ -107,6 +110,8 @@ pub struct Pump {
     expiry: Arc<Notify>,
     /// In whose name approved proposals are carried out when no caller waits: the gateway's own.
     runner: Arc<Caller>,
+    /// Tasks of servers.
+    tasks: Arc<Tasks>,
     this: Weak<Pump>,
 }
 
@@ -193,6 +198,7 @@ impl Pump {
             repeats: Repeats::default(),
             asked: Asked::default(),
             opening: Mutex::default(),
+            tasks: Arc::default(),
             this: this.clone(),
         });
         pump.callers().insert(pump.runner.link(), Arc::downgrade(&pump.runner));
@@ -400,7 +406,22 @@ impl Road for Pump {
     }
 
     fn spell(&self, operation: &Operation, answer: &Answer) -> (Bytes, Option<i64>) {
-        spell::answer(operation, answer, &|own| self.respelled(operation, own))
+        let mut splice = Splice::default();
+        let tasks = operation.tasked.get().is_some()
+            || operation.session().is_some_and(|session| session.tasks() > 0);
+        if tasks && let Err(refusal) = self.spell_tasks(operation, &answer.message, &mut splice) {
+            let (frame, code) = spell::refusal(operation, &refusal);
+            return (frame, Some(code));
+        }
+        spell::answer(operation, answer, &|own| self.respelled(operation, own), splice)
+    }
+
+    fn spell_notice(&self, session: &Session, frame: Bytes) -> Bytes {
+        self.spelled_notice(session, frame)
+    }
+
+    fn task(&self, caller: &Caller, public: &str) -> Option<Arc<Relayed>> {
+        self.task_of(caller, public)
     }
 
     fn spell_question(&self, operation: &Operation, question: &Message, splice: &mut Splice) {

@@ -126,14 +126,14 @@ pub fn legacy_params(era: Era, message: &Message, own: Option<&str>) -> Option<S
 
 /// An answer as its caller reads it: its id, its era, public URIs.
 ///
-/// With it, the code of an error.
+/// With it, the code of an error. `splice` has what was changed already.
 pub fn answer(
     operation: &Operation,
     answer: &Answer,
     respell: &dyn Fn(&str) -> Option<String>,
+    mut splice: Splice,
 ) -> (Bytes, Option<i64>) {
     let (to, from) = (operation.caller.era(), operation.session().map(|session| session.era()));
-    let mut splice = Splice::default();
     if from.is_some_and(|from| from != to) {
         if answer.message.shape() == Shape::Result {
             translate::result(&answer.message, operation.method, to, &mut splice);

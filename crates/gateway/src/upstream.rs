@@ -25,7 +25,7 @@ mod wants;
 
 pub use dialer::Dialer;
 pub use manifest::{List, Manifest};
-pub use session::{Session, SessionSink};
+pub use session::{Hold, Session, SessionSink};
 pub use sink::{Answer, CallSink, Hello, Outgoing, QuestionId, SessionKey, Ticket};
 pub use spec::{Questions, UpstreamBounds, UpstreamSpec};
 pub use status::{Quarantined, State, Status};

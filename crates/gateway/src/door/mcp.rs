@@ -168,7 +168,7 @@ impl Visit<'_> {
         self.pump.wait_for_servers().await;
         let session = self.gate.open_session(self.pump, self.who, welcome.hello);
         let session_id = session.map_err(|refusal| Box::new(refused(&refusal)))?;
-        let result = greeting::initialize(self.pump, welcome.version, &self.who.capabilities);
+        let result = greeting::initialize(self.pump, welcome.version);
         let mut response = answer::json(StatusCode::OK, rpc::result(id, &result));
         if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(session_id)) {
             response.headers_mut().insert(SESSION_ID.clone(), value);

@@ -155,10 +155,7 @@ async fn begin(gate: &Arc<Gate>, pair: &Pair, who: &Arc<auth::Participant>, mess
                     None,
                 ));
             }
-            pair.out.answer(rpc::result(
-                id,
-                &greeting::initialize(&pair.pump, welcome.version, &who.capabilities),
-            ));
+            pair.out.answer(rpc::result(id, &greeting::initialize(&pair.pump, welcome.version)));
         }
         Err(refusal) => pair
             .out

@@ -197,10 +197,7 @@ impl Client<'_> {
         match self.gate.legacy(self.pump, self.participant, welcome.hello, Some(Arc::clone(&self.out))) {
             Ok(caller) => {
                 self.legacy = Some(caller);
-                self.out.answer(rpc::result(
-                    id,
-                    &greeting::initialize(self.pump, welcome.version, &self.participant.capabilities),
-                ));
+                self.out.answer(rpc::result(id, &greeting::initialize(self.pump, welcome.version)));
             }
             Err(refusal) => self.out.answer(refusal::spell(&refusal, Era::Legacy, "", None).answer(Some(id))),
         }

@@ -7,16 +7,17 @@ use model::{OperationId, Refusal, RefusalCode};
 use topic::{Cause, Effect, Effects, Event, Target};
 use wire::mcp::method::TargetKind;
 use wire::mcp::{self, Params, method};
-use wire::rpc::Message;
+use wire::rpc::{self, Message};
 
 use super::record::Judged;
 use super::send::{read, translate, untranslated};
 use super::{Pump, Routed, Seat, target_of, unknown_method};
 use crate::caller::Caller;
-use crate::operation::{Names, Operation};
+use crate::operation::{Names, Operation, Tasked};
 use crate::own;
 use crate::spell;
 use crate::stream::Stream;
+use crate::tasks::LOST;
 use crate::upstream::{CallSink, Hello};
 
 impl Pump {
@@ -30,6 +31,7 @@ impl Pump {
     ) -> Option<Arc<Operation>> {
         match self.judge(caller, params, out, true)? {
             (operation, Routed::Upstream(seat, own)) => {
+                let own = operation.about().map(|task| Arc::clone(&task.origin.own)).or(own);
                 self.hand_over(&operation, &seat, own, params, hello);
                 Some(operation)
             }
@@ -63,7 +65,14 @@ impl Pump {
     ) -> Option<(Arc<Operation>, Routed)> {
         let (message, seats) = (params.message(), self.seats());
         let known = method::lookup(message.method());
+        let task = known.filter(|known| known.target == TargetKind::Task);
+        let task = task.and_then(|_| self.named_task(caller, params));
         let target = match known {
+            // Of a task whose server cannot be asked any more the gateway itself tells.
+            Some(known) if known.target == TargetKind::Task => {
+                let there = task.as_ref().filter(|task| !task.is_lost());
+                there.map(|task| Target::Upstream(task.origin.upstream.as_str()))
+            }
             Some(known) if known.list.is_some() || known.target == TargetKind::None => None,
             Some(known) => target_of(known.target, message.method(), params),
             // A method that we do not know belongs to the one upstream that is shown as it is, if there is one.
@@ -74,6 +83,9 @@ impl Pump {
         };
         let text = target.and_then(Target::context);
         let operation = self.open(caller, message, text, out, Names::Public)?;
+        if let Some(task) = &task {
+            let _ = operation.tasked.set(Tasked::About(Arc::clone(task)));
+        }
         let (link, id) = (caller.link(), operation.id);
         // Waiting for one's own proposals needs no capability, as it needs none by a task.
         let (method, target) = match own::serves_own(params) && !self.lists_tool(caller.link(), text) {
@@ -130,6 +142,11 @@ impl Pump {
         proposal: Option<OperationId>,
     ) {
         let Some(params) = read(message, out) else { return };
+        // Tasks are their callers': what a link said to the room has made none.
+        if message.method().starts_with("tasks/") {
+            let why = format!("method not found: {}", message.method());
+            return out.answer(rpc::error(message.id(), rpc::code::METHOD_NOT_FOUND, &why, None));
+        }
         let text = params.target().map(mcp::Target::text);
         let Some(operation) = self.open(caller, message, text, out, Names::Own) else { return };
         if let Some(proposal) = proposal {
@@ -213,16 +230,25 @@ impl Pump {
         hello: &Hello,
     ) {
         let (key, era) = (spell::session_key(&operation.caller, hello), operation.caller.era());
-        if let Some(session) = seat.upstream.open_session(&key, hello, era) {
-            return translate(operation, &session, own.as_deref(), params, hello);
+        // A task is asked for in the session in which it runs, if that matters.
+        let session = match operation.about().filter(|task| task.origin.birth != 0) {
+            Some(task) => match task.session() {
+                None => return operation.done(Err(Refusal::new(RefusalCode::UpstreamDown, LOST))),
+                there => there,
+            },
+            None => seat.upstream.open_session(&key, hello, era),
+        };
+        if let Some(session) = session {
+            return translate(&self.tasks, operation, &session, own.as_deref(), params, hello);
         }
+        let tasks = Arc::clone(&self.tasks);
         let (operation, upstream) = (Arc::clone(operation), Arc::clone(&seat.upstream));
         let (message, hello) = (params.message().clone(), hello.clone());
         tokio::spawn(async move {
             match upstream.session(&key, &hello, era).await {
                 Ok(session) if operation.is_over() => drop(session),
                 Ok(session) => match Params::read(&message) {
-                    Ok(params) => translate(&operation, &session, own.as_deref(), &params, &hello),
+                    Ok(params) => translate(&tasks, &operation, &session, own.as_deref(), &params, &hello),
                     Err(_) => operation.refuse(&untranslated()),
                 },
                 Err(refusal) => operation.done(Err(refusal)),

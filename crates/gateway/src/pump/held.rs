@@ -88,16 +88,6 @@ impl Pump {
         self.desk.with(id, |case| look(&View::new(id, case, &deciders)))
     }
 
-    /// The calls that this participant has had held, as tasks (2025-11-25, "tasks/list").
-    pub(crate) fn task_list(&self, who: &str) -> Vec<u8> {
-        let ids = self.desk.all(|id, case| (case.opened.held && case.opened.by == who).then_some(id));
-        let tasks: Vec<Vec<u8>> = ids
-            .into_iter()
-            .filter_map(|id| self.view(id, |view| task::get(&view.task(), Era::Legacy)))
-            .collect();
-        [b"{\"tasks\":[".as_slice(), &tasks.join(b",".as_slice()), b"]}"].concat()
-    }
-
     /// Waits until a proposal is over, no longer than calls are held.
     pub(crate) async fn wait_for(&self, id: OperationId) {
         let Some(mut changed) = self.desk.with(id, |case| case.changed.subscribe()) else { return };

@@ -9,11 +9,9 @@ use model::{Digest, Era, OperationId, ParticipantId, ProposalState, Refusal, Ref
 use store::{Decision, EndedProposal, OpenedProposal};
 use topic::{Event, Terms};
 use wire::digest::Shown;
-use wire::json::{self, ObjectEdit, Span, Splice};
 use wire::mcp::{Params, task};
 use wire::mcpx::Envelope;
 use wire::mcpx::check::Call;
-use wire::rpc::{self, Message};
 
 use super::{Pump, Seat};
 use crate::caller::Caller;
@@ -64,7 +62,7 @@ impl Pump {
     ) {
         let caller = &operation.caller;
         // What the caller gets a task of is for its server a call like any other.
-        let plain = without_task(params);
+        let plain = task::without_task(params).or_else(|| task::without_extension(params));
         let message = plain.as_ref().unwrap_or(params.message());
         let held = Held {
             operation: Arc::clone(operation),
@@ -245,17 +243,6 @@ fn way(era: Era, params: &Params<'_>, hello: &Hello) -> Way {
         Era::Modern => Way::Retry,
         Era::Legacy => Way::Words,
     }
-}
-
-/// A call without `task`, if it has that.
-fn without_task(params: &Params<'_>) -> Option<Message> {
-    params.get("task")?;
-    let (message, raw) = (params.message(), params.message().params()?);
-    let members = json::members(raw, Span::all(raw)).ok()?;
-    let mut splice = Splice::new();
-    ObjectEdit::new(&members).remove("task").finish(&mut splice);
-    let plain = splice.apply_within(raw, Span::all(raw));
-    Message::read(rpc::request(message.id()?, message.method(), Some(&plain))).ok()
 }
 
 fn unfit(why: &str) -> Refusal {

@@ -4,13 +4,15 @@
 
 use std::sync::Arc;
 
-use model::{Refusal, RefusalCode};
-use wire::mcp::{Params, Target};
+use model::{Era, Refusal, RefusalCode};
+use wire::mcp::{Params, Target, Version, meta, task};
 use wire::rpc::Message;
 
-use crate::operation::Operation;
+use super::Pump;
+use crate::operation::{Names, Operation, Tasked};
 use crate::spell;
 use crate::stream::Stream;
+use crate::tasks::Tasks;
 use crate::upstream::{CallSink, Hello, Outgoing, Session};
 
 /// The params of a request; what is wrong with them is answered here.
@@ -20,6 +22,28 @@ pub(super) fn read<'m>(message: &'m Message, out: &Stream) -> Option<Params<'m>>
 
 /// Sends a request in the era of the session that takes it.
 pub(super) fn translate(
+    tasks: &Tasks,
+    operation: &Arc<Operation>,
+    session: &Arc<Session>,
+    own: Option<&str>,
+    params: &Params<'_>,
+    hello: &Hello,
+) {
+    let fitted = match operation.method {
+        "tools/call" => fit_task(tasks, operation, session, own, params),
+        _ => Ok(None),
+    };
+    match fitted {
+        Err(refusal) => operation.done(Err(refusal)),
+        Ok(None) => in_era(operation, session, own, params, hello),
+        Ok(Some(message)) => match Params::read(&message) {
+            Ok(params) => in_era(operation, session, own, &params, hello),
+            Err(_) => operation.refuse(&untranslated()),
+        },
+    }
+}
+
+fn in_era(
     operation: &Arc<Operation>,
     session: &Arc<Session>,
     own: Option<&str>,
@@ -39,13 +63,66 @@ pub(super) fn untranslated() -> Refusal {
     Refusal::new(RefusalCode::Internal, "the request could not be translated")
 }
 
+/// What a call of a tool says of tasks, fitted to the session that takes it; `None` when it goes as it came. Whoever was told
+/// that calls may become tasks is refused where this one may not (2025-11-25, "Tool-Level Negotiation"); for all others
+/// `task` means nothing.
+fn fit_task(
+    tasks: &Tasks,
+    operation: &Operation,
+    session: &Session,
+    own: Option<&str>,
+    params: &Params<'_>,
+) -> Result<Option<Message>, Refusal> {
+    let caller = &operation.caller;
+    let may_become = || {
+        // Set once: a request is sent once.
+        let _ = operation.tasked.set(Tasked::Asks { token: params.progress_token() });
+    };
+    if caller.era() == Era::Modern {
+        if session.era() == Era::Legacy {
+            return Ok(task::without_task(params));
+        }
+        if params.client_capabilities().is_some_and(task::declares) {
+            may_become();
+        }
+        return Ok(None);
+    }
+    if params.get("task").is_none() {
+        return Ok(None);
+    }
+    let told = operation.names == Names::Public && caller.hello().version == Version::NEWEST_LEGACY;
+    if !told {
+        return Ok(task::without_task(params));
+    }
+    task::asked(params).map_err(|wrong| Refusal::new(RefusalCode::Malformed, wrong.message))?;
+    let tool = own.or_else(|| params.target().map(Target::text)).unwrap_or_default();
+    if session.era() == Era::Modern || !session.takes_task(tool) {
+        let what = "this tool cannot be called as a task: its `execution.taskSupport` does not allow it";
+        return Err(Refusal::new(RefusalCode::Unsupported, what).hint("call it without `task`"));
+    }
+    if !tasks.has_room(&caller.participant().id) {
+        return Err(Refusal::new(RefusalCode::Overloaded, "too many tasks are open")
+            .hint("wait for some of them, or cancel them with tasks/cancel"));
+    }
+    may_become();
+    Ok(None)
+}
+
 fn send(operation: &Arc<Operation>, session: &Arc<Session>, own: Option<&str>, params: &Params<'_>) {
     let mut edit = params.edit();
     if let Some(own) = own {
         edit.set_target(own);
     }
+    if params.meta_raw(meta::RELATED_TASK).is_some()
+        && let Some(raw) = Pump::own_relation(operation, session, params)
+    {
+        edit.set_meta(meta::RELATED_TASK, raw.as_bytes());
+    }
     let target = own.or_else(|| params.target().map(Target::text));
     operation.goes_to(session);
+    if let Some(task) = operation.about().filter(|_| operation.method == "tasks/result") {
+        task.waited_for(&operation.out);
+    }
     let from = operation.caller.participant().id.as_str();
     let sink: Arc<dyn CallSink> = Arc::<Operation>::clone(operation);
     match session.call(Outgoing { params, edit, target, from }, sink) {

@@ -45,6 +45,7 @@ impl Pump {
 
     /// A session has ended: its owner sees the shared lists again.
     pub fn ended(&self, session: &Session) {
+        self.tasks_lost(session);
         let seats = self.seats();
         let seat = seats.iter().find(|seat| seat.id.as_str() == session.upstream());
         if let (Some(caller), Some(seat)) = (self.owner(session), seat) {
@@ -72,7 +73,9 @@ impl Pump {
         // A server may ask as soon as the session is open, before it has listed anything.
         self.step(Event::Attach { link: caller.link(), upstream: &seat.id });
         let Some(ask) = self.lets(&seat.id, about, message.method()) else { return false };
-        let question = Question { session: Arc::clone(session), id: question, about: None, ask };
+        let task = self.related_task(session, message);
+        let asked = task.clone();
+        let question = Question { session: Arc::clone(session), id: question, about: None, ask, task: asked };
         let Some(id) = caller.ask(question) else {
             self.expire(ask);
             return false;
@@ -81,7 +84,12 @@ impl Pump {
         message.set_id(&mut splice, &id);
         let public = |own: &str| self.with(|topic| topic.respelled_uri(caller.link(), &seat.id, own));
         spell::respell(message, message.method(), &public, &mut splice);
-        caller.tell_home(message.edited(&splice));
+        let frame = self.spelled_notice(session, message.edited(&splice));
+        // What belongs to a task is asked where its result is waited for, if anywhere.
+        let waits = task.and_then(|task| task.waits());
+        if waits.is_none_or(|stream| stream.say(frame.clone(), None).is_err()) {
+            caller.tell_home(frame);
+        }
         true
     }
 
@@ -97,12 +105,15 @@ impl Pump {
 
     /// Something about no call: to the session's owner, or to every caller that follows this resource.
     pub fn tell(&self, session: &Arc<Session>, method: &str, frame: &Bytes) {
-        if method == "notifications/resources/updated" {
-            return self.updated(session, frame);
+        match method {
+            "notifications/resources/updated" => return self.updated(session, frame),
+            "notifications/tasks/status" | "notifications/tasks" => return self.task_told(session, frame),
+            "notifications/progress" => return self.task_progress(session, frame),
+            _ => {}
         }
         match self.owner(session) {
             Some(caller) if method != "notifications/message" || wants(&caller, frame) => {
-                caller.tell_home(frame.clone());
+                caller.tell_home(self.spelled_notice(session, frame.clone()));
             }
             Some(_) => {}
             None => tracing::debug!(upstream = session.upstream(), method, "a notification that is nobody's"),

@@ -11,8 +11,9 @@ pub(super) mod inbox;
 pub(super) mod own;
 mod questions;
 mod reopen;
+mod tasks;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
@@ -34,6 +35,7 @@ use super::spec::UpstreamSpec;
 use super::wants::Wants;
 use calls::{Calls, Open, Times, Waiter};
 use health::Health;
+pub use tasks::Hold;
 
 /// Where everything goes that is about no call. Called from the session's tasks; must not block.
 pub trait SessionSink: Send + Sync {
@@ -114,6 +116,9 @@ pub struct Session {
     garbage: AtomicU64,
     begun: Instant,
     used: AtomicU64,
+    birth: u64,
+    /// Tasks at the server that may still be asked for.
+    tasks: AtomicUsize,
 }
 
 impl std::fmt::Debug for Session {
@@ -146,6 +151,8 @@ impl Session {
             garbage: AtomicU64::new(0),
             begun: Instant::now(),
             used: AtomicU64::new(0),
+            birth: u64::from_le_bytes(crate::ground::random()),
+            tasks: AtomicUsize::new(0),
         });
         session.keep_time();
         session
@@ -213,7 +220,10 @@ impl Session {
         let headers = self.headers(call.params, call.target);
         let token = call.params.progress_token();
         let tool = call.target.filter(|_| message.method() == "tools/call");
-        let patience = self.opening.spec.timeout(tool);
+        let longest = self.opening.spec.config.timeouts.max;
+        // What waits for a task's end takes as long as the task: only the hard maximum counts.
+        let waits = message.method() == "tasks/result";
+        let patience = if waits { longest } else { self.opening.spec.timeout(tool) };
 
         let number = self.open().number();
         let ours = Id::number(number);
@@ -235,7 +245,7 @@ impl Session {
         let first = open.len() == 0;
         let behind = self.serial() && open.callers() > 0;
         let kept = self.resends().then(|| (frame.clone(), headers.clone()));
-        let times = Times::new(Instant::now(), patience, self.opening.spec.config.timeouts.max);
+        let times = Times::new(Instant::now(), patience, longest);
         open.insert(
             number,
             Open { waiter: Waiter::Call { sink, id, token }, times: Some(times), sent: kept },
@@ -399,10 +409,11 @@ impl Session {
         link.cancel(number);
     }
 
-    /// A session for one call ends with it.
+    /// A session for one call ends with it, or with the task that it has become.
     fn rest(&self) {
         if self.opening.once
             && self.calls() == 0
+            && self.tasks() == 0
             && let Some(me) = self.me.upgrade()
         {
             tokio::spawn(async move { me.close().await });

@@ -65,6 +65,26 @@ impl Session {
         }
     }
 
+    /// Wants to hear of a task for one link of ours (modern servers); true when the server was told. States go to
+    /// [`super::SessionSink::notice`].
+    pub async fn watch(&self, link: LinkId, task: &str) -> bool {
+        let wants = &self.opening.wants;
+        if self.era() == Era::Legacy || wants.len() >= self.opening.spec.bounds.subscriptions_max {
+            return false;
+        }
+        wants.add_task(link, task);
+        self.listening.notify_one();
+        let (revision, mut heard) = (wants.revision(), self.heard.subscribe());
+        timeout(ACKNOWLEDGED, heard.wait_for(|heard| *heard >= revision)).await.is_ok()
+    }
+
+    /// Wants to hear no more of it.
+    pub fn unwatch(&self, link: LinkId, task: &str) {
+        if self.opening.wants.remove_task(link, task) {
+            self.listening.notify_one();
+        }
+    }
+
     /// Drops everything that a link wanted.
     pub fn forget(&self, link: LinkId) {
         for uri in self.opening.wants.forget(link) {
@@ -193,7 +213,8 @@ async fn retire(session: Weak<Session>, old: Pending) {
 
 /// Opens a stream and waits, not for long, until the server has acknowledged or refused it.
 async fn open(session: &Session) -> Option<Pending> {
-    let filter = filter(&session.greeted()?, &session.opening.wants.uris())?;
+    let wants = &session.opening.wants;
+    let filter = filter(&session.greeted()?, &wants.uris(), &wants.tasks())?;
     let mut acknowledged = session.acknowledged.subscribe();
     let asked =
         session.ask(Era::Modern, "subscriptions/listen", &[("notifications", filter.as_bytes())], None);
@@ -209,7 +230,7 @@ async fn open(session: &Session) -> Option<Pending> {
 }
 
 /// The filter of a listen request; nothing when there is nothing to hear.
-fn filter(greeting: &Greeting, uris: &[String]) -> Option<String> {
+fn filter(greeting: &Greeting, uris: &[String], tasks: &[String]) -> Option<String> {
     let mut wanted = Vec::new();
     for (capability, key) in [
         ("tools", "toolsListChanged"),
@@ -221,9 +242,11 @@ fn filter(greeting: &Greeting, uris: &[String]) -> Option<String> {
             wanted.push(format!("\"{key}\":true"));
         }
     }
-    if !uris.is_empty() {
-        let uris: Vec<String> = uris.iter().map(|uri| quote(uri)).collect();
-        wanted.push(format!("\"resourceSubscriptions\":[{}]", uris.join(",")));
+    for (key, texts) in [("resourceSubscriptions", uris), ("taskIds", tasks)] {
+        if !texts.is_empty() {
+            let texts: Vec<String> = texts.iter().map(|text| quote(text)).collect();
+            wanted.push(format!("\"{key}\":[{}]", texts.join(",")));
+        }
     }
     (!wanted.is_empty()).then(|| format!("{{{}}}", wanted.join(",")))
 }

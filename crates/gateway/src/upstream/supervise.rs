@@ -273,6 +273,15 @@ impl Upstream {
         if shared { self.open_shared(era) } else { self.ready(era, key.clone()) }
     }
 
+    /// The open session of this birth number.
+    #[must_use]
+    pub fn session_of(&self, birth: u64) -> Option<Arc<Session>> {
+        let book = self.book();
+        let slots: Vec<_> = book.slots.values().filter_map(|slot| lock(&slot.session).clone()).collect();
+        let mut all = slots.into_iter().chain(book.once.iter().cloned());
+        all.find(|session| session.birth() == birth && session.is_open())
+    }
+
     /// The shared session for callers of this era, if it is open now.
     #[must_use]
     pub fn open_shared(&self, era: Era) -> Option<Arc<Session>> {
@@ -308,10 +317,13 @@ impl Upstream {
         );
     }
 
+    /// Sessions in which tasks run stay until these are over: who made them may come back for them.
     fn close_those(&self, theirs: impl Fn(&SessionKey) -> bool) {
         let left: Vec<Arc<Session>> = {
             let mut book = self.book();
-            let keys: Vec<_> = book.slots.keys().filter(|(_, key)| theirs(key)).cloned().collect();
+            let runs = |slot: &Slot| lock(&slot.session).as_ref().is_some_and(|session| session.tasks() > 0);
+            let those = book.slots.iter().filter(|((_, key), slot)| theirs(key) && !runs(slot));
+            let keys: Vec<_> = those.map(|(place, _)| place.clone()).collect();
             keys.iter().filter_map(|key| lock(&book.slots.remove(key)?.session).take()).collect()
         };
         close_all(left);

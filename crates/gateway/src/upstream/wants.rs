@@ -1,4 +1,5 @@
-//! What callers want to hear from a server besides answers: updates of resources, and log messages of a level.
+//! What callers want to hear from a server besides answers: updates of resources, how tasks stand, and log messages of a
+//! level.
 //!
 //! Outlives sessions: what is wanted is asked again after a restart.
 
@@ -12,7 +13,7 @@ use model::LinkId;
 #[derive(Debug, Default)]
 pub(super) struct Wants {
     state: Mutex<State>,
-    /// Grows with each change of the set of URIs.
+    /// Grows with each change of what is wanted.
     revision: AtomicU64,
     /// One subscription at a time, so that the second of two waits for the first's outcome.
     pub(super) turn: tokio::sync::Mutex<()>,
@@ -21,6 +22,7 @@ pub(super) struct Wants {
 #[derive(Debug, Default)]
 struct State {
     uris: BTreeMap<String, BTreeSet<LinkId>>,
+    tasks: BTreeMap<String, BTreeSet<LinkId>>,
     level: Option<String>,
 }
 
@@ -34,9 +36,38 @@ impl Wants {
         !self.state().uris.contains_key(uri)
     }
 
-    /// URIs wanted by anybody.
+    /// URIs and tasks wanted by anybody.
     pub(super) fn len(&self) -> usize {
-        self.state().uris.len()
+        let state = self.state();
+        state.uris.len() + state.tasks.len()
+    }
+
+    /// Has a link told of a task.
+    pub(super) fn add_task(&self, link: LinkId, task: &str) {
+        let mut state = self.state();
+        let links = state.tasks.entry(task.to_owned()).or_default();
+        if links.is_empty() {
+            self.renew();
+        }
+        links.insert(link);
+    }
+
+    /// Has it told no more; true when nobody wants it any more.
+    pub(super) fn remove_task(&self, link: LinkId, task: &str) -> bool {
+        let mut state = self.state();
+        let Some(links) = state.tasks.get_mut(task) else { return false };
+        links.remove(&link);
+        let last = links.is_empty();
+        if last {
+            state.tasks.remove(task);
+            self.renew();
+        }
+        last
+    }
+
+    /// Tasks wanted by anybody.
+    pub(super) fn tasks(&self) -> Vec<String> {
+        self.state().tasks.keys().cloned().collect()
     }
 
     pub(super) fn add(&self, link: LinkId, uri: &str) {
@@ -95,6 +126,19 @@ impl Wants {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_task_is_wanted_until_its_last_link_leaves() {
+        let wants = Wants::default();
+        let (one, two) = (LinkId(1), LinkId(2));
+        wants.add_task(one, "t");
+        let before = wants.revision();
+        wants.add_task(two, "t");
+        assert_eq!((wants.tasks(), wants.len(), wants.revision()), (vec!["t".to_owned()], 1, before));
+        assert!(!wants.remove_task(one, "t") && !wants.remove_task(one, "u"));
+        assert!(wants.remove_task(two, "t"));
+        assert!(wants.len() == 0 && wants.revision() > before);
+    }
 
     #[test]
     fn a_uri_is_wanted_until_its_last_link_leaves() {

@@ -1,12 +1,15 @@
 //! The official conformance suite against the gateway, in front of a fixture that passes it alone: every required scenario, no
 //! expected failures, under the fixture's own names.
 
-use harness::{Running, conformance};
+use harness::{Running, conformance, conformance_of};
 
 use crate::front::{Front, over_http, over_stdio};
 
 const LEGACY: (&str, usize) = ("2025-11-25", 30);
 const MODERN: (&str, usize) = ("2026-07-28", 37);
+
+/// Scenarios of the tasks extension, which no revision requires. That of notifications the suite itself skips.
+const TASKS: usize = 10;
 
 fn passes(front: &Front, (revision, required): (&str, usize)) {
     assert_eq!(conformance(&front.url("/mcp"), revision).required, required);
@@ -22,6 +25,13 @@ fn legacy() {
 fn modern() {
     let fixture = Running::fixture(&[]);
     passes(&Front::serve(&over_http(&fixture, "")), MODERN);
+}
+
+#[test]
+fn tasks_of_the_extension() {
+    let fixture = Running::fixture(&[]);
+    let front = Front::serve(&over_http(&fixture, ""));
+    assert_eq!(conformance_of(&front.url("/mcp"), "tasks-"), TASKS);
 }
 
 #[test]

@@ -55,6 +55,7 @@ mod socket;
 mod stage;
 mod streams;
 mod support;
+mod tasks;
 mod tls;
 mod upstreams;
 mod uris;

@@ -325,7 +325,8 @@ fn modern_request(
         ("mcp-protocol-version", "2026-07-28".to_owned()),
         ("mcp-method", method.to_owned()),
     ];
-    if let Some(name) = params.get("name").or(params.get("uri")).and_then(Value::as_str) {
+    let named = ["name", "uri", "taskId"].iter().find_map(|key| params.get(key));
+    if let Some(name) = named.and_then(Value::as_str) {
         headers.push(("mcp-name", name.to_owned()));
     }
     headers.extend(token.map(|token| ("authorization", format!("Bearer {token}"))));
@@ -334,7 +335,10 @@ fn modern_request(
         *meta = json!({});
     }
     meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-    meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    let able = &mut meta["io.modelcontextprotocol/clientCapabilities"];
+    if able.is_null() {
+        *able = json!({});
+    }
     meta["io.modelcontextprotocol/clientInfo"] = json!({ "name": "test", "version": "1" });
     (headers, json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string())
 }

@@ -4,10 +4,15 @@
 //! It must not know what an operation waits for, nor who may see it.
 
 mod read;
+mod relay;
 mod view;
 mod write;
 
 pub use read::{Asked, asked, declares, declares_legacy, watched};
+pub use relay::{
+    Glimpse, Named, glimpse, made, related_to, renamed, serves_calls, supported_by, without_extension,
+    without_task,
+};
 pub use view::{Standing, Status, Task};
 pub use write::{ACKNOWLEDGED, changed, created, get, legacy_cancelled, legacy_list, offer, related};
 

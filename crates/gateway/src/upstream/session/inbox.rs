@@ -175,8 +175,10 @@ impl Session {
             "notifications/resources/list_changed" => {
                 self.changed(&[ListKind::Resources, ListKind::Templates])
             }
-            // For all who follow the resource, on whatever stream it came.
-            method @ "notifications/resources/updated" => {
+            // For all who follow the resource, or for whoever has the task, on whatever stream it came.
+            method @ ("notifications/resources/updated"
+            | "notifications/tasks/status"
+            | "notifications/tasks") => {
                 self.opening.sink.notice(self, method, message.frame().clone());
             }
             method => {
@@ -207,13 +209,23 @@ impl Session {
         }
     }
 
-    fn progress(&self, message: &Message) {
+    fn progress(self: &Arc<Self>, message: &Message) {
         let Ok(params) = Params::read(message) else { return };
         let Some(number) = params.progress_token().and_then(|token| token.as_number()) else { return };
-        let found = match self.open().extend(number, Instant::now()).map(|open| &open.waiter) {
-            Some(Waiter::Call { sink, token: Some(token), .. }) => Some((Arc::clone(sink), token.clone())),
-            Some(Waiter::Call { token: None, .. } | Waiter::Own(_)) | None => None,
+        let (known, found) = {
+            let mut open = self.open();
+            match open.extend(number, Instant::now()).map(|open| &open.waiter) {
+                Some(Waiter::Call { sink, token: Some(token), .. }) => {
+                    (true, Some((Arc::clone(sink), token.clone())))
+                }
+                Some(Waiter::Call { token: None, .. } | Waiter::Own(_)) => (true, None),
+                None => (false, None),
+            }
         };
+        // The call may have become a task, whose token lives on (2025-11-25, "Task Progress Notifications").
+        if !known && self.tasks() > 0 {
+            return self.opening.sink.notice(self, message.method(), message.frame().clone());
+        }
         if let Some((sink, token)) = found {
             let mut splice = wire::json::Splice::new();
             let mut edit = params.edit();

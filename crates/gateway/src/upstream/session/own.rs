@@ -8,7 +8,7 @@ use http::HeaderMap;
 use model::Era;
 use tokio::sync::oneshot;
 use wire::json::{Span, members, quote};
-use wire::mcp::{Params, Version, meta};
+use wire::mcp::{Params, Version, meta, task};
 use wire::rpc::{Id, Message, Shape, request};
 
 use super::super::fault::Fault;
@@ -115,9 +115,11 @@ impl Session {
             let version = Version::NEWEST.as_str();
             let identity = String::from_utf8_lossy(&self.opening.identity);
             let trio = format!(
-                "{{\"{}\":\"{version}\",\"{}\":{{}},\"{}\":{identity}}}",
+                "{{\"{}\":\"{version}\",\"{}\":{{\"extensions\":{}}},\"{}\":{identity}}}",
                 meta::PROTOCOL_VERSION,
                 meta::CLIENT_CAPABILITIES,
+                // Without it no server tells of tasks.
+                task::ABILITIES,
                 meta::CLIENT_INFO
             );
             add("_meta", trio.as_bytes());

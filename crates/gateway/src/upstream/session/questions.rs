@@ -6,7 +6,7 @@ use std::time::Instant;
 use client::SendMeta;
 use model::{Refusal, RefusalCode};
 use wire::json::Splice;
-use wire::mcp::Params;
+use wire::mcp::{Params, task};
 use wire::rpc::{Message, error, result};
 
 use super::super::sink::{CallSink, QuestionId, SessionKey};
@@ -42,7 +42,7 @@ impl Session {
             self.reply(error(Some(&id), METHOD_NOT_FOUND, "this client does not support the method", None));
             return;
         }
-        let Some(asked) = self.addressee(about) else {
+        let Some(asked) = self.addressee(about, &message) else {
             tracing::warn!(
                 server = self.upstream(),
                 method = message.method(),
@@ -106,8 +106,13 @@ impl Session {
         }
     }
 
-    /// The call on whose stream it came; without streams the owner's only open call, or the owner itself.
-    fn addressee(&self, about: Option<u64>) -> Option<Asked> {
+    /// The call on whose stream it came; without streams the owner's only open call, or the owner itself. What belongs to a
+    /// task outlives the call on whose stream it came: it is for the owner.
+    fn addressee(&self, about: Option<u64>, message: &Message) -> Option<Asked> {
+        let owned = matches!(self.opening.key, SessionKey::Legacy(_));
+        if owned && self.tasks() > 0 && task::related_to(message).is_some() {
+            return Some(Asked::Owner);
+        }
         let open = self.open();
         let number = match (about, &self.opening.key) {
             (Some(number), _) => Some(number),
@@ -116,7 +121,7 @@ impl Session {
         };
         match number.and_then(|number| open.get(number)).map(|open| (&open.waiter, number)) {
             Some((Waiter::Call { sink, .. }, Some(number))) => Some(Asked::Call(number, Arc::clone(sink))),
-            _ if matches!(self.opening.key, SessionKey::Legacy(_)) => Some(Asked::Owner),
+            _ if owned => Some(Asked::Owner),
             _ => None,
         }
     }

@@ -105,17 +105,21 @@ impl Upstream {
         Ok(Arc::clone(book.slots.entry(place).or_default()))
     }
 
-    /// Makes room for one more session of a caller: the one that was idle longest goes.
+    /// Makes room for one more session of a caller: the one that was idle longest goes, and only if there is none of these
+    /// one that is kept for its tasks alone.
     fn room(&self, book: &mut Book) -> Result<(), Refusal> {
         let own = || book.slots.iter().filter(|((_, key), _)| *key != SessionKey::Shared);
         let taken = own().filter(|(_, slot)| slot.is_taken()).count();
         if taken + book.once.len() < self.spec.bounds.caller_sessions_max {
             return Ok(());
         }
-        let idle = own()
-            .filter_map(|(place, slot)| Some((slot.idle()?, place.clone(), lock(&slot.session).clone()?)))
-            .max_by_key(|(quiet, ..)| *quiet);
-        let Some((_, place, session)) = idle else {
+        let longest = own()
+            .filter_map(|(place, slot)| {
+                let (quiet, session) = (slot.quiet()?, lock(&slot.session).clone()?);
+                Some((slot.idle().is_some(), quiet, place.clone(), session))
+            })
+            .max_by_key(|(idle, quiet, ..)| (*idle, *quiet));
+        let Some((_, _, place, session)) = longest else {
             let what = format!("the server `{}` serves as many callers as it may", self.spec.name());
             return Err(Refusal::new(RefusalCode::UpstreamBusy, what).hint("try again later"));
         };

@@ -23,8 +23,13 @@ impl Slot {
         Arc::strong_count(self) > 1 || lock(&self.session).is_some()
     }
 
-    /// How long its session was of no use to anybody. Nothing while one is opened, called or to tell of a resource.
+    /// How long its session was of no use to anybody. Nothing while one is opened, called, to tell of a resource or runs tasks.
     pub(super) fn idle(self: &Arc<Self>) -> Option<Duration> {
+        self.quiet().filter(|_| lock(&self.session).as_ref().is_some_and(|session| session.tasks() == 0))
+    }
+
+    /// The same, tasks or not.
+    pub(super) fn quiet(self: &Arc<Self>) -> Option<Duration> {
         let session = lock(&self.session).clone()?;
         let used = Arc::strong_count(self) > 1 || session.calls() > 0 || self.wants.len() > 0;
         (!used).then(|| session.age().1)

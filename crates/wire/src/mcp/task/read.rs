@@ -63,7 +63,7 @@ pub fn watched(params: &Params<'_>) -> Result<Vec<String>, Malformed> {
 }
 
 /// Whether an object lies at the end of this path.
-fn within(object: &[u8], path: &[&str]) -> bool {
+pub(super) fn within(object: &[u8], path: &[&str]) -> bool {
     let Ok(members) = json::members(object, Span::all(object)) else { return false };
     match path {
         [] => true,

@@ -34,6 +34,13 @@ pub enum Status {
 }
 
 impl Status {
+    /// The state that is written so; `None` for what the protocol does not have.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let all = [Self::Working, Self::InputRequired, Self::Completed, Self::Failed, Self::Cancelled];
+        all.into_iter().find(|status| status.as_str() == text)
+    }
+
     /// The state as it is written.
     #[must_use]
     pub fn as_str(self) -> &'static str {

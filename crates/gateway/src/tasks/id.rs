@@ -1,0 +1,88 @@
+//! The id under which a caller knows a task of a server: sealed for its participant, so that it can be neither guessed nor
+//! used by anybody else. Must not know which tasks there are.
+
+use auth::Sealer;
+use model::{Era, ParticipantId};
+
+use crate::ground::random;
+
+/// How long a task of a server can be asked for here, whatever its server says, milliseconds: a day.
+pub const TASK_KEPT_MS_MAX: u64 = 24 * 3600 * 1000;
+const PURPOSE: &str = "task";
+/// No id of ours is shorter, in bytes: what is, is not unsealed in vain.
+const SHORTEST: usize = 77;
+
+/// What an id says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sealed<'i> {
+    /// In which topic it was made.
+    pub(crate) topic: &'i str,
+    /// At which server.
+    pub(crate) upstream: &'i str,
+    /// In which of its sessions; 0 where its tasks belong to none.
+    pub(crate) birth: u64,
+    /// In which era.
+    pub(crate) era: Era,
+    /// The server's own id.
+    pub(crate) own: &'i str,
+}
+
+impl<'i> Sealed<'i> {
+    /// The id, for this participant.
+    pub(crate) fn seal(&self, sealer: &Sealer, who: &ParticipantId, now_ms: u64) -> String {
+        let era = match self.era {
+            Era::Legacy => "legacy",
+            Era::Modern => "modern",
+        };
+        let state = format!("{}\n{}\n{:x}\n{era}\n{}", self.topic, self.upstream, self.birth, self.own);
+        let until = now_ms.saturating_add(TASK_KEPT_MS_MAX);
+        sealer.seal(PURPOSE, who.as_str(), until, random(), state.as_bytes())
+    }
+
+    /// What an id of this participant holds; nothing if it is none.
+    pub(crate) fn open(sealer: &Sealer, who: &ParticipantId, now_ms: u64, id: &str) -> Option<String> {
+        if id.len() < SHORTEST {
+            return None;
+        }
+        String::from_utf8(sealer.open(PURPOSE, who.as_str(), now_ms, id).ok()?).ok()
+    }
+
+    /// Reads what [`Sealed::open`] gave.
+    pub(crate) fn read(state: &'i str) -> Option<Self> {
+        let mut parts = state.splitn(5, '\n');
+        let (topic, upstream, birth, era, own) =
+            (parts.next()?, parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let birth = u64::from_str_radix(birth, 16).ok()?;
+        let era = match era {
+            "legacy" => Era::Legacy,
+            "modern" => Era::Modern,
+            _ => return None,
+        };
+        Some(Self { topic, upstream, birth, era, own })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_its_participants_alone_and_only_for_a_day() {
+        let sealer = Sealer::new(&[7; 32], None);
+        let (ada, bob) = (ParticipantId::new("ada").unwrap(), ParticipantId::new("bob").unwrap());
+        let told =
+            Sealed { topic: "main", upstream: "a", birth: u64::MAX, era: Era::Legacy, own: "x\ny\u{1F600}" };
+        let id = told.seal(&sealer, &ada, 5);
+        let state = Sealed::open(&sealer, &ada, 6, &id).unwrap();
+        assert_eq!(Sealed::read(&state), Some(told.clone()));
+        assert_eq!(Sealed::open(&sealer, &bob, 6, &id), None);
+        assert_eq!(Sealed::open(&sealer, &ada, 5 + TASK_KEPT_MS_MAX, &id), None);
+        assert_eq!(Sealed::open(&Sealer::new(&[8; 32], None), &ada, 6, &id), None);
+        assert_ne!(told.seal(&sealer, &ada, 5), id, "two ids of one task differ");
+        let nothing = Sealed { topic: "", upstream: "", birth: 0, era: Era::Modern, own: "" };
+        assert!(nothing.seal(&sealer, &ada, 0).len() >= SHORTEST);
+        for wrong in ["", "a\nb\n1\nlegacy", "a\nb\nx\nlegacy\nc", "a\nb\n1\nnew\nc"] {
+            assert_eq!(Sealed::read(wrong), None, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! One task of a server: where it came from, and how it stood when it was last told. Must not know the others.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use model::{Era, LinkId, ParticipantId};
+use wire::mcp::task::{Glimpse, Standing, Status, Task};
+use wire::rpc::Id;
+
+use super::id::TASK_KEPT_MS_MAX;
+use crate::ground::unix_ms;
+use crate::stream::Stream;
+use crate::upstream::{Hold, Session, Ticket};
+
+/// Whose ids: those of one session of a server, or (birth 0) of the server itself; then the id.
+pub(super) type Key = (ParticipantId, u64, Arc<str>);
+
+/// How a task that ended with its session failed.
+pub(crate) const LOST: &str = "the server's session in which the task ran has ended";
+const LOST_ERROR: &[u8] =
+    br#"{"code":-32603,"message":"the server's session in which the task ran has ended"}"#;
+
+/// Where a task came from.
+pub(crate) struct Origin {
+    /// Whose it is.
+    pub(crate) who: ParticipantId,
+    /// The server.
+    pub(crate) upstream: ParticipantId,
+    /// Which of its sessions; 0 where the server's tasks belong to none.
+    pub(crate) birth: u64,
+    /// In which era it is told of.
+    pub(crate) era: Era,
+    /// The server's own id.
+    pub(crate) own: Arc<str>,
+    /// The call that has become it, with the birth of the session that had it.
+    pub(crate) call: Option<(u64, Ticket)>,
+    /// The caller's progress token.
+    pub(crate) token: Option<Id>,
+    /// When it was made, in milliseconds since 1970.
+    pub(crate) created_ms: u64,
+}
+
+struct Now {
+    /// Keeps its session open until its result was told.
+    hold: Option<Hold>,
+    session: Weak<Session>,
+    status: Status,
+    /// It as the server told it last, under the server's id (legacy).
+    told: Vec<u8>,
+    updated_ms: u64,
+    until_ms: u64,
+    /// Its session has ended before it did.
+    lost: bool,
+    /// The links that hear of it, the one that dealt with it last at the end.
+    links: Vec<LinkId>,
+    /// The stream of the request that waits for its result.
+    waits: Weak<Stream>,
+}
+
+/// One task of a server.
+pub(crate) struct Relayed {
+    /// The id under which its caller knows it.
+    pub(crate) public: String,
+    /// Where it came from.
+    pub(crate) origin: Origin,
+    now: Mutex<Now>,
+}
+
+/// Links of one participant that hear of one task.
+pub const TASK_LINKS_MAX: usize = 16;
+
+impl Relayed {
+    /// A task that a session has just told of, or that is known by its id only.
+    pub(crate) fn new(public: String, origin: Origin, link: LinkId, session: Option<&Arc<Session>>) -> Self {
+        let now = Now {
+            // What belongs to no session holds none.
+            hold: session.filter(|_| origin.birth != 0).map(Session::hold),
+            session: session.map(Arc::downgrade).unwrap_or_default(),
+            status: Status::Working,
+            told: Vec::new(),
+            updated_ms: origin.created_ms,
+            until_ms: origin.created_ms.saturating_add(TASK_KEPT_MS_MAX),
+            lost: false,
+            links: vec![link],
+            waits: Weak::new(),
+        };
+        Self { public, origin, now: Mutex::new(now) }
+    }
+
+    pub(super) fn key(&self) -> Key {
+        (self.origin.upstream.clone(), self.origin.birth, Arc::clone(&self.origin.own))
+    }
+
+    /// The session in which it runs, while that is open; nothing where any session of the server will do.
+    pub(crate) fn session(&self) -> Option<Arc<Session>> {
+        self.now().session.upgrade().filter(|session| self.origin.birth != 0 && session.is_open())
+    }
+
+    /// Whether its session is gone, so that nobody can be asked any more.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.origin.birth != 0 && self.session().is_none()
+    }
+
+    /// Whether nothing more can become of it, as far as is known.
+    pub(crate) fn is_over(&self) -> bool {
+        let now = self.now();
+        now.status.is_over() || now.lost
+    }
+
+    /// The end of its time here.
+    pub(crate) fn until_ms(&self) -> u64 {
+        self.now().until_ms
+    }
+
+    /// The server has told how it stands.
+    pub(crate) fn saw(&self, glimpse: &Glimpse, frame: &[u8]) {
+        let mut now = self.now();
+        now.told = glimpse.task.of(frame).to_vec();
+        now.updated_ms = unix_ms();
+        now.status = glimpse.status.unwrap_or(now.status);
+        if let Some(ttl_ms) = glimpse.ttl_ms {
+            // Counted here, not by the server's clock.
+            now.until_ms = self.origin.created_ms.saturating_add(ttl_ms.min(TASK_KEPT_MS_MAX));
+        }
+        // A cancelled task has no result; a modern one has it with its state.
+        let told_all = now.status == Status::Cancelled || self.origin.era == Era::Modern;
+        let hold = (now.status.is_over() && told_all).then(|| now.hold.take()).flatten();
+        drop(now);
+        drop(hold);
+    }
+
+    /// Its result was told: its session need not stay open for it.
+    pub(crate) fn fetched(&self) {
+        let hold = self.now().hold.take();
+        drop(hold);
+    }
+
+    /// Its session has ended. True when the task was not over.
+    pub(super) fn end(&self) -> bool {
+        let mut now = self.now();
+        let open = !now.status.is_over() && !now.lost;
+        now.lost = true;
+        if open {
+            now.updated_ms = unix_ms();
+        }
+        let hold = now.hold.take();
+        drop(now);
+        drop(hold);
+        open
+    }
+
+    /// A link of its participant deals with it: it hears of it from now on.
+    pub(crate) fn heard_by(&self, link: LinkId) {
+        let mut now = self.now();
+        now.links.retain(|other| *other != link);
+        if now.links.len() >= TASK_LINKS_MAX {
+            now.links.remove(0);
+        }
+        now.links.push(link);
+    }
+
+    /// The links that hear of it, the one that dealt with it last at the end.
+    pub(crate) fn links(&self) -> Vec<LinkId> {
+        self.now().links.clone()
+    }
+
+    /// Its result is waited for on this stream.
+    pub(crate) fn waited_for(&self, stream: &Arc<Stream>) {
+        self.now().waits = Arc::downgrade(stream);
+    }
+
+    /// The stream on which its result is waited for.
+    pub(crate) fn waits(&self) -> Option<Arc<Stream>> {
+        self.now().waits.upgrade().filter(|stream| !stream.has_ended())
+    }
+
+    /// It as its server told it last, under the caller's id (legacy).
+    pub(crate) fn told(&self) -> Option<Vec<u8>> {
+        wire::mcp::task::renamed(&self.now().told, &self.public)
+    }
+
+    /// It as it is told when its server cannot be asked any more.
+    pub(crate) fn view<T>(&self, look: impl FnOnce(&Task<'_>) -> T) -> T {
+        let (status, updated_ms) = {
+            let now = self.now();
+            (now.status, now.updated_ms)
+        };
+        // The modern form has the result with the state: without the result it cannot be told to be completed.
+        let standing = match (status, self.origin.era) {
+            (Status::Completed, Era::Legacy) => Standing::Result(b"{}"),
+            (Status::Cancelled, _) => Standing::Cancelled,
+            _ => Standing::Error(LOST_ERROR),
+        };
+        let message = (!status.is_over() || self.origin.era == Era::Modern).then_some(LOST);
+        let created_ms = self.origin.created_ms;
+        let (ttl_ms, poll_ms) = (Some(self.until_ms().saturating_sub(created_ms)), None);
+        look(&Task { id: &self.public, standing, message, created_ms, updated_ms, ttl_ms, poll_ms })
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

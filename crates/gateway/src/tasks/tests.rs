@@ -1,0 +1,119 @@
+//! The book of servers' tasks, within its bounds.
+
+use bytes::Bytes;
+use model::{Era, LinkId};
+use wire::mcp::task;
+use wire::rpc::Message;
+
+use super::id::TASK_KEPT_MS_MAX;
+use super::*;
+
+fn id(name: &str) -> ParticipantId {
+    ParticipantId::new(name).unwrap()
+}
+
+fn task(who: &str, own: usize) -> Arc<Relayed> {
+    let origin = Origin {
+        who: id(who),
+        upstream: id("server"),
+        birth: 7,
+        era: Era::Legacy,
+        own: own.to_string().into(),
+        call: None,
+        token: None,
+        created_ms: 1000 + own as u64,
+    };
+    Arc::new(Relayed::new(format!("{who}-{own}"), origin, LinkId(1), None))
+}
+
+fn told(task: &Relayed, members: &str) {
+    let own = &task.origin.own;
+    let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"taskId":"{own}",{members}}}}}"#);
+    let message = Message::read(Bytes::from(text)).unwrap();
+    task.saw(&task::glimpse(&message).unwrap(), message.frame());
+}
+
+#[test]
+fn a_participant_has_as_many_as_it_may_and_no_more() {
+    let tasks = Tasks::default();
+    assert!(tasks.enter(&task("ada", 0)) && !tasks.enter(&task("ada", 1)), "one sweeper");
+    for own in 2..PARTICIPANT_TASKS_MAX {
+        assert!(tasks.has_room(&id("ada")));
+        tasks.enter(&task("ada", own));
+    }
+    assert!(!tasks.has_room(&id("ada")) && tasks.has_room(&id("bob")));
+    tasks.enter(&task("ada", 9_000));
+    assert_eq!(tasks.of(&id("ada")).len(), PARTICIPANT_TASKS_MAX);
+    assert!(tasks.find(&id("server"), 7, "0").is_none(), "the oldest goes");
+    let over = tasks.find(&id("server"), 7, "5").unwrap();
+    told(&over, r#""status":"completed""#);
+    assert!(tasks.has_room(&id("ada")));
+    tasks.enter(&task("ada", 9_001));
+    assert!(tasks.find(&id("server"), 7, "5").is_none(), "what is over goes first");
+    assert!(tasks.find(&id("server"), 7, "1").is_some());
+    assert!(tasks.of(&id("bob")).is_empty());
+}
+
+#[test]
+fn a_topic_has_as_many_as_it_may_and_no_more() {
+    let tasks = Tasks::default();
+    for own in 0..TOPIC_TASKS_MAX {
+        tasks.enter(&task(&format!("p{}", own / PARTICIPANT_TASKS_MAX), own));
+    }
+    assert!(!tasks.has_room(&id("late")));
+    tasks.enter(&task("late", TOPIC_TASKS_MAX));
+    assert!(tasks.of(&id("late")).is_empty(), "nobody loses a task to another");
+    assert!(tasks.find(&id("server"), 7, "0").is_some());
+}
+
+#[test]
+fn an_id_that_a_server_gives_again_means_the_new_task() {
+    let tasks = Tasks::default();
+    tasks.enter(&task("ada", 1));
+    tasks.enter(&task("bob", 1));
+    assert_eq!(tasks.find(&id("server"), 7, "1").unwrap().origin.who, id("bob"));
+    assert!(tasks.of(&id("ada")).is_empty());
+    assert!(tasks.find(&id("server"), 8, "1").is_none() && tasks.find(&id("other"), 7, "1").is_none());
+}
+
+#[test]
+fn what_was_kept_long_enough_is_forgotten() {
+    let tasks = Tasks::default();
+    let (short, long) = (task("ada", 1), task("ada", 2));
+    told(&short, r#""status":"working","ttl":5000"#);
+    told(&long, &format!(r#""status":"working","ttl":{}"#, u64::MAX));
+    tasks.enter(&short);
+    tasks.enter(&long);
+    assert!(tasks.sweep(6000) && tasks.of(&id("ada")).len() == 2);
+    assert!(tasks.sweep(6001) && tasks.of(&id("ada")).len() == 1);
+    assert!(tasks.sweep(1001 + TASK_KEPT_MS_MAX));
+    assert!(!tasks.sweep(1002 + TASK_KEPT_MS_MAX), "a day, whatever its server says");
+    assert!(tasks.enter(&task("ada", 3)), "a sweeper again");
+}
+
+#[test]
+fn what_ended_with_its_session_has_failed_unless_it_was_over() {
+    let tasks = Tasks::default();
+    let (open, over) = (task("ada", 1), task("ada", 2));
+    told(&over, r#""status":"completed""#);
+    tasks.enter(&open);
+    tasks.enter(&over);
+    assert_eq!(tasks.lost(8).len(), 0);
+    let lost = tasks.lost(7);
+    assert_eq!(lost.iter().map(|task| task.public.as_str()).collect::<Vec<_>>(), ["ada-1"]);
+    assert!(tasks.lost(7).is_empty(), "told once");
+    let state = |task: &Relayed| task.view(|view| view.status(Era::Legacy).as_str());
+    assert_eq!((state(&open), state(&over)), ("failed", "completed"));
+}
+
+#[test]
+fn a_bounded_number_of_links_hears_of_a_task() {
+    let task = task("ada", 1);
+    (2..40).for_each(|link| task.heard_by(LinkId(link)));
+    assert_eq!(task.links().len(), relayed::TASK_LINKS_MAX);
+    task.heard_by(LinkId(30));
+    assert_eq!(
+        (task.links().len(), task.links().last().copied()),
+        (relayed::TASK_LINKS_MAX, Some(LinkId(30)))
+    );
+}

@@ -1,0 +1,63 @@
+//! Tasks of servers, relayed between equal eras: whose they are, what passes, and what becomes of them when something ends.
+
+mod jobs;
+mod legacy;
+mod modern;
+mod real;
+
+use serde_json::{Value, json};
+
+use crate::runner::Home;
+use crate::support::{Client, Gateway};
+
+const ADA: &str = "token-of-ada-who-has-tasks";
+const BOB: &str = "token-of-bob-who-has-tasks";
+/// The key of `_meta` under which a message says to which task it belongs.
+const RELATED: &str = "io.modelcontextprotocol/related-task";
+
+fn house() -> Home {
+    Home::new().env("ADA_TOKEN", ADA).env("BOB_TOKEN", BOB)
+}
+
+/// Two who may do everything.
+fn people(home: &Home) -> String {
+    let data = home.path().join("data").display().to_string();
+    let may = "capabilities = [\"mcp/request:*\", \"mcp/response:*\", \"portmoot/servers\"]\n";
+    let one =
+        |name: &str| format!("[participants.{name}]\ntoken_env = \"{}_TOKEN\"\n{may}", name.to_uppercase());
+    format!("[server]\ndata_dir = {data:?}\n{}{}", one("ada"), one("bob"))
+}
+
+/// The id of a task that a call has become.
+#[track_caller]
+fn id_of(answer: &Value) -> String {
+    let result = &answer["result"];
+    let id = result["task"]["taskId"].as_str().or_else(|| result["taskId"].as_str());
+    id.unwrap_or_else(|| panic!("no task: {answer}")).to_owned()
+}
+
+/// Calls a tool as a task (2025-11-25).
+#[track_caller]
+fn begin(client: &Client, tool: &str) -> String {
+    let answer =
+        client.ask("tools/call", json!({ "name": tool, "arguments": {}, "task": { "ttl": 60_000 } }));
+    id_of(&answer)
+}
+
+#[track_caller]
+fn about(client: &Client, method: &str, id: &str) -> Value {
+    client.ask(method, json!({ "taskId": id }))
+}
+
+/// That an answer is what everybody gets for a task that is not there.
+#[track_caller]
+fn is_unknown(answer: &Value, client: &Client) {
+    let nothing = about(client, "tasks/get", "there-is-no-such-task");
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    assert_eq!((&answer["error"], &answer["result"]), (&nothing["error"], &Value::Null));
+}
+
+#[track_caller]
+fn client(gateway: &Gateway, token: &str) -> Client {
+    Client::open(gateway, Some(token), "/mcp", json!({}))
+}

@@ -1,0 +1,123 @@
+//! A server of 2025-11-25 whose tasks do what a test says, and are named alike at every such server: `task-1`, `task-2`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::peer::{Peer, answer, small};
+
+const TOOLS: &str = r#"[{"name":"job","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}},
+    {"name":"plain","inputSchema":{"type":"object"}},{"name":"finish","inputSchema":{"type":"object"}},
+    {"name":"progress","inputSchema":{"type":"object"}},{"name":"question","inputSchema":{"type":"object"}}]"#;
+
+#[derive(Default)]
+struct Job {
+    status: &'static str,
+    token: Value,
+    waits: Option<Value>,
+}
+
+/// The server.
+pub(super) fn server() -> Peer {
+    let jobs: Arc<Mutex<BTreeMap<String, Job>>> = Arc::default();
+    Peer::stdio(move |message| {
+        let mut jobs = jobs.lock().unwrap();
+        let lines = say(message, &mut jobs);
+        lines.into_iter().map(|line| line.replace('\n', " ").into_bytes()).collect()
+    })
+}
+
+fn task(id: &str, job: &Job) -> Value {
+    let at = "2026-11-22T05:00:00Z";
+    json!({ "taskId": id, "status": job.status, "createdAt": at, "lastUpdatedAt": at, "ttl": 60_000 })
+}
+
+fn related(id: &str) -> Value {
+    json!({ (super::RELATED): { "taskId": id } })
+}
+
+fn end(id: &str) -> String {
+    json!({ "content": [{ "type": "text", "text": format!("{id} is done") }], "_meta": related(id) })
+        .to_string()
+}
+
+fn say(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
+    let (method, params) = (message["method"].as_str().unwrap_or_default(), &message["params"]);
+    let named = params["taskId"].as_str().unwrap_or_default();
+    let error = |why: &str| {
+        vec![
+            json!({ "jsonrpc": "2.0", "id": message["id"], "error": { "code": -32602, "message": why } })
+                .to_string(),
+        ]
+    };
+    match method {
+        "initialize" => {
+            let able = json!({ "tools": {}, "tasks": { "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } } });
+            let info = json!({ "name": "jobs", "version": "1" });
+            let version = &params["protocolVersion"];
+            let greeting = json!({ "protocolVersion": version, "capabilities": able, "serverInfo": info });
+            vec![answer(message, &greeting.to_string())]
+        }
+        "tools/call" => call(message, jobs),
+        "tasks/get" | "tasks/cancel" | "tasks/result" => {
+            let Some(job) = jobs.get_mut(named) else { return error("no such task") };
+            match method {
+                "tasks/cancel" if job.status == "completed" => return error("it is over"),
+                "tasks/cancel" => job.status = "cancelled",
+                "tasks/result" if job.status != "completed" => {
+                    job.waits = Some(message["id"].clone());
+                    return Vec::new();
+                }
+                "tasks/result" => return vec![answer(message, &end(named))],
+                _ => {}
+            }
+            vec![answer(message, &task(named, job).to_string())]
+        }
+        // The answer to a question.
+        "" => finish("task-1", jobs),
+        _ => small(message, TOOLS).into_iter().collect(),
+    }
+}
+
+fn call(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
+    let params = &message["params"];
+    let done = answer(message, r#"{"content":[{"type":"text","text":"plain"}]}"#);
+    if params["task"].is_object() {
+        let id = format!("task-{}", jobs.len() + 1);
+        let job = Job { status: "working", token: params["_meta"]["progressToken"].clone(), waits: None };
+        let made = json!({ "task": task(&id, &job) });
+        jobs.insert(id, job);
+        return vec![answer(message, &made.to_string())];
+    }
+    let id = params["arguments"]["task"].as_str().unwrap_or("task-1").to_owned();
+    let mut said = match params["name"].as_str().unwrap_or_default() {
+        "finish" => finish(&id, jobs),
+        "progress" => {
+            let token = jobs.get(&id).map(|job| job.token.clone());
+            let params = json!({ "progressToken": token, "progress": 1, "_meta": related(&id) });
+            vec![
+                json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }).to_string(),
+            ]
+        }
+        "question" => {
+            let schema = json!({ "type": "object", "properties": { "x": { "type": "string" } } });
+            let params = json!({ "message": "which?", "requestedSchema": schema, "_meta": related(&id) });
+            let asked =
+                json!({ "jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": params });
+            vec![asked.to_string()]
+        }
+        _ => Vec::new(),
+    };
+    said.push(done);
+    said
+}
+
+/// A task is over: its state is told, and whoever waits gets its result.
+fn finish(id: &str, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
+    let Some(job) = jobs.get_mut(id) else { return Vec::new() };
+    job.status = "completed";
+    let told = json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status", "params": task(id, job) });
+    let waits = job.waits.take().map(|waits| answer(&json!({ "id": waits }), &end(id)));
+    [Some(told.to_string()), waits].into_iter().flatten().collect()
+}

@@ -1,0 +1,217 @@
+//! Tasks of 2025-11-25.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::jobs::server;
+use super::{ADA, BOB, RELATED, about, begin, client, house, id_of, is_unknown, people};
+use crate::peer::Peer;
+use crate::support::{Client, Gateway, fixture, modern, signal, until};
+
+#[track_caller]
+fn finish(client: &Client, server: &str, task: &str) {
+    client.call(&format!("{server}_finish"), json!({ "task": task }));
+}
+
+/// The ids that a participant's list has, over all its pages.
+#[track_caller]
+fn listed(client: &Client) -> Vec<String> {
+    let (mut ids, mut params) = (Vec::new(), json!({}));
+    loop {
+        let answer = client.ask("tasks/list", params);
+        let tasks = answer["result"]["tasks"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        ids.extend(tasks.iter().map(|task| task["taskId"].as_str().unwrap().to_owned()));
+        let Some(cursor) = answer["result"]["nextCursor"].as_str() else { return ids };
+        params = json!({ "cursor": cursor });
+    }
+}
+
+fn heard_of(peer: &Peer, method: &str) -> Vec<Value> {
+    let all = peer.heard().into_iter().map(|line| serde_json::from_str::<Value>(&line).unwrap());
+    all.filter(|message| message["method"] == method)
+        .map(|message| message["params"]["taskId"].clone())
+        .collect()
+}
+
+#[test]
+fn a_call_becomes_a_task_of_its_caller_alone() {
+    let (home, one, two) = (house(), server(), server());
+    let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a") + &two.child("b", "b")));
+    let (ada, bob) = (client(&gateway, ADA), client(&gateway, BOB));
+    assert!(
+        ada.ask("tools/list", json!({})).to_string().contains(r#""execution":{"taskSupport":"optional"}"#)
+    );
+    let (first, second, his) = (begin(&ada, "a_job"), begin(&ada, "b_job"), begin(&bob, "a_job"));
+    assert_eq!(BTreeSet::from([&first, &second, &his]).len(), 3);
+
+    let task = about(&ada, "tasks/get", &first)["result"].clone();
+    assert_eq!(
+        (&task["taskId"], &task["status"], &task["ttl"]),
+        (&json!(first), &json!("working"), &json!(60_000))
+    );
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        is_unknown(&about(&bob, method, &first), &bob);
+        is_unknown(&about(&ada, method, "task-1"), &ada);
+    }
+    assert_eq!(listed(&ada), [first.clone(), second.clone()]);
+    assert_eq!(listed(&bob), [his]);
+
+    // Another session of the same participant has them too.
+    let again = client(&gateway, ADA);
+    finish(&again, "a", "task-1");
+    let result = about(&again, "tasks/result", &first)["result"].clone();
+    assert_eq!(result["content"][0]["text"], "task-1 is done");
+    assert_eq!(result["_meta"][RELATED]["taskId"], json!(first));
+    assert_eq!(about(&ada, "tasks/cancel", &first)["error"]["code"], -32602);
+    let cancelled = about(&ada, "tasks/cancel", &second)["result"].clone();
+    assert_eq!((&cancelled["taskId"], &cancelled["status"]), (&json!(second), &json!("cancelled")));
+    assert_eq!(heard_of(&two, "tasks/cancel"), ["task-1"]);
+    let seen: BTreeSet<String> = heard_of(&one, "tasks/get").iter().map(ToString::to_string).collect();
+    assert!(seen.iter().all(|id| id == "\"task-1\"" || id == "\"task-2\""), "{seen:?}");
+}
+
+#[test]
+fn what_cannot_become_a_task_is_refused_or_called_as_ever() {
+    let (home, one) = (house(), server());
+    let config = people(&home) + &one.child("a", "a") + &fixture("m", &["--era", "modern"]);
+    let gateway = Gateway::start(&home, &config);
+    let ada = client(&gateway, ADA);
+    let asks = |tool: &str, task: Value| {
+        ada.ask("tools/call", json!({ "name": tool, "arguments": {}, "task": task }))
+    };
+    for tool in ["a_plain", "m_greet"] {
+        let refused = asks(tool, json!({}));
+        assert_eq!(refused["error"]["code"], -32601, "{refused}");
+        assert_eq!(refused["error"]["data"]["hint"], "call it without `task`");
+    }
+    assert_eq!(asks("a_job", json!({ "ttl": "long" }))["error"]["code"], -32602);
+    assert_eq!(one.calls("job") + one.calls("plain"), 0);
+    assert_eq!(ada.call("a_job", json!({}))["content"][0]["text"], "plain");
+    // In the modern era it means nothing, and a server of the other era must not take it for its own.
+    let params = json!({ "name": "a_job", "arguments": {}, "task": { "ttl": 1 } });
+    let answer = modern(&gateway, Some(ADA), "tools/call", params).json();
+    assert_eq!(answer["result"]["content"][0]["text"], "plain", "{answer}");
+    assert_eq!(one.heard().iter().filter(|line| line.contains("\"task\":{")).count(), 0);
+    // A task of one era does not exist in the other.
+    let id = begin(&ada, "a_job");
+    let meta = json!({ "io.modelcontextprotocol/clientCapabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } } });
+    let other = modern(&gateway, Some(ADA), "tasks/get", json!({ "taskId": id, "_meta": meta })).json();
+    assert_eq!(other["error"]["code"], -32602, "{other}");
+}
+
+#[test]
+fn the_state_of_a_task_is_told_to_its_caller_alone() {
+    let (home, one) = (house(), server());
+    let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a")));
+    let (ada, bob) = (client(&gateway, ADA), client(&gateway, BOB));
+    let (hers, his) = (begin(&ada, "a_job"), begin(&bob, "a_job"));
+    let (to_ada, to_bob) = (ada.listen(), bob.listen());
+    finish(&bob, "a", "task-1");
+    let told = to_ada.next_of("notifications/tasks/status");
+    assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!(hers), &json!("completed")));
+    finish(&ada, "a", "task-2");
+    let told = to_bob.next_of("notifications/tasks/status");
+    assert_eq!(told["params"]["taskId"], json!(his), "the first that he hears is of his own");
+    assert!(to_ada.so_far().iter().all(|message| !message.to_string().contains(&his)));
+}
+
+#[test]
+fn a_question_inside_a_task_is_put_where_its_result_is_waited_for() {
+    let (home, one) = (house(), server());
+    let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a")));
+    let ada = Client::open(&gateway, Some(ADA), "/mcp", json!({ "elicitation": {} }));
+    let bob = Client::open(&gateway, Some(BOB), "/mcp", json!({ "elicitation": {} }));
+    let (id, to_bob) = (begin(&ada, "a_job"), bob.listen());
+    let waits = ada.begin(&ada.request("tasks/result", json!({ "taskId": id })));
+    until("the server has it", || (!heard_of(&one, "tasks/result").is_empty()).then_some(()));
+    // The call in which the server asks ends at once: the question outlives it.
+    ada.call("a_question", json!({}));
+    let question = waits.next_of("elicitation/create");
+    assert_eq!(question["params"]["_meta"][RELATED]["taskId"], json!(id));
+    let meta = json!({ RELATED: { "taskId": id } });
+    ada.answer(&question, json!({ "action": "accept", "content": { "x": "y" }, "_meta": meta }));
+    let end = waits.next();
+    assert_eq!(end["result"]["content"][0]["text"], "task-1 is done", "{end}");
+    assert_eq!(end["result"]["_meta"][RELATED]["taskId"], json!(id));
+    let answered = one.heard().into_iter().find(|line| line.contains("\"action\":\"accept\"")).unwrap();
+    assert!(answered.contains(r#"{"taskId":"task-1"}"#) && !answered.contains(&id), "{answered}");
+    assert!(to_bob.so_far().iter().all(|message| message["method"] != "elicitation/create"));
+}
+
+#[test]
+fn progress_outlives_the_call_that_has_become_a_task() {
+    let (home, one) = (house(), server());
+    let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a")));
+    let (ada, bob) = (client(&gateway, ADA), client(&gateway, BOB));
+    let begin = |client: &Client| {
+        let params = json!({ "name": "a_job", "task": {}, "_meta": { "progressToken": "mine" } });
+        id_of(&client.ask("tools/call", params))
+    };
+    let (id, _) = (begin(&ada), begin(&bob));
+    let (home_stream, to_bob) = (ada.listen(), bob.listen());
+    bob.call("a_progress", json!({}));
+    let told = home_stream.next_of("notifications/progress");
+    assert_eq!((&told["params"]["progressToken"], &told["params"]["progress"]), (&json!("mine"), &json!(1)));
+    assert_eq!(told["params"]["_meta"][RELATED]["taskId"], json!(id));
+    let waits = ada.begin(&ada.request("tasks/result", json!({ "taskId": id })));
+    until("the server has it", || (!heard_of(&one, "tasks/result").is_empty()).then_some(()));
+    bob.call("a_progress", json!({}));
+    assert_eq!(waits.next_of("notifications/progress")["params"]["progressToken"], "mine");
+    finish(&bob, "a", "task-1");
+    assert_eq!(waits.next()["result"]["content"][0]["text"], "task-1 is done");
+    assert!(to_bob.so_far().iter().all(|message| message["method"] != "notifications/progress"));
+}
+
+#[test]
+fn tasks_of_all_servers_are_listed_together_page_by_page() {
+    let (home, one, two) = (house(), server(), server());
+    let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a") + &two.child("b", "b")));
+    let (ada, bob) = (client(&gateway, ADA), client(&gateway, BOB));
+    let made: BTreeSet<String> =
+        (0..70).map(|number| begin(&ada, if number % 2 == 0 { "a_job" } else { "b_job" })).collect();
+    let page = ada.ask("tasks/list", json!({}))["result"].clone();
+    assert_eq!(page["tasks"].as_array().map(Vec::len), Some(64));
+    let all = listed(&ada);
+    assert_eq!((all.len(), all.into_iter().collect::<BTreeSet<_>>()), (70, made));
+    finish(&bob, "a", "task-1");
+    let first = ada.ask("tasks/list", json!({}))["result"]["tasks"][0].clone();
+    assert_eq!(first["status"], "completed", "as it stands now");
+    for (client, cursor) in [(&bob, page["nextCursor"].clone()), (&ada, json!("AAAA"))] {
+        let refused = client.ask("tasks/list", json!({ "cursor": cursor }));
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+    assert!(listed(&bob).is_empty());
+}
+
+#[test]
+fn a_task_outlives_its_callers_session_and_fails_with_its_servers() {
+    let (home, one) = (house(), server());
+    let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a")));
+    // A session of its own at the server.
+    let ada = Client::open(&gateway, Some(ADA), "/mcp", json!({ "elicitation": {} }));
+    let id = begin(&ada, "a_job");
+    assert_eq!(ada.delete(), 204);
+    let again = client(&gateway, ADA);
+    assert_eq!(about(&again, "tasks/get", &id)["result"]["status"], "working");
+
+    let (shared, to_ada) = (begin(&again, "a_job"), again.listen());
+    let pid = gateway.get("/api/v1/servers/a", Some(ADA)).json()["pid"].as_u64().unwrap();
+    signal(u32::try_from(pid).unwrap(), "KILL");
+    let told = to_ada.next_of("notifications/tasks/status");
+    assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!(shared), &json!("failed")));
+    let task = about(&again, "tasks/get", &shared)["result"].clone();
+    assert_eq!((&task["taskId"], &task["status"]), (&json!(shared), &json!("failed")), "{task}");
+    assert!(task["statusMessage"].as_str().unwrap().contains("has ended"));
+    let result = about(&again, "tasks/result", &shared);
+    assert_eq!(result["error"]["data"]["code"], "upstream_down", "{result}");
+    assert_eq!(about(&again, "tasks/cancel", &shared)["error"]["code"], -32602);
+    assert_eq!(listed(&again), [id.clone(), shared]);
+    assert_eq!(about(&again, "tasks/get", &id)["result"]["status"], "working", "the other session lives");
+    drop(gateway);
+
+    let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a")));
+    let late = client(&gateway, ADA);
+    is_unknown(&about(&late, "tasks/get", &id), &late);
+    assert!(listed(&late).is_empty());
+}
