@@ -1,7 +1,7 @@
-//! Resident memory: the idle gateway with four upstreams, a session, a session with a held GET stream.
+//! Resident memory, shared pages counted once: the idle gateway with four upstreams, a session, a session with a held GET stream.
 
 use crate::flags::Flags;
-use crate::proc::{children, command, rss_kib};
+use crate::proc::{children, command, pss_kib};
 use crate::stage::{Stage, split, stdio_table};
 use crate::table::{Figures, median};
 
@@ -32,7 +32,8 @@ fn held(stage: &Stage, count: usize, streams: bool) -> f64 {
             .into_iter()
             .filter(|pid| !command(*pid).contains(" stdio legacy"))
             .collect();
-        return (rss_kib(&[gateway.pid()]) + rss_kib(&guards)) as f64;
+        let both: Vec<u32> = guards.into_iter().chain([gateway.pid()]).collect();
+        return pss_kib(&both) as f64;
     }
     let flag = if streams { "--streams" } else { "" };
     let words = format!("--to 127.0.0.1:{} --hold {count} {flag} --pid {}", gateway.port, gateway.pid());

@@ -14,13 +14,22 @@ fn threads(pid: u32) -> u64 {
     tasks.flatten().filter_map(stat).filter_map(first).sum()
 }
 
-/// Resident memory in KiB.
+/// Resident memory in KiB; pages that some of them share count for each.
 pub fn rss_kib(pids: &[u32]) -> u64 {
     pids.iter().map(|pid| field(*pid, "VmRSS:")).sum()
 }
 
+/// Resident memory in KiB; a page that processes share counts once among them.
+pub fn pss_kib(pids: &[u32]) -> u64 {
+    pids.iter().map(|pid| line(&format!("/proc/{pid}/smaps_rollup"), "Pss:")).sum()
+}
+
 fn field(pid: u32, name: &str) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    line(&format!("/proc/{pid}/status"), name)
+}
+
+fn line(file: &str, name: &str) -> u64 {
+    let status = fs::read_to_string(file).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     line.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
 }

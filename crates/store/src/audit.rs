@@ -39,8 +39,9 @@ pub const AUDIT_PLACES_MAX: usize = 65_536;
 /// Bytes of entries that may wait for the disk.
 pub const AUDIT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// How long entries that nobody waits for gather before they are written, milliseconds.
-pub const AUDIT_GATHER_MS: u64 = 5;
+/// How long entries that nobody waits for gather before they are written, milliseconds: each group costs two syncs. When
+/// half of what may wait does, it is written at once.
+pub const AUDIT_GATHER_MS: u64 = 25;
 
 /// The audit log of one data directory; clones are the same log. What waits is written when the last one is dropped.
 #[derive(Debug, Clone)]

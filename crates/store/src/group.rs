@@ -27,7 +27,7 @@ pub(crate) struct Bounds {
     pub(crate) places_max: usize,
     /// Bytes of items. One more item is taken while they are below this.
     pub(crate) bytes_max: usize,
-    /// How long items for which nobody waits may gather before they are written.
+    /// How long items for which nobody waits may gather before they are written; no longer once half the places are taken.
     pub(crate) gather: Duration,
 }
 
@@ -131,7 +131,7 @@ impl<I: Send + 'static> Place<I> {
             return;
         }
         let hurry = told.is_some() && !queue.urgent;
-        let wake = hurry || queue.waiting.is_empty();
+        let wake = hurry || queue.waiting.is_empty() || queue.waiting.len() + 1 == shared.half();
         queue.urgent |= told.is_some();
         queue.waiting.push(Waiting { item, bytes, told });
         drop(queue);
@@ -172,6 +172,11 @@ impl<I> Shared<I> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// So many items are written without gathering more.
+    fn half(&self) -> usize {
+        self.bounds.places_max / 2
+    }
+
     fn done(&self, places: usize, bytes: usize) {
         self.places.fetch_sub(places, Ordering::Relaxed);
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -184,7 +189,8 @@ impl<I> Shared<I> {
             queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         if !queue.urgent && !queue.closing && !self.bounds.gather.is_zero() {
-            let still = |queue: &mut Queue<I>| !queue.urgent && !queue.closing;
+            let half = self.half();
+            let still = |queue: &mut Queue<I>| !queue.urgent && !queue.closing && queue.waiting.len() < half;
             let waited = self.wake.wait_timeout_while(queue, self.bounds.gather, still);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -231,5 +237,36 @@ fn run<I>(shared: &Shared<I>, mut sink: impl Sink<Item = I>) {
             let after = if result.is_ok() { Ok(()) } else { Err(StoreError::Stopped) };
             told(std::mem::replace(&mut result, after));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Tells how many items each group has.
+    struct Tell(mpsc::Sender<usize>);
+
+    impl Sink for Tell {
+        type Item = u8;
+
+        fn commit(&mut self, items: &[Waiting<u8>]) -> Result<(), StoreError> {
+            self.0.send(items.len()).map_err(|_| StoreError::Stopped)
+        }
+    }
+
+    #[test]
+    fn nothing_gathers_once_half_of_what_may_wait_does() {
+        let (tell, told) = mpsc::channel();
+        let hour = Duration::from_secs(3600);
+        let bounds = Bounds { places_max: 8, bytes_max: 1024, gather: hour };
+        let group = Group::start("half", Tell(tell), bounds).unwrap();
+        for _ in 0..4 {
+            group.reserve().unwrap().fill(0, 1, None);
+        }
+        assert_eq!(told.recv_timeout(Duration::from_secs(10)), Ok(4));
+        drop(group);
     }
 }

@@ -15,6 +15,8 @@ use crate::contract::{Flow, Inbox};
 const READ_BYTES: usize = 64 << 10;
 /// Room for one read while little arrives.
 const READ_BYTES_IDLE: usize = 4 << 10;
+/// Lines of one child that are dealt with in a row: then others have their turn. A child that floods has hundreds in one read.
+const TURN_LINES_MAX: usize = 16;
 /// What a line that is no message counts at least.
 const NOISE_LINE_BYTES: usize = 256;
 
@@ -37,7 +39,12 @@ pub(super) async fn stdout(
             return Ok(());
         }
         room = if count >= READ_BYTES_IDLE { READ_BYTES } else { READ_BYTES_IDLE };
+        let mut turn = 0;
         while let Some(line) = lines.next(&mut buffer) {
+            turn += 1;
+            if turn % TURN_LINES_MAX == 0 {
+                tokio::task::yield_now().await;
+            }
             match line {
                 Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
                 Line::Whole(line) => {
@@ -133,5 +140,49 @@ impl Rate {
         self.logged += u32::from(admitted);
         self.left_out += u64::from(!admitted);
         admitted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::contract::LinkFailure;
+
+    /// Counts what it hears.
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Inbox for Count {
+        fn frame(&self, _: Bytes, _: Option<u64>) -> Flow {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Flow::Open
+        }
+
+        fn failed(&self, _: u64, _: LinkFailure) {}
+
+        fn closed(&self, _: LinkFailure) {}
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn while_one_child_floods_others_have_their_turns() {
+        const LINES: usize = 4096;
+        let (inbox, turns) = (Arc::new(Count::default()), Arc::new(AtomicUsize::new(0)));
+        let (text, counted) = ("{}\n".repeat(LINES), Arc::clone(&turns));
+        let other = tokio::spawn(async move {
+            loop {
+                counted.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+        let heard: Arc<dyn Inbox> = Arc::<Count>::clone(&inbox);
+        stdout("flood".into(), StdioLimits::default(), text.as_bytes(), heard).await.unwrap();
+        other.abort();
+        assert_eq!(inbox.0.load(Ordering::Relaxed), LINES);
+        let turns = turns.load(Ordering::Relaxed);
+        assert!(turns >= LINES / TURN_LINES_MAX, "{turns} turns");
     }
 }
