@@ -219,7 +219,9 @@ fn carry_out(pump: &Arc<Pump>, caller: &Arc<Caller>, host: Host<'_>, call: &Call
 }
 
 /// The gateway's own participant does what a tool of its own does.
-fn own_tool(pump: &Arc<Pump>, caller: &Arc<Caller>, call: &Call, reply: Reply) {
+fn own_tool(pump: &Arc<Pump>, caller: &Arc<Caller>, call: &Call, mut reply: Reply) {
+    // It tells what others may not see.
+    reply.only_to(caller.link());
     let tool = call.target().and_then(BuiltinTool::of);
     let message = call.message().clone();
     if !tool.is_some_and(|tool| tools::is_for(pump, caller, tool)) {

@@ -24,6 +24,8 @@ pub(crate) struct Reply {
     to: Vec<String>,
     kind: String,
     correlation_id: String,
+    /// The only one who hears it, if not everybody whose ear it is for.
+    alone: Option<LinkId>,
 }
 
 impl Reply {
@@ -42,6 +44,7 @@ impl Reply {
             to: vec![caller.participant().id.as_str().to_owned()],
             kind: envelope.kind().replacen("mcp/request:", "mcp/response:", 1),
             correlation_id: envelope.id().to_owned(),
+            alone: None,
         }
     }
 
@@ -54,7 +57,13 @@ impl Reply {
         fulfilment: &str,
     ) -> Self {
         let (from, link) = (seat.id.clone(), seat.link);
-        Self { pump: Arc::downgrade(pump), from, link, to, kind, correlation_id: fulfilment.to_owned() }
+        let (pump, correlation_id) = (Arc::downgrade(pump), fulfilment.to_owned());
+        Self { pump, from, link, to, kind, correlation_id, alone: None }
+    }
+
+    /// What the gateway's own tools say is for whoever asked, and heard by nobody else.
+    pub(super) fn only_to(&mut self, link: LinkId) {
+        self.alone = Some(link);
     }
 
     /// Adds somebody whom the answer concerns.
@@ -123,6 +132,10 @@ impl Reply {
     fn say(&self, kind: &str, payload: &[u8]) {
         let Some(pump) = self.pump.upgrade() else { return };
         let to: Vec<&str> = self.to.iter().map(String::as_str).collect();
-        pump.announce(self.link, self.from.as_str(), &to, kind, Some(&self.correlation_id), payload);
+        let (from, about) = (self.from.as_str(), self.correlation_id.as_str());
+        match self.alone {
+            Some(link) => pump.answer_alone(link, from, &to, kind, about, payload),
+            None => pump.announce(self.link, from, &to, kind, Some(about), payload),
+        }
     }
 }

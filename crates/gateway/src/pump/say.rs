@@ -42,8 +42,6 @@ impl Pump {
 
     /// Takes an envelope: admitted, it goes to everybody who hears it; else its sender is told why not.
     pub fn say(self: &Arc<Self>, caller: &Arc<Caller>, envelope: &Envelope) {
-        let proposes = envelope.kind().starts_with("mcp/proposal:");
-        let _opening = proposes.then(|| self.opening.lock().unwrap_or_else(PoisonError::into_inner));
         if let Err(refusal) = self.speak(caller, envelope) {
             self.tell_refused(caller, envelope, &refusal);
         }
@@ -60,6 +58,8 @@ impl Pump {
     ) -> Result<(), Box<Refusal>> {
         let who = caller.participant();
         let place = self.audit.reserve()?;
+        let proposes = envelope.kind().starts_with("mcp/proposal:");
+        let _opening = proposes.then(|| self.opening.lock().unwrap_or_else(PoisonError::into_inner));
         if envelope.from() != who.id.as_str() {
             let refusal = Refusal::new(
                 model::RefusalCode::AuthViolation,
@@ -128,6 +128,21 @@ impl Pump {
         if let Err((refusal, _)) = end {
             tracing::warn!(from, kind, %refusal, "a hosted participant may not say this");
         }
+    }
+
+    /// The same to one hearer alone. It is not kept for anybody who comes later.
+    pub(crate) fn answer_alone(
+        &self,
+        link: LinkId,
+        from: &str,
+        to: &[&str],
+        kind: &str,
+        correlation_id: &str,
+        payload: &[u8],
+    ) {
+        let (id, ts) = self.stamp();
+        let (id, ts, correlation_id) = (id.as_str(), Some(ts.as_str()), Some(correlation_id));
+        self.whisper(link, &mcpx::envelope(&Draft { id, ts, from, to, kind, correlation_id, payload }));
     }
 
     /// The link of the gateway's own participant.

@@ -370,6 +370,7 @@ fn the_same_tools_answer_envelopes() {
     let (_home, gateway) = stage("");
     let id = held(&client(&gateway, "scout"), "tools_echo", json!({ "text": "please" }));
     let mut boss = Socket::enter(&gateway, "boss", "?mode=directed&echo=false");
+    let mut guest = Socket::enter(&gateway, "guest", "");
     let mut number = 0;
     let mut ask = |socket: &mut Socket, method: &str, tool: &str, arguments: Value| {
         number += 1;
@@ -418,6 +419,18 @@ fn the_same_tools_answer_envelopes() {
             "unknown_target"
         );
     }
+    let shown = ask(&mut boss, "tools/call", "show_proposal", json!({ "id": id }));
+    assert_eq!(shown["result"]["structuredContent"]["id"], id, "{shown}");
+    // What they say is for whoever asked, and for nobody else, whatever it hears. It hears what is said afterwards.
+    boss.chat("the end");
+    loop {
+        let heard = guest.hear();
+        if heard["id"] == "the end" {
+            break;
+        }
+        let of_a_tool = heard["kind"].as_str().unwrap().starts_with("mcp/response:tools/call");
+        assert!(!of_a_tool || heard["from"] != "portmoot", "{heard}");
+    }
     let wrong = ask(&mut boss, "tools/call", "approve_proposal", json!({ "id": id, "digest": "00" }));
     assert_eq!(wrong["result"]["isError"], true, "{wrong}");
     let digest = one["digest"].clone();
@@ -427,4 +440,36 @@ fn the_same_tools_answer_envelopes() {
     let mut clerk = Socket::enter(&gateway, "clerk", "?mode=directed&echo=false");
     clerk.call("x", &["portmoot"], "list_proposals", json!({}));
     clerk.refused("x", "capability_violation");
+}
+
+#[test]
+fn what_the_tool_proposes_is_fulfilled_by_an_envelope_and_run_once() {
+    let (_home, gateway) = stage("[topics.main]\nbuiltin = [\"room\", \"proposals\"]\n");
+    let mut boss = Socket::enter(&gateway, "boss", "?echo=false");
+    let params = json!({ "name": "echo", "arguments": { "text": "please" } });
+    let payload = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let kind = "mcp/proposal:tools/call:echo";
+    let scout = client(&gateway, "scout");
+    let said = data(&scout, "say", json!({ "kind": kind, "to": ["tools"], "payload": payload }));
+    // It can be fulfilled as soon as it is heard.
+    let heard = loop {
+        let heard = boss.hear();
+        if heard["kind"] == kind {
+            break heard;
+        }
+    };
+    assert_eq!(heard["id"], said["id"], "{heard}");
+    let about = json!({ "correlation_id": heard["id"] });
+    boss.say("mcp/request:tools/call:echo", "yes", &["tools"], about, &payload);
+    let answer = loop {
+        let heard = boss.hear();
+        if heard["correlation_id"] == "yes" {
+            break heard;
+        }
+    };
+    // An approval is answered to the proposer too; a plain request would not be.
+    assert_eq!(answer["to"], json!(["boss", "scout"]), "{answer}");
+    assert_eq!(answer["payload"]["result"]["content"][0]["text"], "please", "{answer}");
+    let page = data(&client(&gateway, "boss"), "list_proposals", json!({ "all": true }));
+    assert_eq!(page["proposals"].as_array().unwrap().len(), 1, "{page}");
 }
