@@ -58,7 +58,8 @@ impl History {
         let Said { link, envelope, to, kind, reach } = said;
         self.kept.push_back(Said {
             link: *link,
-            envelope: envelope.clone(),
+            // A slice would hold all that was read with it.
+            envelope: Bytes::copy_from_slice(envelope),
             to: to.clone(),
             kind: kind.clone(),
             reach: reach.clone(),
@@ -91,6 +92,16 @@ mod tests {
 
     use super::super::item::Reach;
     use super::*;
+
+    #[test]
+    fn what_was_read_with_an_envelope_is_not_held() {
+        let read = Bytes::from(vec![b'x'; 4096]);
+        let (to, kind, reach) = (Box::default(), "chat".into(), Reach::Ears);
+        let mut history = History::new(7, 1);
+        history.keep(&Said { link: None, envelope: read.slice(..2), to, kind, reach });
+        assert!(read.is_unique());
+        assert_eq!(history.kept[0].envelope, "xx");
+    }
 
     #[test]
     fn a_latecomer_knows_whether_it_missed_something() {

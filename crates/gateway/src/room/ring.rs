@@ -67,8 +67,9 @@ impl Ring {
         Self { epoch, next: 0, kept: VecDeque::new(), bytes: 0 }
     }
 
-    /// Adds an envelope; the oldest make room.
+    /// Adds an envelope; the oldest make room. It is copied: a slice would hold all that was read with it.
     pub(super) fn keep(&mut self, kept: Kept) {
+        let kept = Kept { envelope: Bytes::copy_from_slice(&kept.envelope), ..kept };
         self.next += 1;
         self.bytes += kept.envelope.len();
         self.kept.push_back(kept);
@@ -143,6 +144,15 @@ mod tests {
         ring.keep(kept(vec![b'z'; RING_BYTES_MAX + 1]));
         assert_eq!((ring.bytes, ring.kept.len()), (0, 0));
         assert_eq!(since(&ring, 7, 3), (4, true, vec![]));
+    }
+
+    #[test]
+    fn what_was_read_with_an_envelope_is_not_held() {
+        let mut ring = Ring::new(7);
+        let read = Bytes::from(vec![b'x'; 4096]);
+        ring.keep(kept(read.slice(..2)));
+        assert!(read.is_unique());
+        assert_eq!(since(&ring, 7, 0).2, ["xx"]);
     }
 
     #[test]
