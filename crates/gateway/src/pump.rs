@@ -48,7 +48,7 @@ use crate::ground::Ground;
 
 use crate::operation::{Names, Operation, Road};
 use crate::room::{self, Room, RoomConfig};
-use crate::served::Served;
+use crate::served::{Late, Served};
 use crate::spell;
 use crate::tasks::{Relayed, Tasks};
 use crate::upstream::{Answer, Manifest, Session, Upstream};
@@ -97,6 +97,8 @@ pub struct Pump {
     asked: Asked,
     /// Held while a proposal is said and taken up: nobody who hears it looks for it before it is there.
     opening: Mutex<()>,
+    /// What those who serve or have served here were asked; it outlives their seats.
+    late: Mutex<HashMap<ParticipantId, Arc<Late>>>,
     /// What was proposed here, in full.
     desk: Desk,
     audit: Recorder,
@@ -198,6 +200,7 @@ impl Pump {
             repeats: Repeats::default(),
             asked: Asked::default(),
             opening: Mutex::default(),
+            late: Mutex::default(),
             tasks: Arc::default(),
             this: this.clone(),
         });

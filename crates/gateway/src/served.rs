@@ -15,8 +15,8 @@ use tokio::sync::watch;
 use wire::mcpx::Envelope;
 
 use crate::upstream::Dialer;
-pub(crate) use line::Heard;
-use line::{Late, Line, lock};
+pub(crate) use line::{Heard, Late};
+use line::{Line, lock};
 pub(crate) use mail::Mail;
 
 /// One participant that serves, in one topic.
@@ -52,10 +52,16 @@ pub(crate) enum Absence {
 }
 
 impl Served {
-    pub(crate) fn new(id: ParticipantId, envelope_bytes_max: usize, mail: Arc<dyn Mail>) -> Self {
+    /// `late` is what it was asked before, in this topic.
+    pub(crate) fn new(
+        id: ParticipantId,
+        envelope_bytes_max: usize,
+        mail: Arc<dyn Mail>,
+        late: Arc<Late>,
+    ) -> Self {
         let presence = watch::Sender::new(None);
         let listing = Mutex::new(Listing { listed: true, partings: 0, awaited: false });
-        let (line, late) = (Mutex::default(), Arc::default());
+        let line = Mutex::default();
         Self { id, envelope_bytes_max, mail, presence, line, late, listing }
     }
 
@@ -118,9 +124,15 @@ impl Served {
         Absence::Unlisted
     }
 
-    /// Whether an envelope that this link says is between it and whoever asked it, and for nobody else.
+    /// Whether an envelope that it says under this link is between it and whoever asked it, and for nobody else. Where no
+    /// conversation goes over this link, what answers another one is.
     pub(crate) fn is_private(&self, link: LinkId, envelope: &Envelope) -> bool {
-        self.here() == Some(link) && self.line().is_some_and(|line| line.is_private(envelope))
+        let line = self.line().filter(|line| line.link() == link && self.here() == Some(link));
+        match (line, envelope.correlation_id()) {
+            (Some(line), _) => line.is_private(envelope),
+            (None, Some(about)) => self.late.holds(about),
+            (None, None) => false,
+        }
     }
 
     /// Takes an envelope that it has said, after the topic has admitted it.

@@ -1,7 +1,8 @@
 //! Participants of this topic that serve (`serves = true`): where their requests go out and their answers come in, and
 //! how long what they offer stays listed. Must not know what is asked.
 
-use std::sync::{Arc, Weak};
+use std::collections::HashMap;
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use model::{LinkId, ParticipantId};
@@ -15,7 +16,7 @@ use crate::caller::Caller;
 use crate::config::{Limits, ServerConfig};
 use crate::greeting;
 use crate::operation::decline;
-use crate::served::{Absence, Heard, Mail, Served};
+use crate::served::{Absence, Heard, Late, Mail, Served};
 use crate::upstream::{self, Manifest, QuestionId, Session, SessionSink, Upstream, UpstreamSpec};
 
 const RESPONSE: &str = "mcp/response:";
@@ -81,7 +82,8 @@ impl Pump {
                 return kept.clone();
             }
             let (id, mail) = (server.name.clone(), Arc::new(Way(self.this.clone())));
-            let served = Arc::new(Served::new(id.clone(), limits.envelope_bytes_max, mail));
+            let late = Arc::clone(self.late().entry(id.clone()).or_default());
+            let served = Arc::new(Served::new(id.clone(), limits.envelope_bytes_max, mail, late));
             let ground = upstream::Ground {
                 guard: None,
                 identity: greeting::identity_raw(),
@@ -110,8 +112,17 @@ impl Pump {
             if let Some(link) = self.with(|topic| topic.listener(&seat.id)) {
                 seat.upstream.arrived();
                 served.arrived(link);
+                // It may have left meanwhile: whoever told that did not find it here.
+                if self.with(|topic| topic.listener(&seat.id)) != Some(link) {
+                    self.gone(link);
+                }
             }
         }
+    }
+
+    /// What each who serves or has served here was asked. Only the configuration names them.
+    fn late(&self) -> MutexGuard<'_, HashMap<ParticipantId, Arc<Late>>> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Somebody begins to hear: if it serves, it is asked what it has.
@@ -149,11 +160,15 @@ impl Pump {
 
     /// Whether an envelope is between one who serves and whoever asked it: then nobody else hears it.
     pub(super) fn is_private(&self, caller: &Caller, envelope: &Envelope) -> bool {
-        if !is_about_calls(envelope) || envelope.correlation_id().is_none() {
+        let Some(about) = envelope.correlation_id().filter(|_| is_about_calls(envelope)) else {
             return false;
+        };
+        let id = &caller.participant().id;
+        match self.served(id) {
+            Some((_, served)) => served.is_private(caller.link(), envelope),
+            // It serves no more; what it was asked is private all the same.
+            None => self.late().get(id).is_some_and(|late| late.holds(about)),
         }
-        let served = self.served(&caller.participant().id).map(|(_, served)| served);
-        served.is_some_and(|served| served.is_private(caller.link(), envelope))
     }
 
     /// An envelope was said by somebody who may serve, or who may say that it is somebody else's answer.

@@ -2,7 +2,7 @@
 //!
 //! Must not know who may ask, or how an envelope travels.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -18,21 +18,35 @@ use super::mail::Mail;
 /// Envelopes that are over and whose late answers are still told from others: nobody hears them.
 pub(crate) const LATE_MAX: usize = 1024;
 
-/// The last envelopes that are over, whatever conversation they belonged to.
+/// What one participant was asked in this topic, in whatever conversation: what is open, and the last that is over. It
+/// outlives them all, so that what answers an older one is told from others.
 #[derive(Default)]
-pub(super) struct Late(Mutex<VecDeque<Arc<str>>>);
+pub(crate) struct Late(Mutex<Asks>);
+
+#[derive(Default)]
+struct Asks {
+    open: HashSet<Arc<str>>,
+    over: VecDeque<Arc<str>>,
+}
 
 impl Late {
-    fn add(&self, envelope: Arc<str>) {
-        let mut late = lock(&self.0);
-        if late.len() >= LATE_MAX {
-            late.pop_front();
-        }
-        late.push_back(envelope);
+    fn begin(&self, envelope: Arc<str>) {
+        lock(&self.0).open.insert(envelope);
     }
 
-    fn holds(&self, envelope: &str) -> bool {
-        lock(&self.0).iter().any(|late| **late == *envelope)
+    fn end(&self, envelope: Arc<str>) {
+        let mut asks = lock(&self.0);
+        asks.open.remove(&envelope);
+        if asks.over.len() >= LATE_MAX {
+            asks.over.pop_front();
+        }
+        asks.over.push_back(envelope);
+    }
+
+    /// Whether it was asked this.
+    pub(crate) fn holds(&self, envelope: &str) -> bool {
+        let asks = lock(&self.0);
+        asks.open.contains(envelope) || asks.over.iter().any(|late| **late == *envelope)
     }
 }
 
@@ -78,14 +92,14 @@ impl Table {
     fn close(&mut self, envelope: &str, late: &Late) -> Option<Asked> {
         let (id, asked) = self.open.remove_entry(envelope)?;
         self.envelopes.remove(&asked.number);
-        late.add(id);
+        late.end(id);
         Some(asked)
     }
 
     /// False if it was closed already.
     fn end(&mut self, late: &Late) -> bool {
         let open = !std::mem::replace(&mut self.closed, true);
-        self.open.drain().for_each(|(id, _)| late.add(id));
+        self.open.drain().for_each(|(id, _)| late.end(id));
         self.envelopes.clear();
         open
     }
@@ -235,6 +249,12 @@ fn fits(envelope: &Envelope, asked: &Asked) -> Result<Bytes, String> {
     Ok(message.frame().clone())
 }
 
+impl Drop for Line {
+    fn drop(&mut self) {
+        let _ = lock(&self.table).end(&self.late);
+    }
+}
+
 impl Carrier for Line {
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), Unsent> {
         let Ok(message) = Message::read(frame) else { return Err(Unsent::Closed) };
@@ -271,6 +291,7 @@ impl Carrier for Line {
             if let Some(number) = meta.request {
                 let id: Arc<str> = id.into();
                 table.envelopes.insert(number, Arc::clone(&id));
+                self.late.begin(Arc::clone(&id));
                 table.open.insert(id, Asked { number, from, kind });
             }
         }

@@ -54,7 +54,7 @@ impl Ends {
 fn here() -> (Arc<Ends>, Served, Link) {
     let ends = Arc::new(Ends::default());
     let id = ParticipantId::new("worker").unwrap();
-    let served = Served::new(id, ENVELOPE_BYTES_MAX, Arc::<Ends>::clone(&ends));
+    let served = Served::new(id, ENVELOPE_BYTES_MAX, Arc::<Ends>::clone(&ends), Arc::default());
     assert_eq!(served.dial(Arc::<Ends>::clone(&ends)).err(), Some(LinkFailure::Away));
     served.arrived(HERE);
     let link = served.dial(Arc::<Ends>::clone(&ends)).unwrap();
@@ -100,7 +100,8 @@ fn what_counts_as_an_answer() {
         ask(&link, 1, "{}").unwrap();
         let said = envelope(kind, about, &[to], &payload);
         assert_eq!(served.is_private(HERE, &said), private, "{said:?}");
-        assert!(!served.is_private(LinkId(8), &said), "only what it says itself");
+        // Under another link nobody hears what would answer it, and it does not count.
+        assert_eq!(served.is_private(LinkId(8), &said), about == "e0", "{said:?}");
         assert_eq!(served.hear(&said), expect, "{said:?}");
         assert_eq!(served.is_open("e0"), !private, "{said:?}");
         let heard = ends.heard();
@@ -225,4 +226,32 @@ fn leaving_ends_what_is_open_and_coming_again_begins_anew() {
     let late = envelope(KIND, "e0", &["ann"], &result(1));
     assert!(served.is_private(HERE, &late), "nobody hears what answers an older conversation");
     assert_eq!(served.hear(&late), Heard::Nothing);
+}
+
+#[test]
+fn what_answers_an_older_conversation_is_private_whatever_took_its_place() {
+    let late = Arc::<Late>::default();
+    let (ends, id) = (Arc::new(Ends::default()), ParticipantId::new("worker").unwrap());
+    let new = || Served::new(id.clone(), ENVELOPE_BYTES_MAX, Arc::<Ends>::clone(&ends), Arc::clone(&late));
+    let said = |about: &str| envelope(KIND, about, &["ann"], &result(1));
+    let older = new();
+    older.arrived(HERE);
+    let link = older.dial(Arc::<Ends>::clone(&ends)).unwrap();
+    ask(&link, 1, "{}").unwrap();
+    // Another has its place before the older conversation has ended.
+    let newer = new();
+    let private = |about: &str| newer.is_private(HERE, &said(about));
+    assert!(private("e0") && !private("e9"));
+    assert!(late.holds("e0"), "where it serves no more");
+    newer.arrived(HERE);
+    assert!(private("e0") && !private("e9"), "it is not asked anything yet");
+    assert_eq!(newer.hear(&said("e0")), Heard::Nothing);
+    drop((older, link));
+    assert!(private("e0") && !private("e9"));
+    let _link = newer.dial(Arc::<Ends>::clone(&ends)).unwrap();
+    assert!(private("e0") && !private("e9"));
+    // It comes again under another link: there is no conversation until it is asked.
+    newer.left(HERE);
+    newer.arrived(LinkId(9));
+    assert!(newer.is_private(LinkId(9), &said("e0")) && !newer.is_private(LinkId(9), &said("e9")));
 }

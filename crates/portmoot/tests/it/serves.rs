@@ -434,7 +434,7 @@ fn serves_takes_effect_and_ends_while_it_is_here() {
     changes.next_of("notifications/tools/list_changed");
     assert_eq!(ann.names("tools"), ["worker_one"]);
     let call = begin(&ann, "worker_one", json!({}));
-    worker.asked("tools/call");
+    let asked = worker.asked("tools/call");
     house.home.write("portmoot.toml", &off);
     house.gateway.signal("HUP");
     assert!(error(&call)["data"]["code"].as_str().unwrap().starts_with("upstream_"));
@@ -442,6 +442,14 @@ fn serves_takes_effect_and_ends_while_it_is_here() {
     assert_eq!(ann.names("tools"), [""; 0]);
     // It is still in the room.
     let mut mallory = Socket::enter(&house.gateway, "mallory", "?echo=false");
+    // What it was asked while it served is answered to nobody, whether it serves no more or again.
+    worker.answer_text(&asked, "secret");
     worker.0.chat("hello");
-    assert_eq!(mallory.expect("hello")["from"], "worker");
+    assert_eq!(mallory.hear_said()["id"], "hello");
+    house.home.write("portmoot.toml", &on);
+    house.gateway.signal("HUP");
+    while worker.next_request()["payload"]["method"] != "initialize" {}
+    worker.answer_text(&asked, "secret");
+    worker.0.chat("again");
+    assert_eq!(mallory.hear_said()["id"], "again");
 }
