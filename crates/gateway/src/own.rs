@@ -25,6 +25,7 @@ use crate::operation::Operation;
 use crate::pump::{Pump, unknown_method};
 use crate::stream::Stream;
 use crate::views;
+pub(crate) use mine::unknown_task;
 
 /// Whether a request is for one of the tools that serve a caller's own proposals, listed or not.
 pub(crate) fn serves_own(params: &Params<'_>) -> bool {

@@ -104,6 +104,21 @@ impl Topic {
         })
     }
 
+    /// Whether a participant may call a tool of an upstream, named as it was when a call of it was judged; or, of a `held`
+    /// call, have it held as a proposal. Rate and limits aside; nothing is counted.
+    pub fn may_call(
+        &self,
+        participant: &ParticipantId,
+        upstream: &ParticipantId,
+        tool: &str,
+        held: bool,
+    ) -> bool {
+        self.capabilities(participant).is_some_and(|granted| {
+            let (method, tool, at) = ("tools/call", Some(tool), upstream.as_str());
+            judge(granted, method, tool, at) == Verdict::Admit || held && proposes(granted, method, tool, at)
+        })
+    }
+
     /// The public spelling, for this link, of a URI that an upstream wrote; `None` if it stays as it is.
     /// What is told to this link about the URI must use it, so that it leads back.
     pub fn respelled_uri(&self, link: LinkId, upstream: &ParticipantId, own: &str) -> Option<String> {

@@ -11,13 +11,18 @@ use crate::desk::unknown_proposal;
 use crate::pump::{Choice, Pump};
 use crate::views;
 
+/// What whoever names a task is answered that is not there for it, whosever it is.
+pub(crate) fn unknown_task() -> Refusal {
+    Refusal::new(RefusalCode::Malformed, "there is no such task or proposal")
+}
+
 /// A proposal, if it is this caller's own.
 ///
 /// # Errors
 /// What another's is answered with too: that there is none.
 pub(super) fn owned(pump: &Pump, caller: &Caller, id: Option<OperationId>) -> Result<OperationId, Refusal> {
     let own = id.filter(|id| pump.is_proposer(*id, caller.participant().id.as_str()));
-    own.ok_or_else(|| Refusal::new(RefusalCode::Malformed, "there is no such task or proposal"))
+    own.ok_or_else(unknown_task)
 }
 
 /// Waits a while, then answers with what it came to, or how it stands.

@@ -70,10 +70,13 @@ impl Pump {
         if caller.era() != session.era() {
             return false;
         }
+        let task = self.related_task(session, message);
+        if task.as_ref().is_some_and(|task| !self.may_keep(task)) {
+            return false;
+        }
         // A server may ask as soon as the session is open, before it has listed anything.
         self.step(Event::Attach { link: caller.link(), upstream: &seat.id });
         let Some(ask) = self.lets(&seat.id, about, message.method()) else { return false };
-        let task = self.related_task(session, message);
         let asked = task.clone();
         let question = Question { session: Arc::clone(session), id: question, about: None, ask, task: asked };
         let Some(id) = caller.ask(question) else {

@@ -69,6 +69,7 @@ impl Pump {
             Some(((at_ms, id.to_string()), Entry::Own(task)))
         });
         let theirs = self.tasks.of(who).into_iter().filter(|task| task.origin.era == caller.era());
+        let theirs = theirs.filter(|task| self.may_keep(task));
         let theirs = theirs.map(|task| ((task.origin.created_ms, task.public.clone()), Entry::Server(task)));
         own.chain(theirs).collect()
     }

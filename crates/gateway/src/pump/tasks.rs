@@ -17,6 +17,7 @@ use super::Pump;
 use crate::caller::Caller;
 use crate::ground::unix_ms;
 use crate::operation::{Operation, Tasked};
+use crate::own;
 use crate::spell;
 use crate::tasks::{Origin, Relayed, Sealed, TASK_ID_BYTES_MAX};
 use crate::upstream::{Hello, Session, Ticket};
@@ -45,6 +46,8 @@ impl Pump {
         let seat = seats.iter().find(|seat| seat.id.as_str() == said.upstream)?;
         // Tasks of the other era are not translated: to this caller they do not exist.
         (said.era == caller.era()).then_some(())?;
+        // Nor does a task to whoever may not call its tool any more.
+        self.may_have(who, &seat.id, said.tool, said.held).then_some(())?;
         if let Some(known) = self.tasks.find(&seat.id, said.birth, said.own) {
             // An id that the server has given again is the new one's.
             let theirs = known.origin.who == *who && known.public == public;
@@ -62,6 +65,8 @@ impl Pump {
             upstream: seat.id.clone(),
             birth: said.birth,
             era: said.era,
+            tool: said.tool.into(),
+            held: said.held,
             own: said.own.into(),
             call: None,
             token: None,
@@ -70,6 +75,18 @@ impl Pump {
         let found = Arc::new(Relayed::new(public.to_owned(), origin, caller.link(), session.as_ref()));
         self.enter_task(&found);
         Some(found)
+    }
+
+    /// Whether a participant may have tasks of this tool: as long as it may call it, or have calls of it held where this one
+    /// was held.
+    fn may_have(&self, who: &ParticipantId, upstream: &ParticipantId, tool: &str, held: bool) -> bool {
+        self.with(|topic| topic.may_call(who, upstream, tool, held))
+    }
+
+    /// Whether whose task this is may still have it.
+    pub(super) fn may_keep(&self, task: &Relayed) -> bool {
+        let Origin { who, upstream, tool, held, .. } = &task.origin;
+        self.may_have(who, upstream, tool, *held)
     }
 
     fn enter_task(&self, task: &Arc<Relayed>) {
@@ -105,6 +122,10 @@ impl Pump {
                     made.named.respell(&task.public, splice);
                     known = Some(task);
                 }
+            }
+            // It may have been withdrawn while its answer was waited for.
+            Some(Tasked::About(task)) if !self.may_keep(task) => {
+                return Err(own::unknown_task());
             }
             Some(Tasked::About(task)) => {
                 let glimpse = task::glimpse(answer).filter(|glimpse| *glimpse.named.id == *task.origin.own);
@@ -143,13 +164,19 @@ impl Pump {
         };
         let who = &operation.caller.participant().id;
         let (topic, era, now) = (self.name.as_str(), session.era(), unix_ms());
-        let sealed = Sealed { topic, upstream: upstream.as_str(), birth: birth(session), era, own };
+        // What was held or proposed runs on the authority of whoever approved it.
+        let held = operation.proposal.get().is_some() || self.desk.behind(operation.id).is_some();
+        let (upstream_name, tool) = (upstream.as_str(), operation.target.as_deref().unwrap_or_default());
+        let birth = birth(session);
+        let sealed = Sealed { topic, upstream: upstream_name, birth, era, held, tool, own };
         let public = sealed.seal(self.ground.sealer(), who, now);
         let origin = Origin {
             who: who.clone(),
             upstream: upstream.clone(),
             birth: sealed.birth,
             era,
+            tool: tool.into(),
+            held,
             own: own.into(),
             call: Ticket::of_answer(answer).map(|call| (session.birth(), call)),
             token,
@@ -198,6 +225,9 @@ impl Pump {
     }
 
     fn tell_task(&self, task: &Relayed, params: &[u8]) {
+        if !self.may_keep(task) {
+            return;
+        }
         let links = task.links();
         // A legacy caller hears it once, where it dealt with the task last; modern ones where they listen for it.
         let last = match task.origin.era {
@@ -251,7 +281,7 @@ impl Pump {
         let Ok(params) = Params::read(&message) else { return };
         let Some(call) = params.progress_token().and_then(|token| Ticket::of_token(&token)) else { return };
         let Some(task) = self.tasks.of_call(session.birth(), call) else { return };
-        let Some(token) = task.origin.token.as_ref() else { return };
+        let Some(token) = task.origin.token.as_ref().filter(|_| self.may_keep(&task)) else { return };
         let mut splice = Splice::default();
         params.edit().set_progress_token(token).finish(&mut splice);
         let (frame, key) = (message.edited(&splice), Bytes::copy_from_slice(token.raw()));

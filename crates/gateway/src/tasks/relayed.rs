@@ -29,6 +29,10 @@ pub(crate) struct Origin {
     pub(crate) birth: u64,
     /// In which era it is told of.
     pub(crate) era: Era,
+    /// The tool that was called, under the name by which that was judged: whoever may not call it has no task of it either.
+    pub(crate) tool: Box<str>,
+    /// Whether the call was held until it was approved.
+    pub(crate) held: bool,
     /// The server's own id.
     pub(crate) own: Arc<str>,
     /// The call that has become it, with the birth of the session that had it.

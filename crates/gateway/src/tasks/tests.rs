@@ -18,6 +18,8 @@ fn task(who: &str, own: usize) -> Arc<Relayed> {
         upstream: id("server"),
         birth: 7,
         era: Era::Legacy,
+        tool: "job".into(),
+        held: false,
         own: own.to_string().into(),
         call: None,
         token: None,

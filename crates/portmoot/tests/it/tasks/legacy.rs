@@ -215,3 +215,39 @@ fn a_task_outlives_its_callers_session_and_fails_with_its_servers() {
     is_unknown(&about(&late, "tasks/get", &id), &late);
     assert!(listed(&late).is_empty());
 }
+
+#[test]
+fn whoever_may_not_call_a_tool_any_more_has_no_task_of_it() {
+    let (home, one) = (house(), server());
+    let config = people(&home) + &one.child("a", "a") + &fixture("m", &["--era", "modern"]);
+    let gateway = Gateway::start(&home, &config);
+    let (ada, bob) = (client(&gateway, ADA), client(&gateway, BOB));
+    let extension = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let ask = |method: &str, mut params: Value| {
+        params["_meta"] = json!({ "io.modelcontextprotocol/clientCapabilities": extension });
+        modern(&gateway, Some(ADA), method, params).json()
+    };
+    let modern_id = id_of(&ask("tools/call", json!({ "name": "m_confirm_delete", "arguments": {} })));
+    let (id, his, to_ada) = (begin(&ada, "a_job"), begin(&bob, "a_job"), ada.listen());
+    let waits = ada.begin(&ada.request("tasks/result", json!({ "taskId": id })));
+    until("the server has it", || (!heard_of(&one, "tasks/result").is_empty()).then_some(()));
+
+    let less = "[\"mcp/request:tools/call:a_progress\", \"mcp/request:tools/call:m_greet\"";
+    home.write("portmoot.toml", &config.replacen("[\"mcp/request:*\"", less, 1));
+    gateway.signal("HUP");
+    until("it is withdrawn", || (ada.names("tools") == ["a_progress", "m_greet"]).then_some(()));
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        is_unknown(&about(&ada, method, &id), &ada);
+    }
+    assert!(listed(&ada).is_empty());
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let refused = ask(method, json!({ "taskId": modern_id, "inputResponses": {} }));
+        assert_eq!(refused["error"]["code"], -32602, "{method}: {refused}");
+    }
+    // What comes of it afterwards is not hers either, not even what she waited for before.
+    finish(&bob, "a", "task-1");
+    is_unknown(&waits.next(), &ada);
+    assert!(to_ada.so_far().iter().all(|message| message["method"] != "notifications/tasks/status"));
+    assert_eq!(listed(&bob), [his]);
+    assert!(heard_of(&one, "tasks/cancel").is_empty());
+}
