@@ -4,7 +4,7 @@
 //! not know HTTP or pipes; the doors have checked headers.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use wire::rpc::{self, Shape, code};
 
 use crate::caller::{Caller, Filter, Open, tagged};
 use crate::operation::Operation;
-use crate::pump::{LISTS, Pump, Routed};
+use crate::pump::{LISTS, Pump, Routed, Watched};
 use crate::stream::Stream;
 use crate::upstream::Hello;
 use crate::{greeting, lists, own};
@@ -27,7 +27,8 @@ use crate::{greeting, lists, own};
 pub const LISTEN_URIS_MAX: usize = 256;
 /// Tasks that one listen request may name.
 pub const LISTEN_TASKS_MAX: usize = 256;
-/// How long the acknowledgement of a listen request waits for servers that are to tell of its resources.
+/// How long the acknowledgement of a listen request waits for servers that are to tell of its resources, and then of its
+/// tasks.
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);
 
 /// What a modern request says of its caller. Absent capabilities are none.
@@ -143,6 +144,7 @@ struct Listening {
     operation: Arc<Operation>,
     uris: Vec<String>,
     tasks: Vec<String>,
+    watched: OnceLock<Vec<Watched>>,
     hello: Hello,
 }
 
@@ -154,8 +156,9 @@ impl Listening {
         let mut following = pin!(self.follow(hello));
         let followed = timeout(FOLLOW_WAIT, &mut following).await.is_ok();
         let caller = &self.operation.caller;
-        let told = timeout(FOLLOW_WAIT, self.pump.watch_tasks(caller, hello, &self.tasks)).await;
-        self.acknowledge(lists, told.unwrap_or_default());
+        let (tasks, watched) = (&self.tasks, &self.watched);
+        let told = self.pump.watch_tasks(caller, hello, tasks, FOLLOW_WAIT, watched).await;
+        self.acknowledge(lists, told);
         if !followed {
             following.await;
         }
@@ -194,7 +197,8 @@ impl Listening {
                 self.pump.unfollow(&self.operation.caller, uri);
             }
         }
-        self.pump.unwatch_tasks(&self.operation.caller, &self.hello, &self.tasks);
+        let watched = self.watched.get().map(Vec::as_slice).unwrap_or_default();
+        self.pump.unwatch_tasks(&self.operation.caller, &self.hello, watched);
     }
 }
 
@@ -236,6 +240,7 @@ fn listen(
         operation: Arc::clone(&operation),
         uris,
         tasks: wanted.tasks,
+        watched: OnceLock::new(),
         hello,
     });
     caller.begin(operation.id, operation.request.clone(), listening.clone());

@@ -57,6 +57,7 @@ pub(crate) use claim::Claim;
 pub use decide::{Choice, digest};
 use repeats::Repeats;
 pub use say::Hearing;
+pub(crate) use tasks::Watched;
 
 /// One upstream in this topic.
 #[derive(Clone)]

@@ -2,12 +2,13 @@
 //!
 //! Must not know doors, nor how tasks are kept.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use model::{Era, ParticipantId, Refusal, RefusalCode};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 use wire::json::{Splice, quote};
 use wire::mcp::task::{self, Glimpse, Status};
 use wire::mcp::{Params, Target, meta};
@@ -28,6 +29,17 @@ const SWEEP: Duration = Duration::from_secs(10);
 /// Whose ids a session's server gives: the session's own, or (0) the server's.
 fn birth(session: &Session) -> u64 {
     if session.shares_tasks() { 0 } else { session.birth() }
+}
+
+/// A task of which a listen request has its caller told, as it is known at its server: it can be unwatched when its id says
+/// nothing any more.
+pub(crate) struct Watched {
+    public: String,
+    upstream: ParticipantId,
+    /// Of the session; 0 where any session of the server will do.
+    birth: u64,
+    own: Arc<str>,
+    session: Weak<Session>,
 }
 
 impl Pump {
@@ -133,9 +145,7 @@ impl Pump {
                     task.saw(&glimpse, answer.frame());
                     glimpse.named.respell(&task.public, splice);
                 }
-                if operation.method == "tasks/result" {
-                    task.fetched();
-                }
+                task.answered(operation.method, answer.shape());
                 known = Some(Arc::clone(task));
             }
         }
@@ -239,29 +249,52 @@ impl Pump {
         theirs.take(last).for_each(|caller| caller.tell_task(&task.public, params));
     }
 
-    /// Has a modern caller told of these tasks; gives those of which it is told.
-    pub(crate) async fn watch_tasks(&self, caller: &Caller, hello: &Hello, tasks: &[String]) -> Vec<String> {
-        let (mut told, mut asked) = (Vec::new(), JoinSet::new());
+    /// Has a modern caller told of these tasks; gives those of which it is told, as far as their servers have said so within
+    /// this time. What must be unwatched at the end is put into `watched`.
+    pub(crate) async fn watch_tasks(
+        &self,
+        caller: &Caller,
+        hello: &Hello,
+        tasks: &[String],
+        within: Duration,
+        watched: &OnceLock<Vec<Watched>>,
+    ) -> Vec<String> {
+        let deadline = Instant::now() + within;
+        let (mut told, mut asked, mut all) = (Vec::new(), JoinSet::new(), Vec::new());
         for public in tasks {
             let Some(task) = self.task_of(caller, public) else { continue };
             let Some(session) = self.session_for(caller, hello, &task) else { continue };
             let (own, link) = (Arc::clone(&task.origin.own), caller.link());
             let public = public.clone();
+            all.push(Watched {
+                public: public.clone(),
+                upstream: task.origin.upstream.clone(),
+                birth: task.origin.birth,
+                own: Arc::clone(&own),
+                session: Arc::downgrade(&session),
+            });
             // All are asked for before the first is waited for: one stream carries them.
             asked.spawn(async move { session.watch(link, &own).await.then_some(public) });
         }
-        while let Some(asked) = asked.join_next().await {
+        // Known before anything is waited for: the listen request may end meanwhile. A request watches once.
+        let _ = watched.set(all);
+        // One server that keeps us waiting does not keep what the others said.
+        while let Ok(Some(asked)) = timeout_at(deadline, asked.join_next()).await {
             told.extend(asked.ok().flatten());
         }
         told
     }
 
     /// Ends that, for those that the caller listens for nowhere else.
-    pub(crate) fn unwatch_tasks(&self, caller: &Caller, hello: &Hello, tasks: &[String]) {
-        for public in tasks.iter().filter(|public| !caller.watches(public)) {
-            let Some(task) = self.task_of(caller, public) else { continue };
-            if let Some(session) = self.session_for(caller, hello, &task) {
-                session.unwatch(caller.link(), &task.origin.own);
+    pub(crate) fn unwatch_tasks(&self, caller: &Caller, hello: &Hello, watched: &[Watched]) {
+        for one in watched.iter().filter(|one| !caller.watches(&one.public)) {
+            // Of a session that has ended the successor has what was wanted of it.
+            let there = match one.birth {
+                0 => None,
+                _ => one.session.upgrade(),
+            };
+            if let Some(session) = there.or_else(|| self.session_at(&one.upstream, caller, hello)) {
+                session.unwatch(caller.link(), &one.own);
             }
         }
     }
@@ -270,8 +303,13 @@ impl Pump {
         if task.origin.birth != 0 {
             return task.session();
         }
+        self.session_at(&task.origin.upstream, caller, hello)
+    }
+
+    /// The session at this server that serves this caller, if it is open now.
+    fn session_at(&self, upstream: &ParticipantId, caller: &Caller, hello: &Hello) -> Option<Arc<Session>> {
         let seats = self.seats();
-        let seat = seats.iter().find(|seat| seat.id == task.origin.upstream)?;
+        let seat = seats.iter().find(|seat| seat.id == *upstream)?;
         seat.upstream.open_session(&spell::session_key(caller, hello), hello, caller.era())
     }
 

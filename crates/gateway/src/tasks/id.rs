@@ -99,15 +99,8 @@ mod tests {
         assert_eq!(Sealed::open(&sealer, &ada, 5 + TASK_KEPT_MS_MAX, &id), None);
         assert_eq!(Sealed::open(&Sealer::new(&[8; 32], None), &ada, 6, &id), None);
         assert_ne!(told.seal(&sealer, &ada, 5), id, "two ids of one task differ");
-        let nothing = Sealed {
-            topic: "",
-            upstream: "",
-            birth: 0,
-            era: Era::Modern,
-            held: false,
-            tool: "",
-            own: "",
-        };
+        let nothing =
+            Sealed { topic: "", upstream: "", birth: 0, era: Era::Modern, held: false, tool: "", own: "" };
         assert!(nothing.seal(&sealer, &ada, 0).len() >= SHORTEST);
         for wrong in [
             "",

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use model::{Era, LinkId, ParticipantId};
-use wire::mcp::task::{Glimpse, Standing, Status, Task};
-use wire::rpc::Id;
+use wire::mcp::task::{self, Glimpse, Standing, Status, Task};
+use wire::rpc::{Id, Shape};
 
 use super::id::TASK_KEPT_MS_MAX;
 use crate::ground::unix_ms;
@@ -48,7 +48,8 @@ struct Now {
     hold: Option<Hold>,
     session: Weak<Session>,
     status: Status,
-    /// It as the server told it last, under the server's id (legacy).
+    /// It as the server told it last, under the server's id; empty in the modern era, which has no list and tells whole
+    /// results with it, and where it is too long.
     told: Vec<u8>,
     updated_ms: u64,
     until_ms: u64,
@@ -69,8 +70,21 @@ pub(crate) struct Relayed {
     now: Mutex<Now>,
 }
 
+/// A task as its server told it, in bytes, that is kept for `tasks/list`; of a longer one only how it stands is listed.
+pub const TASK_TOLD_BYTES_MAX: usize = 4096;
 /// Links of one participant that hear of one task.
 pub const TASK_LINKS_MAX: usize = 16;
+
+/// Whether an answer tells what a task came to. The modern form has that with the state; of a failed task of the legacy form
+/// it is an error.
+pub(super) fn tells_result(era: Era, method: &str, shape: Shape, status: Status) -> bool {
+    match (era, method, shape) {
+        (Era::Legacy, "tasks/result", Shape::Result) => true,
+        (Era::Legacy, "tasks/result", Shape::Error) => status == Status::Failed,
+        (Era::Modern, "tasks/get", Shape::Result) => status.is_over(),
+        (Era::Legacy | Era::Modern, _, _) => false,
+    }
+}
 
 impl Relayed {
     /// A task that a session has just told of, or that is known by its id only.
@@ -118,23 +132,27 @@ impl Relayed {
     /// The server has told how it stands.
     pub(crate) fn saw(&self, glimpse: &Glimpse, frame: &[u8]) {
         let mut now = self.now();
-        now.told = glimpse.task.of(frame).to_vec();
+        let told = glimpse.task.of(frame);
+        let kept = self.origin.era == Era::Legacy && told.len() <= TASK_TOLD_BYTES_MAX;
+        now.told = if kept { told.to_vec() } else { Vec::new() };
         now.updated_ms = unix_ms();
         now.status = glimpse.status.unwrap_or(now.status);
         if let Some(ttl_ms) = glimpse.ttl_ms {
             // Counted here, not by the server's clock.
             now.until_ms = self.origin.created_ms.saturating_add(ttl_ms.min(TASK_KEPT_MS_MAX));
         }
-        // A cancelled task has no result; a modern one has it with its state.
-        let told_all = now.status == Status::Cancelled || self.origin.era == Era::Modern;
-        let hold = (now.status.is_over() && told_all).then(|| now.hold.take()).flatten();
+        // A cancelled task has no result to be told.
+        let hold = (now.status == Status::Cancelled).then(|| now.hold.take()).flatten();
         drop(now);
         drop(hold);
     }
 
-    /// Its result was told: its session need not stay open for it.
-    pub(crate) fn fetched(&self) {
-        let hold = self.now().hold.take();
+    /// Its caller is given this answer to a request about it: its session need not stay open once its result was told.
+    pub(crate) fn answered(&self, method: &str, shape: Shape) {
+        let mut now = self.now();
+        let told = tells_result(self.origin.era, method, shape, now.status);
+        let hold = told.then(|| now.hold.take()).flatten();
+        drop(now);
         drop(hold);
     }
 
@@ -177,25 +195,46 @@ impl Relayed {
         self.now().waits.upgrade().filter(|stream| !stream.has_ended())
     }
 
-    /// It as its server told it last, under the caller's id (legacy).
+    /// It as its server told it last, under the caller's id (legacy); of one that was told at too great length how it stands.
     pub(crate) fn told(&self) -> Option<Vec<u8>> {
-        wire::mcp::task::renamed(&self.now().told, &self.public)
+        let (told, status) = {
+            let now = self.now();
+            (now.told.clone(), now.status)
+        };
+        if !told.is_empty() {
+            return task::renamed(&told, &self.public);
+        }
+        let standing = match status {
+            Status::Working => Standing::Working,
+            Status::InputRequired => Standing::InputRequired(b"{}"),
+            Status::Completed => Standing::Result(b"{}"),
+            Status::Failed => Standing::Error(b"{}"),
+            Status::Cancelled => Standing::Cancelled,
+        };
+        Some(self.view_as(standing, None, |view| task::get(view, Era::Legacy)))
     }
 
     /// It as it is told when its server cannot be asked any more.
     pub(crate) fn view<T>(&self, look: impl FnOnce(&Task<'_>) -> T) -> T {
-        let (status, updated_ms) = {
-            let now = self.now();
-            (now.status, now.updated_ms)
-        };
+        let status = self.now().status;
         // The modern form has the result with the state: without the result it cannot be told to be completed.
         let standing = match (status, self.origin.era) {
             (Status::Completed, Era::Legacy) => Standing::Result(b"{}"),
             (Status::Cancelled, _) => Standing::Cancelled,
-            _ => Standing::Error(LOST_ERROR),
+            (Status::Completed, Era::Modern) => Standing::Error(LOST_ERROR),
+            (Status::Working | Status::InputRequired | Status::Failed, _) => Standing::Error(LOST_ERROR),
         };
         let message = (!status.is_over() || self.origin.era == Era::Modern).then_some(LOST);
-        let created_ms = self.origin.created_ms;
+        self.view_as(standing, message, look)
+    }
+
+    fn view_as<T>(
+        &self,
+        standing: Standing<'_>,
+        message: Option<&str>,
+        look: impl FnOnce(&Task<'_>) -> T,
+    ) -> T {
+        let (created_ms, updated_ms) = (self.origin.created_ms, self.now().updated_ms);
         let (ttl_ms, poll_ms) = (Some(self.until_ms().saturating_sub(created_ms)), None);
         look(&Task { id: &self.public, standing, message, created_ms, updated_ms, ttl_ms, poll_ms })
     }

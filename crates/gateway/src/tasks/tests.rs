@@ -119,3 +119,38 @@ fn a_bounded_number_of_links_hears_of_a_task() {
         (relayed::TASK_LINKS_MAX, Some(LinkId(30)))
     );
 }
+
+#[test]
+fn what_a_server_tells_of_a_task_is_kept_up_to_a_bound() {
+    let task = task("ada", 1);
+    let padding = |bytes: usize| format!(r#""status":"working","pad":"{}""#, "x".repeat(bytes));
+    let around = r#"{"taskId":"1",}"#.len() + padding(0).len();
+    let listed = || String::from_utf8(task.told().unwrap()).unwrap();
+    told(&task, &padding(relayed::TASK_TOLD_BYTES_MAX - around));
+    assert!(listed().contains("xxx") && listed().contains(r#""taskId":"ada-1""#));
+    told(&task, &padding(relayed::TASK_TOLD_BYTES_MAX - around + 1));
+    assert!(!listed().contains("xxx") && listed().contains(r#""taskId":"ada-1""#));
+    for status in ["working", "input_required", "completed", "failed", "cancelled"] {
+        told(&task, &format!(r#""status":"{status}","pad":"{}""#, "x".repeat(relayed::TASK_TOLD_BYTES_MAX)));
+        assert!(listed().contains(&format!(r#""status":"{status}""#)), "{}", listed());
+    }
+}
+
+#[test]
+fn a_session_is_let_go_only_by_an_answer_that_tells_the_result() {
+    use wire::mcp::task::Status::{Completed, Failed, Working};
+    use wire::rpc::Shape::{Error, Result};
+    for (era, method, shape, status, expected) in [
+        (Era::Legacy, "tasks/result", Result, Working, true),
+        (Era::Legacy, "tasks/result", Error, Completed, false),
+        (Era::Legacy, "tasks/result", Error, Failed, true),
+        (Era::Legacy, "tasks/get", Result, Completed, false),
+        (Era::Modern, "tasks/get", Result, Completed, true),
+        (Era::Modern, "tasks/get", Result, Working, false),
+        (Era::Modern, "tasks/get", Error, Completed, false),
+        (Era::Modern, "tasks/cancel", Result, Completed, false),
+    ] {
+        let told = relayed::tells_result(era, method, shape, status);
+        assert_eq!(told, expected, "{era:?} {method} {shape:?} {status:?}");
+    }
+}

@@ -90,6 +90,9 @@ impl Session {
         for uri in self.opening.wants.forget(link) {
             self.unwanted(&uri);
         }
+        if self.opening.wants.forget_tasks(link) {
+            self.listening.notify_one();
+        }
     }
 
     /// Sets the level of log messages of a legacy session (`logging/setLevel`); again after a restart. The answer is

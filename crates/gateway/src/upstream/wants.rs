@@ -101,6 +101,18 @@ impl Wants {
         of_link.into_iter().filter(|uri| self.remove(link, uri)).collect()
     }
 
+    /// Removes a link from all tasks; true when one of them nobody wants any more.
+    pub(super) fn forget_tasks(&self, link: LinkId) -> bool {
+        let mut state = self.state();
+        let before = state.tasks.len();
+        state.tasks.retain(|_, links| !(links.remove(&link) && links.is_empty()));
+        let less = state.tasks.len() < before;
+        if less {
+            self.renew();
+        }
+        less
+    }
+
     pub(super) fn uris(&self) -> Vec<String> {
         self.state().uris.keys().cloned().collect()
     }
@@ -138,6 +150,21 @@ mod tests {
         assert!(!wants.remove_task(one, "t") && !wants.remove_task(one, "u"));
         assert!(wants.remove_task(two, "t"));
         assert!(wants.len() == 0 && wants.revision() > before);
+    }
+
+    #[test]
+    fn a_link_that_leaves_takes_its_tasks_along() {
+        let wants = Wants::default();
+        let (one, two) = (LinkId(1), LinkId(2));
+        wants.add_task(one, "s");
+        wants.add_task(one, "t");
+        wants.add_task(two, "t");
+        let before = wants.revision();
+        assert!(wants.forget_tasks(one) && wants.revision() > before);
+        assert_eq!(wants.tasks(), ["t"]);
+        let before = wants.revision();
+        assert!(!wants.forget_tasks(one) && wants.revision() == before);
+        assert!(wants.forget_tasks(two) && wants.tasks().is_empty());
     }
 
     #[test]
