@@ -28,18 +28,33 @@ impl Flags {
         pairs.filter(|pair| pair[0] == name).map(|pair| pair[1].as_str()).collect()
     }
 
-    /// The value of a flag as it stands.
+    /// The value of a flag as it stands: the last, if there are several.
     pub fn text<'f>(&'f self, name: &str, default: &'f str) -> &'f str {
-        self.all(name).first().copied().unwrap_or(default)
+        self.all(name).last().copied().unwrap_or(default)
     }
 
-    /// The value of a flag.
+    /// The value of a flag: the last, if there are several.
     ///
     /// # Panics
     /// When it cannot be read: a bench ends there.
     pub fn get<T: FromStr<Err: Debug>>(&self, name: &str, default: T) -> T {
         self.all(name)
-            .first()
+            .last()
             .map_or(default, |text| text.parse().unwrap_or_else(|e| panic!("{name} {text}: {e:?}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_of_a_flag_counts() {
+        let words = ["calls", "--portmoot", "own", "--rounds", "3", "--portmoot", "user's", "--rounds", "5"];
+        let flags = Flags(words.map(str::to_owned).to_vec());
+        assert_eq!(flags.text("--portmoot", ""), "user's");
+        assert_eq!(flags.get("--rounds", 1), 5);
+        assert_eq!(flags.text("--secs", "2"), "2");
+        assert_eq!(flags.all("--portmoot"), ["own", "user's"]);
     }
 }
