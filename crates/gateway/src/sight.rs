@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use model::{Era, OperationId, Outcome, ParticipantId};
-use wire::json::{ObjectEdit, Span, Splice, members};
+use wire::json::{Member, ObjectEdit, Span, Splice, members, text};
 use wire::mcp::result::{ResultType, ResultView};
 use wire::mcp::translate;
 use wire::mcpx::{self, Draft, Head, KIND_BYTES_MAX, kind_of, shown};
@@ -21,6 +21,8 @@ use crate::spell;
 const ADMITTED: &str = "admitted";
 /// What is said of an answer that is a question to the client's user: it is shown to nobody else.
 const INPUT_REQUIRED: &str = "input_required";
+/// How the methods begin that are about a task.
+const TASKS: &str = "tasks/";
 /// The members of modern params that hold what a user answered, and what that belongs to.
 const ANSWERS: [&str; 2] = ["inputResponses", "requestState"];
 
@@ -98,7 +100,7 @@ impl Sight {
         outcome: Outcome,
         answered: Option<&Answered>,
     ) -> Option<Said> {
-        let asks = answered.is_some_and(|answered| is_question(&answered.message));
+        let asks = answered.is_some_and(|answered| is_question(&answered.message, &self.method));
         let verdict = match outcome {
             _ if asks => INPUT_REQUIRED,
             Outcome::Ok => "ok",
@@ -177,6 +179,16 @@ fn whole_response(answered: &Answered, method: &str) -> Bytes {
     message.edited(&splice)
 }
 
-fn is_question(message: &Message) -> bool {
-    ResultView::read(message).is_ok_and(|view| view.result_type() == ResultType::InputRequired)
+/// Whether the client's user is asked something first: by the answer itself (2026-07-28, `resultType`), or by the task
+/// that it is about (tasks extension, `inputRequests` and `status`).
+fn is_question(message: &Message, method: &str) -> bool {
+    let Ok(view) = ResultView::read(message) else { return false };
+    let asks = |requests: &Member<'_>| {
+        requests.raw != b"null" && !members(message.frame(), requests.span).is_ok_and(|all| all.is_empty())
+    };
+    let waits = || {
+        let status = view.get("status").and_then(|status| text(status.raw));
+        method.starts_with(TASKS) && status.as_deref() == Some(INPUT_REQUIRED)
+    };
+    view.result_type() == ResultType::InputRequired || view.get("inputRequests").is_some_and(asks) || waits()
 }

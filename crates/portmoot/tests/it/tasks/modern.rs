@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{ADA, BOB, house, id_of, people};
 use crate::peer::{Peer, answer};
 use crate::support::{Gateway, fixture, modern, modern_stream, until};
+use crate::ws::{self, Socket};
 
 fn with_tasks(mut params: Value) -> Value {
     let able = json!({ "elicitation": {}, "extensions": { "io.modelcontextprotocol/tasks": {} } });
@@ -69,6 +70,35 @@ fn a_task_of_the_extension_is_followed_to_its_end_by_its_caller_alone() {
         "complete"
     );
     reaches(&gateway, &other, "cancelled");
+}
+
+#[test]
+fn what_a_task_asks_its_caller_is_shown_to_nobody() {
+    for mcp_calls in ["kinds", "full"] {
+        let (home, config) = ws::people(&[("ada", &["mcp/*"]), ("watch", &["mcp/*", "chat"])]);
+        let topic = format!("[topics.main]\nmcp_calls = {mcp_calls:?}\n");
+        let gateway = Gateway::start(&home, &(config + &topic + &fixture("a", &[])));
+        let ada = ws::token("ada");
+        let id = begin(&gateway, &ada, "a_confirm_delete");
+        let asked = until("it asks", || {
+            let asked = get(&gateway, &ada, &id)["result"].clone();
+            (asked["status"] == "input_required").then_some(asked)
+        });
+        let question = asked["inputRequests"]["confirm"]["params"]["message"].as_str().unwrap();
+        // What was asked before is not shown to who comes now.
+        let mut watch = Socket::enter(&gateway, "watch", "");
+        get(&gateway, &ada, &id);
+        let responses = json!({ "confirm": { "action": "accept", "content": { "confirm": true } } });
+        ask(&gateway, &ada, "tasks/update", json!({ "taskId": id, "inputResponses": responses }));
+        let seen: Vec<Value> = (0..4).map(|_| watch.hear_said()).collect();
+        let of = |kind: &str| seen.iter().find(|one| one["kind"] == kind).unwrap();
+        let shown = of("mcp/response:tasks/get");
+        let end = &shown["payload"]["result"]["_meta"]["portmoot/verdict"];
+        assert_eq!(end, "input_required", "{shown}");
+        of("mcp/request:tasks/update");
+        let text = json!(seen).to_string();
+        assert!(!text.contains(question) && !text.contains("inputRe"), "{text}");
+    }
 }
 
 #[test]
