@@ -13,15 +13,17 @@ use store::audit::{Entry, Verdict};
 use super::place::{Place, entry};
 use crate::guests::ANONYMOUS_PREFIX;
 
-/// Entries of one participant, or of all guests, in one topic, with one verdict, that are written out within a
+/// Entries of one participant, or of all guests, in one topic, with one verdict and one cause, that are written out within a
 /// [`FLOOD_WINDOW`]; more are counted.
 pub const FLOOD_ENTRIES_MAX: u32 = 256;
 /// For how long they are counted before the count is written.
 pub const FLOOD_WINDOW: Duration = Duration::from_secs(10);
 /// Participants whose floods are watched at once; what goes beyond is written out.
 pub const FLOODS_MAX: usize = 16_384;
-/// Causes that one count tells apart.
+/// Causes that are told apart in one window; the others are one together.
 const CAUSES_MAX: usize = 16;
+/// What those others are called.
+const OTHER: &str = "other";
 /// The kind of a count of several kinds.
 pub const FLOOD: &str = "portmoot/flood";
 
@@ -31,12 +33,18 @@ type Key = (String, Option<String>, Verdict);
 /// What one window has seen.
 #[derive(Debug, Default)]
 struct Seen {
-    written: u32,
     kind: Option<String>,
     mixed: bool,
-    causes: BTreeMap<String, u64>,
+    causes: BTreeMap<String, Tally>,
     /// Kept for the count since the first that was not written.
     place: Option<Place>,
+}
+
+/// What one window has seen of one cause.
+#[derive(Debug, Default)]
+struct Tally {
+    written: u32,
+    counted: u64,
 }
 
 /// The floods of a gateway; clones watch the same.
@@ -64,12 +72,10 @@ impl Floods {
             });
             Seen::default()
         });
-        if seen.written < FLOOD_ENTRIES_MAX {
-            seen.written += 1;
+        if let Some(place) = seen.count(place, entry) {
             drop(all);
-            return place.write(entry);
+            place.write(entry);
         }
-        seen.count(place, entry);
     }
 
     /// A window is over: its count is written.
@@ -90,25 +96,68 @@ impl Floods {
 }
 
 impl Seen {
-    fn count(&mut self, place: Place, entry: &Entry<'_>) {
-        self.place.get_or_insert(place);
+    /// Counts the entry, or gives its place back: it is one of the first of its cause, and is written out.
+    fn count(&mut self, place: Place, entry: &Entry<'_>) -> Option<Place> {
+        let why = entry.why.unwrap_or_default();
+        let cause = why.split(':').next().unwrap_or_default();
+        let known = self.causes.contains_key(cause) || self.causes.len() < CAUSES_MAX;
+        let tally = self.causes.entry(if known { cause } else { OTHER }.to_owned()).or_default();
+        if tally.written < FLOOD_ENTRIES_MAX {
+            tally.written += 1;
+            return Some(place);
+        }
+        tally.counted += 1;
         match &self.kind {
             None => self.kind = Some(entry.kind.to_owned()),
             Some(kind) => self.mixed |= kind != entry.kind,
         }
-        let why = entry.why.unwrap_or_default();
-        let cause = why.split(':').next().unwrap_or_default();
-        let known = self.causes.contains_key(cause) || self.causes.len() < CAUSES_MAX;
-        *self.causes.entry(if known { cause } else { "other" }.to_owned()).or_default() += 1;
+        self.place.get_or_insert(place);
+        None
     }
 
     fn write(self, (from, topic, verdict): &Key) {
         let Some(place) = self.place else { return };
         let mut why = String::from("counted:");
-        for (at, (cause, count)) in self.causes.iter().enumerate() {
-            let _ = write!(why, "{} {cause} {count}", if at == 0 { "" } else { "," });
+        let counted = self.causes.iter().filter(|(_, tally)| tally.counted > 0);
+        for (at, (cause, tally)) in counted.enumerate() {
+            let _ = write!(why, "{} {cause} {}", if at == 0 { "" } else { "," }, tally.counted);
         }
         let kind = self.kind.as_deref().filter(|_| !self.mixed).unwrap_or(FLOOD);
         place.write(&Entry { why: Some(&why), ..entry(topic.as_deref(), from, kind, *verdict) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(seen: &mut Seen, why: &str) -> bool {
+        let refused = Entry { why: Some(why), ..entry(None, "ann", "chat", Verdict::Refused) };
+        seen.count(Place::none(), &refused).is_some()
+    }
+
+    #[test]
+    fn a_flood_of_one_cause_hides_no_other() {
+        let mut seen = Seen::default();
+        for number in 0..FLOOD_ENTRIES_MAX + 9 {
+            // Only the word before the colon is the cause.
+            let is_written = count(&mut seen, &format!("malformed: {number}"));
+            assert_eq!(is_written, number < FLOOD_ENTRIES_MAX, "{number}");
+        }
+        assert!(count(&mut seen, "not_admitted"));
+        let counted = |cause: &str| seen.causes[cause].counted;
+        assert_eq!((counted("malformed"), counted("not_admitted")), (9, 0));
+    }
+
+    #[test]
+    fn many_causes_are_bounded_together() {
+        let (mut seen, mut written) = (Seen::default(), 0);
+        for number in 0..10_000 {
+            written += u32::from(count(&mut seen, &format!("cause-{number}")));
+        }
+        let first = u32::try_from(CAUSES_MAX).unwrap();
+        assert_eq!(written, first + FLOOD_ENTRIES_MAX);
+        assert_eq!(seen.causes.len(), CAUSES_MAX + 1);
+        assert_eq!(seen.causes[OTHER].counted, u64::from(10_000 - written));
     }
 }

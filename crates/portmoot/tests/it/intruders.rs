@@ -155,7 +155,7 @@ fn guests_who_come_again_and_again_do_not_fill_the_log() {
         let (mut guest, welcome) = Socket::guest(&gateway, "?topic=lobby&echo=false&mode=directed");
         guest.id = welcome["payload"]["you"]["id"].as_str().unwrap().to_owned();
         assert!(guest.id.starts_with("anonymous-"), "{welcome}");
-        for number in 0..150 {
+        for number in 0..200 {
             guest.say("acme/x", &number.to_string(), &[], json!({}), &json!({}));
             // After a while because it is too much.
             assert_eq!(guest.hear_said()["kind"], "system/error");
@@ -168,12 +168,15 @@ fn guests_who_come_again_and_again_do_not_fill_the_log() {
     let refused = ledger.entries(&["--verdict", "refused", "--topic", "lobby"]);
     let (counts, written): (Vec<_>, Vec<_>) =
         refused.iter().partition(|entry| entry["why"].as_str().unwrap().starts_with("counted"));
-    assert_eq!(written.len(), 256);
     assert_eq!((&counts[0]["from"], &counts[0]["kind"]), (&json!("anonymous-"), &json!("acme/x")));
-    let counted: u64 = ["not_admitted", "rate_limited"]
-        .map(|cause| ledger.counted("anonymous-", "acme/x", "refused", cause))
-        .iter()
-        .sum();
-    assert_eq!(counted, 194, "{counts:?}");
+    let mut all = 0;
+    // The first of each cause are written out.
+    for cause in ["not_admitted", "rate_limited"] {
+        let of = written.iter().filter(|entry| entry["why"].as_str().unwrap().starts_with(cause)).count();
+        let counted = ledger.counted("anonymous-", "acme/x", "refused", cause);
+        assert!(of == 256 || (of < 256 && counted == 0), "{cause}: {of} and {counted}");
+        all += of as u64 + counted;
+    }
+    assert_eq!(all, 600, "{counts:?}");
     assert!(ledger.count("anonymous-3", CONNECTION, "admitted", "opened") == 1);
 }
