@@ -39,7 +39,15 @@ impl Pump {
     fn write(&self, place: Place, entry: &Entry<'_>) {
         match entry.verdict {
             Verdict::Refused => self.audit.write_counted(place, entry),
-            _ => place.write(entry),
+            Verdict::Admitted
+            | Verdict::Held
+            | Verdict::Approved
+            | Verdict::Rejected
+            | Verdict::Withdrawn
+            | Verdict::Expired
+            | Verdict::Completed
+            | Verdict::Failed
+            | Verdict::Broken => place.write(entry),
         }
     }
 
