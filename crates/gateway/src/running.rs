@@ -103,7 +103,8 @@ impl Gateway {
         Ok(bound)
     }
 
-    /// Serves HTTP on one connection that is there already.
+    /// Serves HTTP on one connection that is there already. Does not wait for a stream or WebSocket that the connection has
+    /// become: that goes on by itself.
     pub async fn connection(&self, wire: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
         http::connection(wire, Arc::clone(&self.entrance), self.stop.subscribe(), None).await;
     }

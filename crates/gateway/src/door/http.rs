@@ -107,7 +107,8 @@ pub async fn serve(listener: TcpListener, entrance: Arc<Entrance>, mut stop: wat
     }
 }
 
-/// Serves one connection until it ends.
+/// Serves one connection until it ends as HTTP: it closes, or what it holds (a WebSocket, an open stream) goes on in a task of
+/// its own, which keeps `slot`.
 pub async fn connection(
     socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     entrance: Arc<Entrance>,
