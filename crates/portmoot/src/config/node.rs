@@ -15,6 +15,9 @@ pub(crate) struct Layer {
     pub(crate) origin: Origin,
 }
 
+/// How the layer is named that holds what nobody has written.
+pub(crate) const DEFAULTS: &str = "the defaults";
+
 /// Where a value stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {

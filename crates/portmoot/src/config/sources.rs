@@ -8,10 +8,10 @@ use gateway::config::{Config, Origin};
 
 use crate::config::check::check;
 use crate::config::client_file;
-use crate::config::node::{Layer, Node, Value};
+use crate::config::node::{self, Layer, Node, Value};
 use crate::config::problem::Problem;
 use crate::config::values::Env;
-use crate::config::{json_file, toml_file};
+use crate::config::{json_file, toml_file, topics};
 
 const DEFAULTS: &str = include_str!("defaults.toml");
 const DEMO: &str = include_str!("demo.toml");
@@ -43,7 +43,7 @@ pub(crate) struct Loaded {
     pub(crate) tree: Node,
     /// The files it came from, to watch.
     pub(crate) files: Vec<PathBuf>,
-    /// What was left out of other clients' files.
+    /// What was left out of other clients' files, and what does nothing.
     pub(crate) notices: Vec<String>,
     /// Whether nothing was configured, so that the demo server stands in.
     pub(crate) demo: bool,
@@ -57,6 +57,7 @@ impl Sources {
     pub(crate) fn load(&self, env: Env<'_>) -> Result<Loaded, Vec<Problem>> {
         let mut loaded = self.lay(env).map_err(|problem| vec![problem])?;
         loaded.config = check(&loaded.tree, env)?;
+        loaded.notices.extend(topics::idle(&loaded.tree));
         if loaded.config.data_dir.is_none() && !self.keep_nothing {
             loaded.config.data_dir = state_dir(env);
         }
@@ -72,7 +73,7 @@ impl Sources {
     }
 
     fn lay(&self, env: Env<'_>) -> Result<Loaded, Problem> {
-        let defaults = Layer::new("the defaults", Origin::Own);
+        let defaults = Layer::new(node::DEFAULTS, Origin::Own);
         let mut tree = toml_file::read(DEFAULTS, &defaults)?;
         let (mut files, mut notices) = (Vec::new(), Vec::new());
         if let Some((path, origin)) = self.own_file(env) {

@@ -7,8 +7,8 @@ use gateway::config::{Access, Config, EraChoice, Origin, Secret, Sessions, Trans
 
 use super::check::check;
 use super::client_file;
-use super::node::{Layer, Node};
-use super::{json_file, to_toml, toml_file};
+use super::node::{DEFAULTS, Layer, Node};
+use super::{json_file, to_toml, toml_file, topics};
 
 const BASE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[topics.main]\n";
 
@@ -21,7 +21,7 @@ fn env(name: &str) -> Option<String> {
 }
 
 fn tree(toml: &str) -> Node {
-    let base = Layer::new("the defaults", Origin::Own);
+    let base = Layer::new(DEFAULTS, Origin::Own);
     let mut tree = toml_file::read(BASE, &base).unwrap();
     let layer = Layer::new("portmoot.toml", Origin::Named);
     tree.overlay(toml_file::read(toml, &layer).unwrap());
@@ -43,6 +43,25 @@ fn problems(toml: &str) -> String {
     }
     let problems = check(&tree(toml), &env).unwrap_err();
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_is_written_and_does_nothing_is_told() {
+    let written =
+        tree("[topics.main]\nbuiltin = [\"room\", \"proxy\"]\n[topics.side]\nbuiltin = [\"search_tools\"]\n");
+    assert_eq!(
+        topics::idle(&written),
+        [
+            "portmoot.toml:2: `topics.main.builtin`: `proxy` does nothing yet: take it out",
+            "portmoot.toml:4: `topics.side.builtin`: `search_tools` does nothing yet: take it out",
+        ]
+    );
+    // What nobody has written, and what does something.
+    let defaults = Layer::new(DEFAULTS, Origin::Own);
+    let unwritten =
+        toml_file::read("[topics.main]\nbuiltin = [\"proxy\", \"search_tools\"]\n", &defaults).unwrap();
+    assert!(topics::idle(&unwritten).is_empty());
+    assert!(topics::idle(&tree("[topics.main]\nbuiltin = [\"room\", \"proposals\"]\n")).is_empty());
 }
 
 #[test]

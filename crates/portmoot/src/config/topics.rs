@@ -6,7 +6,7 @@ use gateway::config::{Access, BuiltIn, McpCalls, ServerConfig, TopicConfig};
 use gateway::guests::GUEST_RATE;
 use model::ParticipantId;
 
-use crate::config::node::Entry;
+use crate::config::node::{DEFAULTS, Entry, Node, Value};
 use crate::config::problem::Problem;
 use crate::config::profiles::{Profiles, profile};
 use crate::config::reader::{Table, suggestion};
@@ -22,6 +22,8 @@ const BUILT_IN: [(&str, BuiltIn); 4] = [
     ("proxy", BuiltIn::Proxy),
     ("search_tools", BuiltIn::SearchTools),
 ];
+/// Those of them that are not there yet.
+const IDLE: [&str; 2] = ["proxy", "search_tools"];
 const HISTORY_MAX: u64 = 100_000;
 const LIST_WAIT: Duration = Duration::from_secs(5);
 const PROPOSAL_TTL: Duration = Duration::from_secs(300);
@@ -30,6 +32,26 @@ const PROPOSAL_TTL: Duration = Duration::from_secs(300);
 pub(crate) fn read(root: &Table<'_>, servers: &[ServerConfig], profiles: &Profiles) -> Vec<TopicConfig> {
     let tables = root.tables("topics");
     tables.into_iter().filter_map(|(entry, table)| topic(entry, table, servers, profiles)).collect()
+}
+
+/// What somebody has written and does nothing, for people; the defaults name it, too, and are nobody's.
+pub(crate) fn idle(tree: &Node) -> Vec<String> {
+    let mut told = Vec::new();
+    let topics = tree.get("topics").map(Node::entries).unwrap_or_default();
+    for topic in topics {
+        let Some(Value::List(items)) = topic.node.get("builtin").map(|node| &node.value) else { continue };
+        for item in items.iter().filter(|item| item.place.layer.name != DEFAULTS) {
+            if let Value::Text(name) = &item.value
+                && IDLE.contains(&name.as_str())
+            {
+                told.push(format!(
+                    "{}: `topics.{}.builtin`: `{name}` does nothing yet: take it out",
+                    item.place, topic.key
+                ));
+            }
+        }
+    }
+    told
 }
 
 fn topic(
