@@ -4,7 +4,7 @@
 //! the pump carries what it hears (`Road`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use model::{Era, LinkId, OperationId, ParticipantId, Refusal};
@@ -15,7 +15,7 @@ use wire::rpc::{Id, Message, Shape};
 use crate::caller::{Caller, Open, Question};
 use crate::sight::Sight;
 use crate::stream::{Refused, Stream};
-use crate::tasks::Relayed;
+use crate::tasks::{Place, Relayed};
 use crate::upstream::{Answer, CallSink, QuestionId, Session, Ticket};
 
 /// What the pump does for an operation.
@@ -50,6 +50,8 @@ pub(crate) enum Tasked {
     Asks {
         /// The token.
         token: Option<Id>,
+        /// The room that is kept for the task.
+        place: Mutex<Option<Place>>,
     },
     /// It is about this task of a server.
     About(Arc<Relayed>),
@@ -132,6 +134,14 @@ impl Operation {
         }
     }
 
+    /// The room that is kept for what it may still become, taken. Who reads its answer may hold it long after it is over.
+    pub(crate) fn take_place(&self) -> Option<Place> {
+        match self.tasked.get()? {
+            Tasked::Asks { place, .. } => place.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            Tasked::About(_) => None,
+        }
+    }
+
     /// The task of a server that its caller knows by this id.
     pub(crate) fn road_task(&self, public: &str) -> Option<Arc<Relayed>> {
         self.road.task(&self.caller, public)
@@ -151,8 +161,15 @@ impl Operation {
     pub fn is_sent(&self, ticket: Ticket) {
         let _ = self.ticket.set(ticket);
         if self.is_over() {
+            drop(self.take_place());
             self.take_back("the caller is gone");
         }
+    }
+
+    /// It is over: nothing is kept for it any more.
+    fn leave(&self) {
+        self.caller.finish(self.id);
+        drop(self.take_place());
     }
 
     /// Whether it has been answered or taken back.
@@ -163,7 +180,7 @@ impl Operation {
     /// Ends it with a refusal, unless it is over.
     pub fn refuse(&self, refusal: &Refusal) {
         if !self.over.swap(true, Ordering::AcqRel) {
-            self.caller.finish(self.id);
+            self.leave();
             self.road.refused(self);
             let (frame, code) = self.road.spell_refusal(self, refusal);
             self.out.answer_with(frame, Some(code));
@@ -184,7 +201,7 @@ impl Operation {
             return self.refuse(&Refusal::new(model::RefusalCode::Overloaded, why));
         }
         if !self.over.swap(true, Ordering::AcqRel) {
-            self.caller.finish(self.id);
+            self.leave();
             self.out.answer_with(frame, error);
         }
     }
@@ -193,7 +210,7 @@ impl Operation {
 impl Open for Operation {
     fn cancel(&self) {
         if !self.over.swap(true, Ordering::AcqRel) {
-            self.caller.finish(self.id);
+            self.leave();
             self.road.cancelled(self);
             self.out.skip();
         }

@@ -11,13 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::ParticipantId;
 
+use crate::guests::is_guest;
 use crate::upstream::Ticket;
 pub(crate) use id::Sealed;
 use relayed::Key;
 pub(crate) use relayed::{LOST, Origin, Relayed};
 
-/// Tasks of servers that one participant may have in one topic. Beyond it a call that asks to become one is refused, unless
-/// an older one is over: that is forgotten then.
+/// Tasks of servers that one participant may have in one topic, calls that may still become one included; all guests have as
+/// many together. Beyond it a call does not become one, unless an older task is over: that is forgotten then.
 pub const PARTICIPANT_TASKS_MAX: usize = 256;
 /// The same, of all participants of one topic together.
 pub const TOPIC_TASKS_MAX: usize = 10_000;
@@ -29,13 +30,38 @@ struct Book {
     all: HashMap<Key, Arc<Relayed>>,
     /// By the call that has become the task: its progress token lives on.
     calls: HashMap<(u64, Ticket), Arc<Relayed>>,
-    counts: HashMap<ParticipantId, usize>,
+    /// What each holder has: tasks, and places for calls that may become one.
+    shares: HashMap<Holder, usize>,
+    /// Places of all holders.
+    places: usize,
     swept: bool,
 }
 
+/// On whose account a task is: a participant's, or all guests' together.
+type Holder = Option<ParticipantId>;
+
+fn holder(who: &ParticipantId) -> Holder {
+    (!is_guest(who)).then(|| who.clone())
+}
+
 /// The tasks of servers in one topic.
-#[derive(Default)]
-pub(crate) struct Tasks(Mutex<Book>);
+#[derive(Default, Clone)]
+pub(crate) struct Tasks(Arc<Mutex<Book>>);
+
+/// Room for one task, kept while the call that may become it is open; given back when dropped.
+pub(crate) struct Place {
+    tasks: Tasks,
+    holder: Holder,
+    spent: bool,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.spent {
+            self.tasks.book().give_back(&self.holder);
+        }
+    }
+}
 
 impl Tasks {
     /// The task that a server means by this id.
@@ -48,36 +74,31 @@ impl Tasks {
         self.book().calls.get(&(birth, call)).cloned()
     }
 
-    /// Whether a participant may have one more.
-    pub(crate) fn has_room(&self, who: &ParticipantId) -> bool {
-        let book = self.book();
-        let of_theirs = book.counts.get(who).copied().unwrap_or_default();
-        (of_theirs < PARTICIPANT_TASKS_MAX && book.all.len() < TOPIC_TASKS_MAX)
-            || book.all.values().any(|task| task.origin.who == *who && task.is_over())
+    /// Keeps room for one more task of a participant. Where there is none, the oldest of theirs that is over goes.
+    pub(crate) fn reserve(&self, who: &ParticipantId) -> Option<Place> {
+        let holder = holder(who);
+        let mut book = self.book();
+        book.make_room(&holder).then_some(())?;
+        *book.shares.entry(holder.clone()).or_default() += 1;
+        book.places += 1;
+        Some(Place { tasks: self.clone(), holder, spent: false })
     }
 
-    /// Enters a task. Of a participant that has as many as it may, the oldest goes, one that is over if there is one; where
-    /// there is no room all the same it is not entered. True when somebody has to begin to [`Tasks::sweep`].
-    pub(crate) fn enter(&self, task: &Arc<Relayed>) -> bool {
+    /// Enters a task, on the place that was kept for it if one was; where there is no room it is not entered. True when
+    /// somebody has to begin to [`Tasks::sweep`].
+    pub(crate) fn enter(&self, task: &Arc<Relayed>, place: Option<Place>) -> bool {
         let mut book = self.book();
-        let who = &task.origin.who;
+        if let Some(mut place) = place {
+            place.spent = true;
+            book.give_back(&place.holder);
+        }
         // A server that gives an id again means the new task by it.
         book.remove(&task.key());
-        let full = |book: &Book| {
-            book.counts.get(who).copied().unwrap_or_default() >= PARTICIPANT_TASKS_MAX
-                || book.all.len() >= TOPIC_TASKS_MAX
-        };
-        if full(&book) {
-            let theirs = book.all.values().filter(|other| other.origin.who == *who);
-            let oldest = theirs.min_by_key(|other| (!other.is_over(), other.origin.created_ms));
-            if let Some(key) = oldest.map(|oldest| oldest.key()) {
-                book.remove(&key);
-            }
-        }
-        if full(&book) {
+        let holder = holder(&task.origin.who);
+        if !book.make_room(&holder) {
             return false;
         }
-        *book.counts.entry(who.clone()).or_default() += 1;
+        *book.shares.entry(holder).or_default() += 1;
         if let Some((birth, call)) = task.origin.call {
             book.calls.insert((birth, call), Arc::clone(task));
         }
@@ -106,7 +127,7 @@ impl Tasks {
     /// What a participant has, the oldest first.
     pub(crate) fn of(&self, who: &ParticipantId) -> Vec<Arc<Relayed>> {
         let book = self.book();
-        if !book.counts.contains_key(who) {
+        if !book.shares.contains_key(&holder(who)) {
             return Vec::new();
         }
         let mut theirs: Vec<_> = book.all.values().filter(|task| task.origin.who == *who).cloned().collect();
@@ -126,13 +147,39 @@ impl Book {
         if let Some((birth, call)) = gone.origin.call {
             self.calls.remove(&(birth, call));
         }
-        let who = &gone.origin.who;
-        if let Some(count) = self.counts.get_mut(who) {
+        self.lessen(&holder(&gone.origin.who));
+    }
+
+    fn give_back(&mut self, holder: &Holder) {
+        self.places = self.places.saturating_sub(1);
+        self.lessen(holder);
+    }
+
+    fn lessen(&mut self, holder: &Holder) {
+        if let Some(count) = self.shares.get_mut(holder) {
             *count -= 1;
             if *count == 0 {
-                self.counts.remove(who);
+                self.shares.remove(holder);
             }
         }
+    }
+
+    /// Whether a holder may have one more, if need be instead of its oldest task that is over.
+    fn make_room(&mut self, holder: &Holder) -> bool {
+        if !self.is_full(holder) {
+            return true;
+        }
+        let is_theirs = |who: &ParticipantId| holder.as_ref().map_or_else(|| is_guest(who), |id| id == who);
+        let theirs = self.all.values().filter(|task| is_theirs(&task.origin.who));
+        let over = theirs.filter(|task| task.is_over()).min_by_key(|task| task.origin.created_ms);
+        let Some(key) = over.map(|task| task.key()) else { return false };
+        self.remove(&key);
+        !self.is_full(holder)
+    }
+
+    fn is_full(&self, holder: &Holder) -> bool {
+        self.shares.get(holder).copied().unwrap_or_default() >= PARTICIPANT_TASKS_MAX
+            || self.all.len() + self.places >= TOPIC_TASKS_MAX
     }
 }
 

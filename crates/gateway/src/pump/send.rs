@@ -2,7 +2,7 @@
 //!
 //! Must not know how the topic decides.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use model::{Era, Refusal, RefusalCode};
 use wire::mcp::{Params, Target, Version, meta, task};
@@ -74,18 +74,21 @@ fn fit_task(
     params: &Params<'_>,
 ) -> Result<Option<Message>, Refusal> {
     let caller = &operation.caller;
+    // Room is kept for what it may become, so that calls at the same time do not pass the bound together.
     let may_become = || {
+        let Some(place) = tasks.reserve(&caller.participant().id) else { return false };
+        let (token, place) = (params.progress_token(), Mutex::new(Some(place)));
         // Set once: a request is sent once.
-        let _ = operation.tasked.set(Tasked::Asks { token: params.progress_token() });
+        let _ = operation.tasked.set(Tasked::Asks { token, place });
+        true
     };
     if caller.era() == Era::Modern {
         if session.era() == Era::Legacy {
             return Ok(task::without_task(params));
         }
-        if params.client_capabilities().is_some_and(task::declares) {
-            may_become();
-        }
-        return Ok(None);
+        let declares = params.client_capabilities().is_some_and(task::declares);
+        // Without room its server is not told that the caller would take a task: it answers when it is done.
+        return Ok(if declares && !may_become() { task::without_extension(params) } else { None });
     }
     if params.get("task").is_none() {
         return Ok(None);
@@ -100,11 +103,10 @@ fn fit_task(
         let what = "this tool cannot be called as a task: its `execution.taskSupport` does not allow it";
         return Err(Refusal::new(RefusalCode::Unsupported, what).hint("call it without `task`"));
     }
-    if !tasks.has_room(&caller.participant().id) {
+    if !may_become() {
         return Err(Refusal::new(RefusalCode::Overloaded, "too many tasks are open")
             .hint("wait for some of them, or cancel them with tasks/cancel"));
     }
-    may_become();
     Ok(None)
 }
 

@@ -20,7 +20,7 @@ use crate::ground::unix_ms;
 use crate::operation::{Operation, Tasked};
 use crate::own;
 use crate::spell;
-use crate::tasks::{Origin, Relayed, Sealed, TASK_ID_BYTES_MAX};
+use crate::tasks::{Origin, Place, Relayed, Sealed, TASK_ID_BYTES_MAX};
 use crate::upstream::{Hello, Session, Ticket};
 
 /// Between two looks at what has been kept long enough.
@@ -85,7 +85,7 @@ impl Pump {
             created_ms: unix_ms(),
         };
         let found = Arc::new(Relayed::new(public.to_owned(), origin, caller.link(), session.as_ref()));
-        self.enter_task(&found);
+        self.enter_task(&found, None);
         Some(found)
     }
 
@@ -101,8 +101,8 @@ impl Pump {
         self.may_have(who, upstream, tool, *held)
     }
 
-    fn enter_task(&self, task: &Arc<Relayed>) {
-        if !self.tasks.enter(task) {
+    fn enter_task(&self, task: &Arc<Relayed>, place: Option<Place>) {
+        if !self.tasks.enter(task, place) {
             return;
         }
         let pump: Weak<Pump> = self.this.clone();
@@ -128,7 +128,7 @@ impl Pump {
         let mut known = None;
         match operation.tasked.get() {
             None => {}
-            Some(Tasked::Asks { token }) => {
+            Some(Tasked::Asks { token, .. }) => {
                 if let Some(made) = task::made(answer, session.era()) {
                     let task = self.made(operation, session, answer, &made, token.clone())?;
                     made.named.respell(&task.public, splice);
@@ -194,7 +194,7 @@ impl Pump {
         };
         let task = Arc::new(Relayed::new(public, origin, operation.caller.link(), Some(session)));
         task.saw(made, answer.frame());
-        self.enter_task(&task);
+        self.enter_task(&task, operation.take_place());
         Ok(task)
     }
 

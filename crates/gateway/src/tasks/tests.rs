@@ -38,32 +38,55 @@ fn told(task: &Relayed, members: &str) {
 #[test]
 fn a_participant_has_as_many_as_it_may_and_no_more() {
     let tasks = Tasks::default();
-    assert!(tasks.enter(&task("ada", 0)) && !tasks.enter(&task("ada", 1)), "one sweeper");
+    assert!(tasks.enter(&task("ada", 0), None) && !tasks.enter(&task("ada", 1), None), "one sweeper");
     for own in 2..PARTICIPANT_TASKS_MAX {
-        assert!(tasks.has_room(&id("ada")));
-        tasks.enter(&task("ada", own));
+        let place = tasks.reserve(&id("ada"));
+        assert!(place.is_some());
+        tasks.enter(&task("ada", own), place);
     }
-    assert!(!tasks.has_room(&id("ada")) && tasks.has_room(&id("bob")));
-    tasks.enter(&task("ada", 9_000));
-    assert_eq!(tasks.of(&id("ada")).len(), PARTICIPANT_TASKS_MAX);
-    assert!(tasks.find(&id("server"), 7, "0").is_none(), "the oldest goes");
+    assert!(tasks.reserve(&id("ada")).is_none() && tasks.reserve(&id("bob")).is_some());
+    tasks.enter(&task("ada", 9_000), None);
+    assert!(tasks.find(&id("server"), 7, "9000").is_none() && tasks.find(&id("server"), 7, "0").is_some());
     let over = tasks.find(&id("server"), 7, "5").unwrap();
     told(&over, r#""status":"completed""#);
-    assert!(tasks.has_room(&id("ada")));
-    tasks.enter(&task("ada", 9_001));
-    assert!(tasks.find(&id("server"), 7, "5").is_none(), "what is over goes first");
-    assert!(tasks.find(&id("server"), 7, "1").is_some());
+    tasks.enter(&task("ada", 9_001), tasks.reserve(&id("ada")));
+    assert!(tasks.find(&id("server"), 7, "5").is_none(), "what is over goes");
+    assert!(tasks.find(&id("server"), 7, "9001").is_some());
+    assert_eq!(tasks.of(&id("ada")).len(), PARTICIPANT_TASKS_MAX);
     assert!(tasks.of(&id("bob")).is_empty());
+}
+
+#[test]
+fn calls_that_may_become_tasks_count_as_long_as_they_are_open() {
+    let tasks = Tasks::default();
+    let mut places: Vec<_> = (0..PARTICIPANT_TASKS_MAX).map(|_| tasks.reserve(&id("ada")).unwrap()).collect();
+    assert!(tasks.reserve(&id("ada")).is_none());
+    tasks.enter(&task("ada", 1), places.pop());
+    assert!(tasks.reserve(&id("ada")).is_none(), "the task has the place of its call");
+    drop(places);
+    assert!(tasks.reserve(&id("ada")).is_some());
+    assert_eq!(tasks.of(&id("ada")).len(), 1);
+}
+
+#[test]
+fn guests_have_no_more_than_one_participant_together() {
+    let tasks = Tasks::default();
+    for own in 0..PARTICIPANT_TASKS_MAX {
+        let guest = format!("anonymous-{own}");
+        tasks.enter(&task(&guest, own), tasks.reserve(&id(&guest)));
+        assert_eq!(tasks.of(&id(&guest)).len(), 1);
+    }
+    assert!(tasks.reserve(&id("anonymous-late")).is_none() && tasks.reserve(&id("ada")).is_some());
 }
 
 #[test]
 fn a_topic_has_as_many_as_it_may_and_no_more() {
     let tasks = Tasks::default();
     for own in 0..TOPIC_TASKS_MAX {
-        tasks.enter(&task(&format!("p{}", own / PARTICIPANT_TASKS_MAX), own));
+        tasks.enter(&task(&format!("p{}", own / PARTICIPANT_TASKS_MAX), own), None);
     }
-    assert!(!tasks.has_room(&id("late")));
-    tasks.enter(&task("late", TOPIC_TASKS_MAX));
+    assert!(tasks.reserve(&id("late")).is_none());
+    tasks.enter(&task("late", TOPIC_TASKS_MAX), None);
     assert!(tasks.of(&id("late")).is_empty(), "nobody loses a task to another");
     assert!(tasks.find(&id("server"), 7, "0").is_some());
 }
@@ -71,8 +94,8 @@ fn a_topic_has_as_many_as_it_may_and_no_more() {
 #[test]
 fn an_id_that_a_server_gives_again_means_the_new_task() {
     let tasks = Tasks::default();
-    tasks.enter(&task("ada", 1));
-    tasks.enter(&task("bob", 1));
+    tasks.enter(&task("ada", 1), None);
+    tasks.enter(&task("bob", 1), None);
     assert_eq!(tasks.find(&id("server"), 7, "1").unwrap().origin.who, id("bob"));
     assert!(tasks.of(&id("ada")).is_empty());
     assert!(tasks.find(&id("server"), 8, "1").is_none() && tasks.find(&id("other"), 7, "1").is_none());
@@ -84,13 +107,13 @@ fn what_was_kept_long_enough_is_forgotten() {
     let (short, long) = (task("ada", 1), task("ada", 2));
     told(&short, r#""status":"working","ttl":5000"#);
     told(&long, &format!(r#""status":"working","ttl":{}"#, u64::MAX));
-    tasks.enter(&short);
-    tasks.enter(&long);
+    tasks.enter(&short, None);
+    tasks.enter(&long, None);
     assert!(tasks.sweep(6000) && tasks.of(&id("ada")).len() == 2);
     assert!(tasks.sweep(6001) && tasks.of(&id("ada")).len() == 1);
     assert!(tasks.sweep(1001 + TASK_KEPT_MS_MAX));
     assert!(!tasks.sweep(1002 + TASK_KEPT_MS_MAX), "a day, whatever its server says");
-    assert!(tasks.enter(&task("ada", 3)), "a sweeper again");
+    assert!(tasks.enter(&task("ada", 3), None), "a sweeper again");
 }
 
 #[test]
@@ -98,8 +121,8 @@ fn what_ended_with_its_session_has_failed_unless_it_was_over() {
     let tasks = Tasks::default();
     let (open, over) = (task("ada", 1), task("ada", 2));
     told(&over, r#""status":"completed""#);
-    tasks.enter(&open);
-    tasks.enter(&over);
+    tasks.enter(&open, None);
+    tasks.enter(&over, None);
     assert_eq!(tasks.lost(8).len(), 0);
     let lost = tasks.lost(7);
     assert_eq!(lost.iter().map(|task| task.public.as_str()).collect::<Vec<_>>(), ["ada-1"]);

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::peer::{Peer, answer, small};
 
 const TOOLS: &str = r#"[{"name":"job","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}},
+    {"name":"never","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}},
     {"name":"plain","inputSchema":{"type":"object"}},{"name":"finish","inputSchema":{"type":"object"}},
     {"name":"progress","inputSchema":{"type":"object"}},{"name":"question","inputSchema":{"type":"object"}}]"#;
 
@@ -83,6 +84,9 @@ fn say(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
 fn call(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
     let params = &message["params"];
     let done = answer(message, r#"{"content":[{"type":"text","text":"plain"}]}"#);
+    if params["name"] == "never" {
+        return Vec::new();
+    }
     if params["task"].is_object() {
         let id = format!("task-{}", jobs.len() + 1);
         let job = Job { status: "working", token: params["_meta"]["progressToken"].clone(), waits: None };

@@ -9,6 +9,9 @@ use super::{ADA, BOB, RELATED, about, begin, client, house, id_of, is_unknown, p
 use crate::peer::Peer;
 use crate::support::{Client, Gateway, fixture, modern, signal, until};
 
+/// As the gateway has it.
+const PARTICIPANT_TASKS_MAX: usize = 256;
+
 #[track_caller]
 fn finish(client: &Client, server: &str, task: &str) {
     client.call(&format!("{server}_finish"), json!({ "task": task }));
@@ -250,4 +253,44 @@ fn whoever_may_not_call_a_tool_any_more_has_no_task_of_it() {
     assert!(to_ada.so_far().iter().all(|message| message["method"] != "notifications/tasks/status"));
     assert_eq!(listed(&bob), [his]);
     assert!(heard_of(&one, "tasks/cancel").is_empty());
+}
+
+#[test]
+fn an_open_call_that_may_become_a_task_has_its_place_until_it_ends() {
+    let (home, one) = (house(), server());
+    let config = people(&home) + &one.child("a", "a") + &fixture("m", &["--era", "modern"]);
+    let gateway = Gateway::start(&home, &config);
+    let ada = client(&gateway, ADA);
+    let as_task = |tool: &str| ada.request("tools/call", json!({ "name": tool, "task": {} }));
+    let all: Vec<_> = (0..PARTICIPANT_TASKS_MAX).map(|_| as_task("a_never")).collect();
+    let open: Vec<_> = all.iter().map(|call| ada.begin(call)).collect();
+    until("the server has all", || (one.calls("never") == PARTICIPANT_TASKS_MAX).then_some(()));
+    let refused = || {
+        let answer = ada.ask("tools/call", json!({ "name": "a_job", "task": {} }));
+        assert_eq!(answer["error"]["data"]["code"], "overloaded", "{answer}");
+    };
+    refused();
+    // A modern server is not told that a task would do: it answers when it is done.
+    let extension = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let compute = || {
+        let meta = json!({ "io.modelcontextprotocol/clientCapabilities": extension });
+        let params = json!({ "name": "m_slow_compute", "arguments": { "seconds": 0 }, "_meta": meta });
+        modern(&gateway, Some(ADA), "tools/call", params).json()["result"].clone()
+    };
+    let whole = compute();
+    assert_eq!(whole["content"][0]["text"], "computed in 0 s", "{whole}");
+    begin(&client(&gateway, BOB), "a_job");
+
+    ada.tell("notifications/cancelled", json!({ "requestId": all[0]["id"] }));
+    begin(&ada, "a_job");
+    refused();
+    let pid = gateway.get("/api/v1/servers/a", Some(ADA)).json()["pid"].as_u64().unwrap();
+    signal(u32::try_from(pid).unwrap(), "KILL");
+    for call in &open[1..] {
+        assert_eq!(call.next()["error"]["data"]["code"], "upstream_failed");
+    }
+    // The task that was lost would make room for one.
+    for _ in 0..2 {
+        assert_eq!(compute()["resultType"], "task");
+    }
 }
