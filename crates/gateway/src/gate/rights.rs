@@ -129,21 +129,6 @@ impl Gate {
         Arc::clone(&self.grants.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes over other grants. Those of one participant, or of all, are in force when this returns.
-    pub fn set_grants(&self, grants: Grants, changed: Option<&ParticipantId>) {
-        *self.grants.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(grants);
-        self.renewed.notify_one();
-        match changed {
-            None => self.expel(),
-            Some(id) => {
-                let Some(known) = self.known(id) else { return };
-                for pump in self.topics() {
-                    pump.regrant(id, &self.in_force(&known, Some(pump.name())));
-                }
-            }
-        }
-    }
-
     /// Lets a caller in with what it may do now. Grants do not change meanwhile.
     pub(super) fn join(
         &self,

@@ -1,0 +1,258 @@
+//! What is configured, in force: servers, topics, identities and grants, from the start to the end, and when they expire.
+//!
+//! Owns what a change means for those who are here. Must not know how they came.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use auth::Identities;
+use client::Guard;
+use model::ParticipantId;
+use store::Writer;
+use tokio::sync::Notify;
+
+use super::Gate;
+use crate::audit::Recorder;
+use crate::bounds::{Bounds, Held};
+use crate::caller::Caller;
+use crate::config::{Access, Config, ParticipantConfig};
+use crate::grants::Grants;
+use crate::greeting;
+use crate::ground::{Ground, unix_ms};
+use crate::pump::{Plan, Pump};
+use crate::room::{Close, RoomConfig};
+use crate::sessions::Sessions;
+use crate::upstream::{self, Upstream, UpstreamSpec};
+
+/// How often idle sessions and callers are looked for.
+const SWEEP: Duration = Duration::from_secs(5);
+
+impl Gate {
+    /// Starts the configured upstreams and opens the topics. Must be called inside a runtime.
+    pub fn start(
+        config: Config,
+        identities: Identities,
+        ground: Ground,
+        guard: Option<Guard>,
+        journal: Option<Writer>,
+        audit: Recorder,
+    ) -> Arc<Self> {
+        let sessions = Sessions::new(config.limits.sessions_max, config.limits.participant_sessions_max);
+        let held = Held::new(config.limits.held_bytes_max);
+        let bounds = RwLock::new(Bounds::new(&config.limits, Arc::clone(&held)));
+        let gate = Arc::new_cyclic(|this| Self {
+            ground: Arc::new(ground),
+            guard,
+            journal,
+            audit,
+            config: RwLock::new(Arc::new(config.clone())),
+            identities: RwLock::new(Arc::new(identities)),
+            grants: RwLock::default(),
+            guests: AtomicU64::new(1),
+            topics: RwLock::default(),
+            upstreams: RwLock::default(),
+            sessions,
+            held,
+            bounds,
+            modern: Mutex::default(),
+            renewed: Arc::default(),
+            this: this.clone(),
+        });
+        gate.apply(config);
+        tokio::spawn(sweep(Arc::downgrade(&gate), Arc::clone(&gate.renewed)));
+        gate
+    }
+
+    /// Takes over a new configuration: servers that did not change keep running, topics learn what is new, and who may
+    /// not come in any more is put out at once.
+    pub fn reload(&self, config: Config, identities: Identities) {
+        self.renew(identities);
+        self.apply(config);
+        self.expel();
+    }
+
+    /// Takes over new identities only: a token was issued or revoked.
+    pub fn set_identities(&self, identities: Identities) {
+        self.renew(identities);
+        self.expel();
+    }
+
+    /// Takes over other grants. Those of one participant, or of all, are in force when this returns.
+    pub fn set_grants(&self, grants: Grants, changed: Option<&ParticipantId>) {
+        *self.grants.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(grants);
+        self.renewed.notify_one();
+        match changed {
+            None => self.expel(),
+            Some(id) => {
+                let Some(known) = self.known(id) else { return };
+                for pump in self.topics() {
+                    pump.regrant(id, &self.in_force(&known, Some(pump.name())));
+                }
+            }
+        }
+    }
+
+    /// Ends everything, upstreams in order.
+    pub async fn stop(&self) {
+        self.release_held();
+        for pump in self.topics() {
+            pump.everyone().iter().for_each(|caller| pump.cut(caller.link(), Close::GoingAway));
+        }
+        for session in self.sessions.take_all() {
+            self.leave(session.caller());
+            session.end();
+        }
+        let mut closing = tokio::task::JoinSet::new();
+        for upstream in self.upstreams() {
+            closing.spawn(async move { upstream.close().await });
+        }
+        while closing.join_next().await.is_some() {}
+        self.audit.flush().await;
+    }
+
+    /// Answers all whose calls are held for now, so that their proposals outlive this process.
+    pub fn release_held(&self) {
+        for pump in self.topics() {
+            pump.release_held();
+        }
+    }
+
+    fn renew(&self, identities: Identities) {
+        *self.identities.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(identities);
+        self.renewed.notify_one();
+    }
+
+    fn apply(&self, config: Config) {
+        let Some(sink) = self.this.upgrade() else { return };
+        let mut old = std::mem::take(&mut *self.upstreams.write().unwrap_or_else(PoisonError::into_inner));
+        let mut upstreams = Vec::new();
+        for server in config.servers.iter().filter(|server| server.enabled) {
+            if let Some(at) = old.iter().position(|(known, _)| known == server) {
+                upstreams.push(old.swap_remove(at));
+                continue;
+            }
+            let ground = upstream::Ground {
+                guard: self.guard.clone(),
+                identity: greeting::identity_raw(),
+                sink: Arc::<Gate>::clone(&sink),
+                dialer: None,
+            };
+            let spec = UpstreamSpec::new(server.clone(), &config.limits);
+            upstreams.push((server.clone(), Upstream::start(spec, ground)));
+        }
+        *self.upstreams.write().unwrap_or_else(PoisonError::into_inner) = upstreams;
+        for (_, gone) in old {
+            tokio::spawn(async move { gone.close().await });
+        }
+        *self.bounds.write().unwrap_or_else(PoisonError::into_inner) =
+            Bounds::new(&config.limits, Arc::clone(&self.held));
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+        self.open_topics();
+    }
+
+    fn open_topics(&self) {
+        let config = self.config();
+        let upstreams = self.upstreams();
+        let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
+        let gone: Vec<_> =
+            topics.extract_if(|name, _| !config.topics.iter().any(|t| t.name == *name)).collect();
+        for topic in &config.topics {
+            let limits = topic::Limits {
+                participants_max: config.limits.topic_participants_max,
+                operations_per_link_max: config.limits.participant_calls_max,
+                operations_per_participant_max: config.limits.participant_calls_max,
+                ..topic::Limits::default()
+            };
+            let new = !topics.contains_key(&topic.name);
+            let pump = topics.entry(topic.name.clone()).or_insert_with(|| {
+                let plan = Plan {
+                    name: topic.name.clone(),
+                    list_wait: topic.list_wait,
+                    away: config.limits.away,
+                    limits,
+                    room: RoomConfig { history: topic.history, ping_ms: millis(config.limits.keep_alive) },
+                    proposal_ttl: topic.proposal_ttl,
+                    hold: config.limits.hold,
+                    mcp_calls: topic.mcp_calls,
+                    journal: self.journal.clone(),
+                    audit: self.audit.clone(),
+                    bounds: self.bounds(),
+                };
+                Pump::new(Arc::clone(&self.ground), plan)
+            });
+            let taking_part =
+                |id: &&ParticipantId| upstreams.iter().find(|up| up.spec().name() == id.as_str()).cloned();
+            let seated: Vec<_> = topic.servers.iter().filter_map(|id| taking_part(&id)).collect();
+            let open = topic.access == Access::Public;
+            let comes = |one: &&ParticipantConfig| open || one.participant.may_enter(&topic.name);
+            let serving: Vec<_> =
+                config.participants.iter().filter(comes).filter_map(ParticipantConfig::server).collect();
+            pump.configure(&seated, &serving, &config.limits);
+            pump.list_own(&topic.builtin);
+            if new {
+                pump.restore();
+            }
+        }
+        drop(topics);
+        for (_, pump) in gone {
+            pump.everyone().iter().for_each(|caller| put_out_of(&pump, caller));
+        }
+    }
+
+    /// Puts out whoever is not known any more or may not enter its topic any more, and gives the others what they may do
+    /// now.
+    fn expel(&self) {
+        let now = |caller: &Caller| self.standing(caller);
+        self.put_out(self.sessions.close_those(|caller| now(caller).is_none()));
+        // Held until they have left: a caller that nobody holds cannot.
+        let gone: Vec<_> = {
+            let mut modern = self.modern.lock().unwrap_or_else(PoisonError::into_inner);
+            modern.extract_if(|_, seen| now(&seen.caller).is_none()).map(|(_, seen)| seen.caller).collect()
+        };
+        gone.iter().for_each(|caller| self.leave(caller));
+        for pump in self.topics() {
+            for caller in pump.everyone() {
+                match now(&caller) {
+                    Some(capabilities) => pump.regrant(&caller.participant().id, &capabilities),
+                    None => put_out_of(&pump, &caller),
+                }
+            }
+        }
+    }
+
+    /// When the next token or grant expires after this time.
+    fn next_expiry(&self, since_ms: u64) -> Option<u64> {
+        let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
+        [identities.next_expiry(since_ms), self.grants().next_expiry(since_ms)].into_iter().flatten().min()
+    }
+}
+
+/// Its socket is closed too, if it has one.
+fn put_out_of(pump: &Pump, caller: &Caller) {
+    pump.cut(caller.link(), Close::Revoked);
+    pump.leave(caller);
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+async fn sweep(gate: Weak<Gate>, renewed: Arc<Notify>) {
+    loop {
+        let since_ms = unix_ms();
+        let Some(expiry_ms) = gate.upgrade().map(|gate| gate.next_expiry(since_ms)) else { return };
+        let wait =
+            expiry_ms.map_or(SWEEP, |at| Duration::from_millis(at.saturating_sub(since_ms)).min(SWEEP));
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = renewed.notified() => {}
+        }
+        let Some(gate) = gate.upgrade() else { return };
+        // Whose token has expired is put out like one whose token was revoked; the others have what they have now.
+        if gate.next_expiry(since_ms).is_some_and(|at| at <= unix_ms()) {
+            gate.expel();
+        }
+        gate.tidy();
+    }
+}
