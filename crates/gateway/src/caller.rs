@@ -3,6 +3,8 @@
 //! Owns what is open for it: operations, questions that servers asked it, what it wants to hear about. Must not know
 //! sockets, nor how an operation runs.
 
+mod listens;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,13 +13,15 @@ use auth::Participant;
 use bytes::Bytes;
 use model::{Era, LinkId, OperationId, Refusal, TopicName};
 use wire::mcp::ListKind;
-use wire::rpc::{self, Id, Message};
+use wire::rpc::{self, Id};
 
 use crate::bounds::Bounds;
 use crate::room::Mark;
 use crate::stream::{Lifetime, Refused, Stream};
 use crate::tasks::Relayed;
 use crate::upstream::{Hello, QuestionId, Session, SessionKey};
+pub use listens::Filter;
+use listens::{About, Listen};
 
 /// Questions of servers that may wait for one caller's answer at once.
 pub const CALLER_QUESTIONS_MAX: usize = 64;
@@ -42,26 +46,6 @@ pub trait Open: Send + Sync {
 
 /// An open operation, and the id that the caller gave it.
 type Running = (Id, Arc<dyn Open>);
-
-/// A modern `subscriptions/listen` that is open.
-struct Listen {
-    id: Id,
-    lists: Vec<ListKind>,
-    uris: HashSet<String>,
-    tasks: HashSet<String>,
-    out: Arc<Stream>,
-}
-
-/// What a modern listen request is told of.
-#[derive(Default)]
-pub struct Filter {
-    /// Changes of these lists.
-    pub lists: Vec<ListKind>,
-    /// Updates of these resources.
-    pub uris: HashSet<String>,
-    /// How these tasks stand.
-    pub tasks: HashSet<String>,
-}
 
 /// A server's question that waits for this caller's answer.
 pub struct Question {
@@ -306,7 +290,7 @@ impl Caller {
             questions.open.clear();
         }
         if let Some(mut interests) = self.interests.lock() {
-            interests.listens.drain(..).for_each(|listen| listen.out.end());
+            interests.listens.drain(..).for_each(|listen| listen.end());
             interests.uris.clear();
         }
         if let Some(home) = self.home.get() {
@@ -375,25 +359,32 @@ impl Caller {
         self.log_level().is_none_or(|from| at.is_none_or(|at| at >= from))
     }
 
-    /// Opens a modern listen request on `out`; false when there are too many.
+    /// Opens a modern listen request on `out`, which is told nothing before [`Caller::acknowledge`]; false when there are too
+    /// many.
     pub fn listen(&self, id: Id, filter: Filter, out: Arc<Stream>) -> bool {
         let mut interests = self.interests.lock_or_make();
-        interests.listens.retain(|listen| !listen.out.has_ended());
+        interests.listens.retain(|listen| !listen.has_ended());
         if interests.listens.len() >= LISTENS_MAX {
             return false;
         }
-        let Filter { lists, uris, tasks } = filter;
-        interests.listens.push(Listen { id, lists, uris, tasks, out });
+        interests.listens.push(Listen::new(id, filter, out));
         true
     }
 
-    /// Ends a listen request; gives the resources that nobody of this caller listens to any more, and its stream.
-    pub fn unlisten(&self, id: &Id, out: &Arc<Stream>) -> Option<Vec<String>> {
-        let mut interests = self.interests.lock()?;
-        let at = interests.listens.iter().position(|l| l.id == *id && Arc::ptr_eq(&l.out, out))?;
-        let gone = interests.listens.swap_remove(at);
-        let left = |uri: &String| !interests.listens.iter().any(|listen| listen.uris.contains(uri));
-        Some(gone.uris.into_iter().filter(left).collect())
+    /// Acknowledges a listen request: from now on it is told of these of its tasks only, and first of what was told since
+    /// it was opened. False, and nothing is said, when there was no room for that.
+    pub fn acknowledge(&self, id: &Id, out: &Arc<Stream>, acknowledgement: &Bytes, tasks: &[String]) -> bool {
+        let Some(mut interests) = self.interests.lock() else { return true };
+        let found = interests.listens.iter_mut().find(|listen| listen.is(id, out));
+        // Whoever has ended it meanwhile has said so.
+        found.is_none_or(|listen| listen.acknowledge(acknowledgement, tasks))
+    }
+
+    /// Ends a listen request.
+    pub fn unlisten(&self, id: &Id, out: &Arc<Stream>) {
+        if let Some(mut interests) = self.interests.lock() {
+            interests.listens.retain(|listen| !listen.is(id, out));
+        }
     }
 
     /// Subscribes this legacy caller to a resource; false when there are too many.
@@ -420,7 +411,7 @@ impl Caller {
                 let key = Bytes::from_static(list.changed().as_bytes());
                 self.said(self.home_or_open().say_latest(key, rpc::notification(list.changed(), None)));
             }
-            Era::Modern => self.tell_listens(|listen| listen.lists.contains(&list), list.changed(), b"{}"),
+            Era::Modern => self.tell_listens(&About::List(list), list.changed(), b"{}"),
         }
     }
 
@@ -433,7 +424,7 @@ impl Caller {
                 self.said(self.home_or_open().say_latest(Bytes::copy_from_slice(uri.as_bytes()), frame));
             }
             Era::Legacy => {}
-            Era::Modern => self.tell_listens(|listen| listen.uris.contains(uri), METHOD, params),
+            Era::Modern => self.tell_listens(&About::Resource(uri), METHOD, params),
         }
     }
 
@@ -446,7 +437,7 @@ impl Caller {
                 self.said(self.home_or_open().say_latest(key, frame));
             }
             Era::Modern => {
-                self.tell_listens(|listen| listen.tasks.contains(public), "notifications/tasks", params);
+                self.tell_listens(&About::Task(public), "notifications/tasks", params);
             }
         }
     }
@@ -454,7 +445,7 @@ impl Caller {
     /// Whether anything of this caller listens for this task.
     pub fn watches(&self, public: &str) -> bool {
         let Some(interests) = self.interests.lock() else { return false };
-        interests.listens.iter().any(|listen| listen.tasks.contains(public))
+        interests.listens.iter().any(|listen| listen.filter.tasks.contains(public))
     }
 
     /// Says progress that belongs to no request any more.
@@ -465,7 +456,8 @@ impl Caller {
     /// Whether anything of this caller is subscribed to this resource.
     pub fn follows(&self, uri: &str) -> bool {
         let Some(interests) = self.interests.lock() else { return false };
-        interests.uris.contains(uri) || interests.listens.iter().any(|listen| listen.uris.contains(uri))
+        interests.uris.contains(uri)
+            || interests.listens.iter().any(|listen| listen.filter.uris.contains(uri))
     }
 
     /// Says something that belongs to no request.
@@ -479,24 +471,15 @@ impl Caller {
         }
     }
 
-    fn tell_listens(&self, wanted: impl Fn(&Listen) -> bool, method: &str, params: &[u8]) {
+    fn tell_listens(&self, about: &About<&str>, method: &str, params: &[u8]) {
         let Some(mut interests) = self.interests.lock() else { return };
-        interests.listens.retain(|listen| !listen.out.has_ended());
-        for listen in interests.listens.iter().filter(|listen| wanted(listen)) {
-            let frame = tagged(&rpc::notification(method, Some(params)), &listen.id);
-            // A listener that is too slow has its stream ended and listens again.
-            let _ = listen.out.say(frame, None);
+        interests.listens.retain(|listen| !listen.has_ended());
+        if interests.listens.is_empty() {
+            return;
         }
+        let notification = rpc::notification(method, Some(params));
+        interests.listens.iter_mut().for_each(|listen| listen.tell(about, &notification));
     }
-}
-
-/// Tags what is sent on a listen stream with the id of its request (MCP 2026-07-28, "Subscriptions").
-pub fn tagged(frame: &Bytes, id: &Id) -> Bytes {
-    let Ok(message) = Message::read(frame.clone()) else { return frame.clone() };
-    let Ok(params) = wire::mcp::Params::read(&message) else { return frame.clone() };
-    let mut splice = wire::json::Splice::default();
-    params.edit().set_meta(wire::mcp::meta::SUBSCRIPTION_ID, id.raw()).finish(&mut splice);
-    message.edited(&splice)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -16,7 +16,7 @@ use wire::mcp::header::{HeaderError, HeaderParam};
 use wire::mcp::{ListKind, Params, Version, method, result, task};
 use wire::rpc::{self, Shape, code};
 
-use crate::caller::{Caller, Filter, Open, tagged};
+use crate::caller::{Caller, Filter, Open};
 use crate::operation::Operation;
 use crate::pump::{LISTS, Pump, Routed, Watched};
 use crate::stream::Stream;
@@ -142,6 +142,7 @@ pub fn mirrored(pump: &Pump, caller: &Caller, params: &Params<'_>) -> Vec<Header
 struct Listening {
     pump: Arc<Pump>,
     operation: Arc<Operation>,
+    lists: Vec<ListKind>,
     uris: Vec<String>,
     tasks: Vec<String>,
     watched: OnceLock<Vec<Watched>>,
@@ -149,16 +150,16 @@ struct Listening {
 }
 
 impl Listening {
-    /// Has the resources followed, then says so: from then on nothing is missed. A server that keeps us waiting delays that
-    /// only for a while.
-    async fn begin(self: Arc<Self>, lists: Vec<ListKind>) {
+    /// Has resources and tasks followed, then says so: nothing that is told meanwhile is missed. A server that keeps us
+    /// waiting delays that only for a while.
+    async fn begin(self: Arc<Self>) {
         let hello = &self.hello;
         let mut following = pin!(self.follow(hello));
         let followed = timeout(FOLLOW_WAIT, &mut following).await.is_ok();
         let caller = &self.operation.caller;
         let (tasks, watched) = (&self.tasks, &self.watched);
         let told = self.pump.watch_tasks(caller, hello, tasks, FOLLOW_WAIT, watched).await;
-        self.acknowledge(lists, told);
+        self.acknowledge(&told);
         if !followed {
             following.await;
         }
@@ -176,16 +177,13 @@ impl Listening {
         }
     }
 
-    fn acknowledge(&self, lists: Vec<ListKind>, tasks: Vec<String>) {
+    fn acknowledge(&self, tasks: &[String]) {
         let Operation { caller, request, out, .. } = &*self.operation;
-        let params = acknowledgement(&lists, &self.uris, &tasks);
+        let params = acknowledgement(&self.lists, &self.uris, tasks);
         let said = rpc::notification("notifications/subscriptions/acknowledged", Some(params.as_bytes()));
-        // The stream is new: its first message has room.
-        let _ = out.say(tagged(&said, request), None);
-        let uris = self.uris.iter().cloned().collect();
-        let filter = Filter { lists, uris, tasks: tasks.into_iter().collect() };
-        if !caller.listen(request.clone(), filter, Arc::clone(out)) {
-            let refusal = Refusal::new(RefusalCode::Overloaded, "too many listen requests are open");
+        if !caller.acknowledge(request, out, &said, tasks) {
+            let what = "more was told before the listen request was acknowledged than there is room for";
+            let refusal = Refusal::new(RefusalCode::Overloaded, what).hint("send it again");
             self.pump.answer_here(&self.operation, Err(refusal));
         }
     }
@@ -235,16 +233,27 @@ fn listen(
     };
     // What this caller may not read it hears nothing of, and is not told that it exists.
     let uris: Vec<String> = wanted.uris.into_iter().filter(|uri| pump.may_follow(caller, uri)).collect();
+    let filter = Filter {
+        lists: wanted.lists.clone(),
+        uris: uris.iter().cloned().collect(),
+        tasks: wanted.tasks.iter().cloned().collect(),
+    };
+    if !caller.listen(operation.request.clone(), filter, Arc::clone(&operation.out)) {
+        let refusal = Refusal::new(RefusalCode::Overloaded, "too many listen requests are open");
+        pump.answer_here(&operation, Err(refusal));
+        return None;
+    }
     let listening = Arc::new(Listening {
         pump: Arc::clone(pump),
         operation: Arc::clone(&operation),
+        lists: wanted.lists,
         uris,
         tasks: wanted.tasks,
         watched: OnceLock::new(),
         hello,
     });
     caller.begin(operation.id, operation.request.clone(), listening.clone());
-    tokio::spawn(Arc::clone(&listening).begin(wanted.lists));
+    tokio::spawn(Arc::clone(&listening).begin());
     Some(listening)
 }
 

@@ -1,5 +1,7 @@
 //! Tasks of the extension `io.modelcontextprotocol/tasks` (2026-07-28).
 
+use std::sync::Mutex;
+
 use harness::Running;
 use serde_json::{Value, json};
 
@@ -131,9 +133,11 @@ fn a_task_of_a_child_ends_with_it() {
     assert_eq!(get(&gateway, ADA, &id)["error"]["code"], -32602);
 }
 
-/// A modern server that tells of its one task when a tool is called.
-fn telling() -> Peer {
-    Peer::stdio(|message| {
+/// A modern server that tells of its one task when a tool is called. One that is `slow` acknowledges who listens for it only
+/// when its tool `go` is called.
+fn telling(slow: bool) -> Peer {
+    let kept = Mutex::new(Vec::new());
+    Peer::stdio(move |message| {
         let task = |status: &str| {
             format!(
                 r#""taskId":"t1","status":"{status}","createdAt":"2026-11-22T05:00:00Z","lastUpdatedAt":"2026-11-22T05:00:00Z","ttlMs":null"#
@@ -148,14 +152,20 @@ fn telling() -> Peer {
             ("tools/list", _) => {
                 let tool = |name| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#);
                 let tools = format!(
-                    r#"{{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{},{}]}}"#,
+                    r#"{{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{},{},{}]}}"#,
                     tool("job"),
-                    tool("tell")
+                    tool("tell"),
+                    tool("go")
                 );
                 vec![answer(message, &tools)]
             }
             ("tools/call", "job") => {
                 vec![answer(message, &format!(r#"{{"resultType":"task",{}}}"#, task("working")))]
+            }
+            ("tools/call", "go") => {
+                let mut said: Vec<String> = kept.lock().unwrap().drain(..).collect();
+                said.push(answer(message, r#"{"resultType":"complete","content":[]}"#));
+                said
             }
             ("tools/call", _) => vec![
                 format!(
@@ -169,7 +179,12 @@ fn telling() -> Peer {
                 let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
                 let params = json!({ "notifications": filter, "_meta": meta });
                 let method = "notifications/subscriptions/acknowledged";
-                vec![json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()]
+                let said = json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string();
+                if slow {
+                    kept.lock().unwrap().push(said);
+                    return Vec::new();
+                }
+                vec![said]
             }
             _ => Vec::new(),
         };
@@ -179,7 +194,7 @@ fn telling() -> Peer {
 
 #[test]
 fn a_task_of_the_extension_is_told_of_where_its_caller_listens() {
-    let (home, server) = (house(), telling());
+    let (home, server) = (house(), telling(false));
     let table = server.child("a", "a").replace("\"legacy\"", "\"modern\"");
     let gateway = Gateway::start(&home, &(people(&home) + &table));
     let id = begin(&gateway, ADA, "a_job");
@@ -198,4 +213,29 @@ fn a_task_of_the_extension_is_told_of_where_its_caller_listens() {
     assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!(id), &json!("completed")));
     assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
     assert!(to_bob.so_far().iter().all(|message| message["method"] != "notifications/tasks"));
+}
+
+#[test]
+fn what_is_told_while_a_listen_request_is_not_acknowledged_comes_after_that() {
+    let (home, quick, slow) = (house(), telling(false), telling(true));
+    let table = |server: &Peer, name| server.child(name, name).replace("\"legacy\"", "\"modern\"");
+    let gateway = Gateway::start(&home, &(people(&home) + &table(&quick, "a") + &table(&slow, "b")));
+    let (of_quick, of_slow) = (begin(&gateway, ADA, "a_job"), begin(&gateway, ADA, "b_job"));
+    let filter = json!({ "notifications": { "taskIds": [of_quick, of_slow] } });
+    let to_ada = modern_stream(&gateway, Some(ADA), "subscriptions/listen", with_tasks(filter));
+    for server in [&quick, &slow] {
+        let asked = || server.heard().iter().any(|line| line.contains(r#""taskIds":["t1"]"#));
+        until("the server is asked", || asked().then_some(()));
+    }
+    let call = |tool| ask(&gateway, BOB, "tools/call", json!({ "name": tool, "arguments": {} }));
+    assert!(call("a_tell")["result"].is_object());
+    assert!(call("b_go")["result"].is_object());
+    let first = to_ada.next();
+    assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
+    let told = to_ada.next();
+    assert_eq!(
+        (&told["method"], &told["params"]["taskId"]),
+        (&json!("notifications/tasks"), &json!(of_quick))
+    );
+    assert_eq!(told["params"]["status"], "completed");
 }
