@@ -47,7 +47,7 @@ impl Stage {
             ("scout", &["mcp/request:tools/call:echo", "mcp/proposal:*", "mcp/response:*", "chat"]),
         ]);
         let gateway = Gateway::start(&home, &(fixture("tools", &[]) + &config));
-        until("tools are there", || gateway.log().contains("ready server=\"tools\"").then_some(()));
+        gateway.ready("tools");
         let mut watcher = Socket::enter(&gateway, "watcher", "");
         let mallory = Socket::enter(&gateway, "mallory", "?echo=false&mode=directed");
         watcher.hear();

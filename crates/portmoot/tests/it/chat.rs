@@ -1,68 +1,20 @@
 //! `portmoot chat`: a person in the room, with plain lines and at a terminal.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Instant;
-
 use client::participant::Event;
 
 use crate::http::PATIENCE;
 use crate::participants::{config, echo, enter, hear, home, join, read, spec, token, tools};
+use crate::program::Program;
 use crate::pty::talk_there;
 use crate::runner::{Home, Ran};
 use crate::support::Gateway;
 
-/// `portmoot chat` with its input and what it prints, on stdout and stderr alike.
-struct Person {
-    child: Child,
-    keys: ChildStdin,
-    lines: Receiver<String>,
-    seen: String,
-}
-
-impl Person {
-    fn start(home: &Home, gateway: &Gateway, name: &str) -> Person {
-        let mut command = home.command(&["chat", "--url", &gateway.url(), "--token", &token(name)]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let (send, lines) = channel();
-        let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        let also = send.clone();
-        std::thread::spawn(move || {
-            BufReader::new(out).lines().map_while(Result::ok).try_for_each(|l| send.send(l))
-        });
-        std::thread::spawn(move || {
-            BufReader::new(err).lines().map_while(Result::ok).try_for_each(|l| also.send(l))
-        });
-        let keys = child.stdin.take().unwrap();
-        let mut person = Person { child, keys, lines, seen: String::new() };
-        person.sees("You are ");
-        person
-    }
-
-    fn types(&mut self, line: &str) {
-        writeln!(self.keys, "{line}").unwrap();
-    }
-
-    /// Waits for a line that contains this.
-    #[track_caller]
-    fn sees(&mut self, wanted: &str) -> String {
-        let end = Instant::now() + PATIENCE;
-        while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            self.seen.push_str(&line);
-            self.seen.push('\n');
-            if line.contains(wanted) {
-                return line;
-            }
-        }
-        panic!("never seen: {wanted:?}, but:\n{}", self.seen);
-    }
-
-    fn leaves(mut self) -> i32 {
-        drop(self.keys);
-        self.child.wait().unwrap().code().unwrap()
-    }
+/// `portmoot chat` as this participant, past its greeting.
+fn person(home: &Home, gateway: &Gateway, name: &str) -> Program {
+    let url = gateway.url();
+    let mut person = Program::start(home.command(&["chat", "--url", &url, "--token", &token(name)]));
+    person.sees("You are ");
+    person
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -71,7 +23,7 @@ async fn a_person_talks_calls_and_approves() {
     let gateway = Gateway::start(&home, &config(&home));
     let (worker, mut heard) = enter(spec(&gateway, "worker").serving(tools())).await;
     let (scout, _) = join(&gateway, "scout").await;
-    let mut person = Person::start(&home, &gateway, "boss");
+    let mut person = person(&home, &gateway, "boss");
     person.types("hello everybody");
     let said = |event| match event {
         Event::Chat { from, text, .. } => Some((from, text)),
@@ -109,7 +61,7 @@ async fn a_person_talks_calls_and_approves() {
     scout.close().await;
     person.sees("* scout has left");
     person.types("/quit");
-    assert_eq!(person.leaves(), 0);
+    assert_eq!(person.ends().0, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,7 +70,7 @@ async fn at_the_end_of_the_input_it_waits_for_what_was_asked() {
     let gateway = Gateway::start(&home, &config(&home));
     let (_worker, mut heard) = enter(spec(&gateway, "worker").serving(tools())).await;
     let (boss, mut asked) = join(&gateway, "boss").await;
-    let mut person = Person::start(&home, &gateway, "scout");
+    let mut person = person(&home, &gateway, "scout");
     person.types(r#"/call worker echo {"text": "late"}"#);
     person.types("bye");
     let said = |event| matches!(event, Event::Chat { .. }).then_some(());
@@ -128,12 +80,10 @@ async fn at_the_end_of_the_input_it_waits_for_what_was_asked() {
         _ => None,
     });
     let proposed = proposed.await;
-    let Person { mut child, keys, lines, .. } = person;
-    drop(keys);
+    person.types_no_more();
     boss.fulfil(&proposed, None).await.unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0));
-    let rest: Vec<String> = lines.iter().collect();
-    assert_eq!(rest.last().map(String::as_str), Some("= late"), "{rest:?}");
+    let (code, printed) = person.ends();
+    assert_eq!((code, printed.lines().last()), (0, Some("= late")), "{printed}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::pty::talk;
 use crate::runner::Home;
-use crate::serving::Serving;
+use crate::support::Gateway;
 
 const ASKER: &str = include_str!("asker.py");
 
@@ -99,16 +99,17 @@ fn with_participants_everybody_shows_a_token() {
     );
     home.write("own.toml", &toml);
     let home = home.env("BOSS", "a-token-that-is-long-enough");
-    let gateway = Serving::start(&home, &["--config", "own.toml"]);
+    let gateway = Gateway::start_with(&home, &["--config", "own.toml"]);
     let as_boss = |args: &[&str]| {
-        home.run(&[args, &["--url", &gateway.url, "--token", "a-token-that-is-long-enough"]].concat())
+        home.run(&[args, &["--url", &gateway.url(), "--token", "a-token-that-is-long-enough"]].concat())
     };
-    let without = home.run(&["tools", "ls", "--url", &gateway.url]).expect(4).stderr;
+    let without = home.run(&["tools", "ls", "--url", &gateway.url()]).expect(4).stderr;
     assert!(without.contains("--token") && without.contains("PORTMOOT_TOKEN"), "{without}");
-    home.run(&["tools", "ls", "--url", &gateway.url, "--token", "wrong"]).expect(4);
+    home.run(&["tools", "ls", "--url", &gateway.url(), "--token", "wrong"]).expect(4);
     assert!(as_boss(&["tools", "ls"]).expect(0).stdout.contains("a_form"));
     let token = as_boss(&["token", "new", "ci"]).expect(0).stdout;
-    let as_ci = |args: &[&str]| home.run(&[args, &["--url", &gateway.url, "--token", token.trim()]].concat());
+    let as_ci =
+        |args: &[&str]| home.run(&[args, &["--url", &gateway.url(), "--token", token.trim()]].concat());
     let listed = as_ci(&["tools", "ls"]).expect(0).stdout;
     assert!(listed.contains("a_env") && !listed.contains("a_form"), "{listed}");
     as_ci(&["tools", "call", "a_env"]).expect(0);
@@ -123,18 +124,18 @@ fn with_participants_everybody_shows_a_token() {
 #[test]
 fn the_log_tells_when_a_server_goes_and_comes_back() {
     let home = home();
-    let mut gateway = Serving::start(&home, &["--config", "own.toml"]);
+    let gateway = Gateway::start_with(&home, &["--config", "own.toml"]);
     let ready = gateway.hear("ready");
     assert!(
         ready.contains(" INFO ") && ready.contains("server=\"a\"") && ready.contains("tools=4"),
         "{ready}"
     );
-    let failed = home.run(&["tools", "call", "a_die", "--url", &gateway.url]).expect(1).stderr;
+    let failed = home.run(&["tools", "call", "a_die", "--url", &gateway.url()]).expect(1).stderr;
     assert!(failed.contains("the server `a`") && !failed.contains("python3"), "{failed}");
     home.write("own.toml", "[servers.b]\ncommand = \"no-such-program\"\n");
     let down = gateway.hear("down");
     assert!(down.contains("server=\"b\"") && down.contains("No such file"), "{down}");
-    let listed = home.run(&["servers", "ls", "--url", &gateway.url]).expect(0).stdout;
+    let listed = home.run(&["servers", "ls", "--url", &gateway.url()]).expect(0).stdout;
     assert!(listed.contains("the server `b` cannot be reached") && !listed.contains("no-such"), "{listed}");
     gateway.stop().expect(0);
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::participants::{self, hear, home, join};
 use crate::runner::Home;
-use crate::support::{Gateway, fixture, until};
+use crate::support::{Gateway, fixture};
 use crate::ws::{Socket, people, token};
 
 const FULL: &[&str] = &["mcp/*", "chat", "acme/*"];
@@ -13,18 +13,8 @@ const FULL: &[&str] = &["mcp/*", "chat", "acme/*"];
 fn start(all: &[(&str, &[&str])], more: &str) -> (Home, Gateway) {
     let (home, config) = people(all);
     let gateway = Gateway::start(&home, &(fixture("tools", &[]) + &config + more));
-    until("tools are there", || gateway.log().contains("ready server=\"tools\"").then_some(()));
+    gateway.ready("tools");
     (home, gateway)
-}
-
-#[track_caller]
-fn until_heard(socket: &mut Socket, wanted: impl Fn(&Value) -> bool) -> Value {
-    loop {
-        let heard = socket.hear();
-        if wanted(&heard) {
-            return heard;
-        }
-    }
 }
 
 /// Decision 002, "Format specification" and "Backward Compatibility".
@@ -85,9 +75,9 @@ fn the_same_call_without_the_proposals_id_fulfils_nothing() {
     let mut boss = Socket::enter(&gateway, "boss", "?mode=directed&echo=false");
     let asks = json!({ "method": "tools/call", "params": { "name": "echo", "arguments": { "text": "x" } } });
     agent.say("mcp/proposal:tools/call:echo", "p1", &["tools"], json!({}), &asks);
-    until_heard(&mut agent, |heard| heard["payload"]["state"] == "pending");
+    agent.hear_until(|heard| heard["payload"]["state"] == "pending");
     boss.call("by itself", &["tools"], "echo", json!({ "text": "x" }));
-    let answer = until_heard(&mut boss, |heard| heard["correlation_id"] == "by itself");
+    let answer = boss.hear_until(|heard| heard["correlation_id"] == "by itself");
     assert_eq!(answer["to"], json!(["boss"]), "{answer}");
     let (url, boss) = (gateway.url(), token("boss"));
     let listed = ["proposals", "ls", "--json", "--url", &url, "--token", &boss];

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::runner::Home;
-use crate::serving::Serving;
+use crate::support::Gateway;
 
 fn openapi() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json")
@@ -46,7 +46,7 @@ fn request(url: &str, method: &str, path: &str, body: &str) -> (String, String, 
 #[test]
 fn every_documented_path_answers_as_documented() {
     let home = Home::new();
-    let gateway = Serving::start(&home, &[]);
+    let gateway = Gateway::start_with(&home, &[]);
     let document: Value = serde_json::from_str(&std::fs::read_to_string(openapi()).unwrap()).unwrap();
     let mut asked = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {
@@ -67,7 +67,7 @@ fn every_documented_path_answers_as_documented() {
         for (method, operation) in methods.as_object().unwrap() {
             // A token issued here would be asked for by all that follows; a body that lacks a name is refused.
             let body = if method == "post" { "{}" } else { "" };
-            let (status, kind, body) = request(&gateway.url, &method.to_uppercase(), filled, body);
+            let (status, kind, body) = request(&gateway.url(), &method.to_uppercase(), filled, body);
             let responses = operation["responses"].as_object().unwrap();
             let range = format!("{}XX", &status[..1]);
             let documented = responses.get(&status).or_else(|| responses.get(&range));
@@ -83,7 +83,7 @@ fn every_documented_path_answers_as_documented() {
         }
     }
     assert!(asked >= 10, "{asked}");
-    let (status, _, served) = request(&gateway.url, "GET", "/api/v1/openapi.json", "");
+    let (status, _, served) = request(&gateway.url(), "GET", "/api/v1/openapi.json", "");
     assert_eq!(status, "200");
     assert_eq!(served, std::fs::read_to_string(openapi()).unwrap());
     gateway.stop().expect(0);

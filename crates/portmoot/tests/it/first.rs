@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::runner::Home;
-use crate::serving::Serving;
+use crate::support::Gateway;
 
 fn readme() -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap()
@@ -14,9 +14,9 @@ fn readme() -> String {
 #[test]
 fn the_first_screen_says_what_to_do_next() {
     let home = Home::new();
-    let mut gateway = Serving::start(&home, &[]);
+    let gateway = Gateway::start_with(&home, &[]);
     gateway.hear("next");
-    let url = gateway.url.clone();
+    let url = gateway.url();
     // Without --url the running gateway is found by its data directory.
     assert_eq!(home.run(&["tools", "call", "demo_echo", "text=hello"]).expect(0).stdout, "hello\n");
     let json = home.run(&["servers", "ls", "--json"]).expect(0).stdout;

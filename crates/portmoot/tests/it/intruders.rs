@@ -20,16 +20,6 @@ fn call(text: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
 }
 
-#[track_caller]
-fn until_heard(socket: &mut Socket, wanted: impl Fn(&Value) -> bool) -> Value {
-    loop {
-        let heard = socket.hear();
-        if wanted(&heard) {
-            return heard;
-        }
-    }
-}
-
 #[test]
 fn an_answer_of_somebody_who_was_not_asked_ends_nothing() {
     let (home, config) = people(&[
@@ -44,15 +34,15 @@ fn an_answer_of_somebody_who_was_not_asked_ends_nothing() {
     // What boss lets worker do for agent: mallory hears all of it and answers first, to each and to all.
     let asks = json!({ "method": "tools/call", "params": { "name": "echo", "arguments": { "text": "x" } } });
     agent.say("mcp/proposal:tools/call:echo", "p1", &["worker"], json!({}), &asks);
-    until_heard(&mut agent, |heard| heard["payload"]["state"] == "pending");
+    agent.hear_until(|heard| heard["payload"]["state"] == "pending");
     boss.say(ECHO, "f1", &["worker"], json!({ "correlation_id": "p1" }), &call("x"));
-    until_heard(&mut agent, |heard| heard["payload"]["state"] == "running");
-    until_heard(&mut mallory, |heard| heard["id"] == "f1");
+    agent.hear_until(|heard| heard["payload"]["state"] == "running");
+    mallory.hear_until(|heard| heard["id"] == "f1");
     let forged: [&[&str]; 3] = [&["boss"], &["boss", "agent"], &[]];
     for (number, to) in forged.iter().enumerate() {
         let id = format!("forged {number}");
         mallory.say(ANSWER, &id, to, json!({ "correlation_id": "f1" }), &result("forged"));
-        until_heard(&mut boss, |heard| heard["id"] == id);
+        boss.hear_until(|heard| heard["id"] == id);
     }
     let url = gateway.url();
     let listed = || {
@@ -61,9 +51,9 @@ fn an_answer_of_somebody_who_was_not_asked_ends_nothing() {
         all["proposals"][0].clone()
     };
     assert_eq!((&listed()["state"], &listed()["answer"]), (&json!("running"), &Value::Null));
-    until_heard(&mut worker, |heard| heard["id"] == "f1");
+    worker.hear_until(|heard| heard["id"] == "f1");
     worker.say(ANSWER, "real", &["boss"], json!({ "correlation_id": "f1" }), &result("real"));
-    until_heard(&mut agent, |heard| heard["payload"]["state"] == "completed");
+    agent.hear_until(|heard| heard["payload"]["state"] == "completed");
     assert_eq!(listed()["answer"]["result"]["content"][0]["text"], "real");
     let ledger = Ledger(&home);
     until("all are recorded", || {
@@ -84,10 +74,7 @@ fn a_capability_for_one_server_reaches_no_other() {
            capabilities = [{ kind = \"mcp/request:tools/call\", to = [\"tools\"] }]\n";
     let home = home.env("TOKEN_CLERK", &token("clerk"));
     let gateway = Gateway::start(&home, &config);
-    for name in ["tools", "more"] {
-        let line = format!("ready server={name:?}");
-        until("the servers are there", || gateway.log().contains(&line).then_some(()));
-    }
+    ["tools", "more"].iter().for_each(|name| gateway.ready(name));
     let mut boss = Socket::enter(&gateway, "boss", "?mode=directed");
     let mut clerk = Socket::enter(&gateway, "clerk", "?mode=directed");
     let rows: [(&str, &[&str]); 4] =
@@ -103,7 +90,7 @@ fn a_capability_for_one_server_reaches_no_other() {
     let refused = client.ask("tools/call", json!({ "name": "more_echo", "arguments": { "text": "x" } }));
     assert!(refused["error"].is_object(), "{refused}");
     boss.call("count", &["more"], "record", json!({}));
-    let counted = until_heard(&mut boss, |heard| heard["correlation_id"] == "count");
+    let counted = boss.hear_until(|heard| heard["correlation_id"] == "count");
     assert_eq!(counted["payload"]["result"]["structuredContent"]["calls"], 1, "{counted}");
     let ledger = Ledger(&home);
     ledger.has("clerk", "mcp/request:tools/call:more_echo", "refused", "not_admitted");

@@ -67,7 +67,7 @@ fn connections() {
     waiting.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     assert!(waiting.read(&mut [0; 16]).is_err(), "it waits for a place");
     drop(held);
-    waiting.set_read_timeout(Some(crate::socket::PATIENCE)).unwrap();
+    waiting.set_read_timeout(Some(crate::http::PATIENCE)).unwrap();
     assert!(waiting.read(&mut [0; 16]).unwrap() > 0, "and has it then");
 }
 

@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{
-    ECHO, FULFIL, Stage, answer_and, api, echoes, fails, fulfilment, names, says, state, until_heard,
-};
+use crate::stage::{ECHO, FULFIL, Stage, answer_and, api, echoes, fails, fulfilment, names, says, state};
 use crate::ws::Socket;
 
 /// Whoever hears a proposal in the room may be quicker than the disk.
@@ -19,7 +17,7 @@ fn what_is_approved_at_once_counts() {
         stage.agent.say(ECHO, &proposal, &["tools"], json!({}), &echoes("quick"));
         chief.expect(&proposal);
         chief.say(FULFIL, &request, &["tools"], names(&proposal), &fulfilment("quick"));
-        says(&until_heard(&mut chief, |heard| heard["correlation_id"] == request), "quick");
+        says(&chief.hear_until(|heard| heard["correlation_id"] == request), "quick");
         state(&mut stage.agent, &proposal, "pending");
         state(&mut stage.agent, &proposal, "running");
         says(&answer_and(&mut stage.agent, &proposal, "completed"), "quick");
@@ -28,7 +26,7 @@ fn what_is_approved_at_once_counts() {
         stage.agent.say(ECHO, &proposal, &["worker"], json!({}), &echoes("quick"));
         chief.expect(&proposal);
         chief.say(FULFIL, &request, &["worker"], names(&proposal), &fulfilment("quick"));
-        until_heard(&mut worker, |heard| heard["id"] == request);
+        worker.hear_until(|heard| heard["id"] == request);
         let result = json!({ "jsonrpc": "2.0", "id": 7, "result": { "content": [{ "type": "text", "text": "dug" }] } });
         worker.say(
             "mcp/response:tools/call:echo",
@@ -37,9 +35,9 @@ fn what_is_approved_at_once_counts() {
             names(&request),
             &result,
         );
-        until_heard(&mut chief, |heard| heard["correlation_id"] == request);
+        chief.hear_until(|heard| heard["correlation_id"] == request);
         let ends: Vec<Value> =
-            std::iter::repeat_with(|| until_heard(&mut stage.agent, |heard| heard["kind"] != "chat"))
+            std::iter::repeat_with(|| stage.agent.hear_until(|heard| heard["kind"] != "chat"))
                 .take(4)
                 .collect();
         let states: Vec<&Value> =
@@ -53,7 +51,7 @@ fn what_is_approved_at_once_counts() {
         let id = format!("no {round}");
         let arguments = json!({ "proposal": proposal, "reason": "no" });
         chief.call(&id, &["portmoot"], "reject_proposal", arguments);
-        let told = until_heard(&mut chief, |heard| heard["correlation_id"] == id);
+        let told = chief.hear_until(|heard| heard["correlation_id"] == id);
         assert_eq!(told["payload"]["result"]["isError"], false, "{told}");
         state(&mut stage.agent, &proposal, "pending");
         state(&mut stage.agent, &proposal, "rejected");
@@ -93,8 +91,8 @@ fn approvals_at_the_same_moment_are_one() {
         let (one, two) = (format!("b{round}"), format!("c{round}"));
         stage.boss.say(FULFIL, &one, &["tools"], names(&id), &fulfilment(&text));
         chief.say(FULFIL, &two, &["tools"], names(&id), &fulfilment(&text));
-        let one = until_heard(&mut stage.boss, |heard| heard["correlation_id"] == one);
-        let two = until_heard(&mut chief, |heard| heard["correlation_id"] == two);
+        let one = stage.boss.hear_until(|heard| heard["correlation_id"] == one);
+        let two = chief.hear_until(|heard| heard["correlation_id"] == two);
         let ran = [&one, &two].iter().filter(|heard| heard["payload"]["result"].is_object()).count();
         assert_eq!(ran, 1, "{one} {two}");
         state(&mut stage.agent, &id, "running");
@@ -122,7 +120,7 @@ fn what_nobody_decides_expires() {
     state(&mut stage.agent, "p1", "completed");
     assert_eq!(stage.approve("boss", &two).status, 409);
     stage.boss.say(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("please"));
-    fails(&until_heard(&mut stage.boss, |heard| heard["correlation_id"] == "f2"), "f2");
+    fails(&stage.boss.hear_until(|heard| heard["correlation_id"] == "f2"), "f2");
     assert_eq!(stage.executed(), before);
 }
 
@@ -139,7 +137,7 @@ fn who_answers_at_once_is_heard() {
         scope.spawn(|| {
             let result = json!({ "jsonrpc": "2.0", "id": 3, "result": { "content": [] } });
             for _ in &rounds {
-                let asked = until_heard(&mut worker, |heard| heard["from"] == "boss");
+                let asked = worker.hear_until(|heard| heard["from"] == "boss");
                 let about = names(asked["id"].as_str().unwrap());
                 let id = format!("answer to {}", asked["id"]);
                 worker.say("mcp/response:tools/call:dig", &id, &["boss"], about, &result);

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::http::{Connection, Reply};
+use crate::listed::Listed;
 use crate::runner::Home;
 use crate::support::{Client, Gateway, fixture, modern, until};
 use crate::ws::{Socket, people, token};
@@ -21,7 +22,7 @@ fn stage(more: &str) -> (Home, Gateway) {
     ]);
     let limits = "[server.limits]\nhold = \"500ms\"\n";
     let gateway = Gateway::start(&home, &(config + limits + &fixture("tools", &[]) + more));
-    until("the server is there", || gateway.log().contains("ready server=\"tools\"").then_some(()));
+    gateway.ready("tools");
     (home, gateway)
 }
 
@@ -319,12 +320,11 @@ fn pages_go_on_where_they_ended_and_long_proposals_are_shown_alone() {
 #[test]
 fn names_of_ours_are_taken_first_where_they_are_listed_and_never_else() {
     let home = Home::new();
-    let script = home.write("server.py", NAMESAKE);
-    let server = format!("[servers.a]\ncommand = \"python3\"\nargs = [{script:?}]\nprefix = \"\"\n");
+    let names = ["list_proposals", "say", "wait_for_proposal", "other"];
+    let server = Listed::new(&home, "a", &names.map(|name| (name, ""))).table() + "prefix = \"\"\n";
     let gateway = Gateway::start(&home, &(server.clone() + "[topics.main]\nbuiltin = []\n"));
     gateway.wait_for("a", "ready");
     let client = Client::plain(&gateway);
-    let names = ["list_proposals", "say", "wait_for_proposal", "other"];
     assert_eq!(client.names("tools"), names);
     for name in names {
         assert_eq!(client.call(name, json!({}))["content"][0]["text"], format!("{name} of the server"));
@@ -344,25 +344,6 @@ fn names_of_ours_are_taken_first_where_they_are_listed_and_never_else() {
     let refused = client.ask("tools/call", json!({ "name": "wait_for_proposal", "arguments": {} }));
     assert!(refused["error"].is_object(), "{refused}");
 }
-
-/// A server whose tools have names of ours.
-const NAMESAKE: &str = r#"
-import json, sys
-def say(message):
-    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
-for line in sys.stdin:
-    asked = json.loads(line)
-    method, number = asked.get("method"), asked.get("id")
-    if method == "initialize":
-        say({"id": number, "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "a", "version": "1"}}})
-    elif method == "tools/list":
-        names = ["list_proposals", "say", "wait_for_proposal", "other"]
-        say({"id": number, "result": {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}})
-    elif method == "tools/call":
-        say({"id": number, "result": {"content": [{"type": "text", "text": asked["params"]["name"] + " of the server"}]}})
-    elif number is not None:
-        say({"id": number, "error": {"code": -32601, "message": "unknown"}})
-"#;
 
 #[test]
 fn the_same_tools_answer_envelopes() {

@@ -60,10 +60,15 @@ impl Program {
         panic!("never seen: {wanted:?}, but:\n{}", self.seen);
     }
 
+    /// Ends its input.
+    pub(crate) fn types_no_more(&mut self) {
+        self.keys = None;
+    }
+
     /// Types nothing more, and waits for its end: the exit code and all that it has printed.
     #[track_caller]
     pub(crate) fn ends(mut self) -> (i32, String) {
-        drop(self.keys.take());
+        self.types_no_more();
         let end = Instant::now() + PATIENCE;
         loop {
             match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {

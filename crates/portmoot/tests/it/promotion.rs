@@ -5,6 +5,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::listed::Listed;
 use crate::runner::Home;
 use crate::support::{Client, Gateway, fixture, is_alive, signal, until};
 
@@ -219,16 +220,13 @@ fn what_waits_outlives_a_restart_and_then_runs_once() {
 #[test]
 fn a_tool_that_was_described_otherwise_is_not_approved() {
     let home = house();
-    home.write("mode", "one");
-    let script = home.write("server.py", REDEFINED);
-    let server =
-        format!("[servers.b]\ncommand = \"python3\"\nargs = [{script:?}, {:?}]\n", home.path().join("mode"));
-    let gateway = Gateway::start(&home, &(config(&home) + &server));
+    let server = Listed::new(&home, "b", &[("act", "described as one"), ("change", "")]);
+    let gateway = Gateway::start(&home, &(config(&home) + &server.table()));
     let scout = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
     until("its tool", || scout.names("tools").contains(&"b_act".to_owned()).then_some(()));
     scout.call("b_act", json!({}));
     let id = id_of(&waiting(&home, &gateway));
-    home.write("mode", "two");
+    server.list(&[("act", "described as two"), ("change", "")]);
     let boss = Client::open(&gateway, Some(BOSS), "/mcp", json!({}));
     boss.call("b_change", json!({}));
     until("conflict", || {
@@ -238,26 +236,3 @@ fn a_tool_that_was_described_otherwise_is_not_approved() {
     proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 3);
     assert_eq!(state(&home, &gateway, &id)["state"], "pending");
 }
-
-/// A server whose tool `act` is described by what a file says; `change` announces it.
-const REDEFINED: &str = r#"
-import json, sys
-def say(message):
-    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
-for line in sys.stdin:
-    asked = json.loads(line)
-    method, number = asked.get("method"), asked.get("id")
-    if method == "initialize":
-        able = {"tools": {"listChanged": True}}
-        say({"id": number, "result": {"protocolVersion": "2025-11-25", "capabilities": able, "serverInfo": {"name": "b", "version": "1"}}})
-    elif method == "tools/list":
-        mode = open(sys.argv[1]).read()
-        tools = [{"name": name, "description": "described as " + mode, "inputSchema": {"type": "object"}} for name in ("act", "change")]
-        say({"id": number, "result": {"tools": tools}})
-    elif method == "tools/call":
-        if asked["params"]["name"] == "change":
-            say({"method": "notifications/tools/list_changed"})
-        say({"id": number, "result": {"content": [{"type": "text", "text": "done"}]}})
-    elif number is not None:
-        say({"id": number, "error": {"code": -32601, "message": "unknown"}})
-"#;

@@ -3,9 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{
-    ECHO, FULFIL, Stage, answer_and, echoes, fails, fulfilment, names, says, state, until_heard,
-};
+use crate::stage::{ECHO, FULFIL, Stage, answer_and, echoes, fails, fulfilment, names, says, state};
 use crate::support::{Gateway, until};
 use crate::ws::Socket;
 
@@ -29,7 +27,7 @@ fn what_was_refused_and_proposed_runs_once_when_it_is_approved_over_the_api() {
         (&json!("boss"), &proposal["id"])
     );
     says(&answer_and(&mut stage.agent, "p1", "completed"), "please");
-    let heard = until_heard(&mut stage.boss, |heard| heard["from"] == "tools");
+    let heard = stage.boss.hear_until(|heard| heard["from"] == "tools");
     says(&heard, "please");
     assert_eq!(heard["to"], json!(["boss", "agent"]));
     assert_eq!(stage.executed(), before + 1);
@@ -51,15 +49,15 @@ fn a_request_that_names_the_proposal_approves_it_once() {
     }
     state(&mut stage.agent, "p1", "running");
     says(&answer_and(&mut stage.agent, "p1", "completed"), "please");
-    let heard = until_heard(&mut stage.boss, |heard| heard["correlation_id"] == "f1");
+    let heard = stage.boss.hear_until(|heard| heard["correlation_id"] == "f1");
     says(&heard, "please");
     assert_eq!(heard["to"], json!(["boss", "agent"]));
     // A second envelope, of the same or another, and the API come too late.
     stage.boss.say(FULFIL, "f2", &["tools"], names("p1"), &fulfilment("please"));
-    fails(&until_heard(&mut stage.boss, |heard| heard["from"] == "tools"), "f2");
+    fails(&stage.boss.hear_until(|heard| heard["from"] == "tools"), "f2");
     let mut chief = Socket::enter(&stage.gateway, "chief", "?mode=directed&echo=false");
     chief.say(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
-    fails(&until_heard(&mut chief, |heard| heard["from"] == "tools"), "f1");
+    fails(&chief.hear_until(|heard| heard["from"] == "tools"), "f1");
     let shown = stage.shown("p1");
     for what in ["approve", "reject", "withdraw"] {
         let body = if what == "approve" { json!({ "digest": shown["digest"] }) } else { json!({}) };
@@ -72,13 +70,13 @@ fn a_request_that_names_the_proposal_approves_it_once() {
     stage.gateway.signal("TERM");
     stage.gateway.wait();
     stage.gateway = Gateway::start(&stage.home, &stage.config);
-    until("tools are there", || stage.gateway.log().contains("ready server=\"tools\"").then_some(()));
-    until("more is there", || stage.gateway.log().contains("ready server=\"more\"").then_some(()));
+    stage.gateway.ready("tools");
+    stage.gateway.ready("more");
     stage.boss = Socket::enter(&stage.gateway, "boss", "?mode=directed&echo=false");
     stage.asked = 0;
     let before = stage.executed();
     stage.boss.say(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
-    fails(&until_heard(&mut stage.boss, |heard| heard["from"] == "tools"), "f1");
+    fails(&stage.boss.hear_until(|heard| heard["from"] == "tools"), "f1");
     assert_eq!(stage.executed(), before);
     let ledger = stage.ledger();
     let id = shown["id"].as_str().unwrap();
@@ -128,7 +126,7 @@ fn somebody_who_is_no_server_here_may_carry_it_out() {
         says(&heard, "dug");
         assert_eq!(heard["from"], if to.len() == 1 { "portmoot" } else { "worker" }, "{heard}");
         assert_eq!(heard["correlation_id"], request, "{heard}");
-        until_heard(&mut stage.boss, |heard| heard["id"] == answer);
+        stage.boss.hear_until(|heard| heard["id"] == answer);
         assert_eq!(stage.shown(&proposal)["answer"]["result"], result["result"]);
     }
 }
@@ -151,7 +149,7 @@ fn nobody_approves_what_is_its_own() {
     assert!((400..500).contains(&reply.status), "{reply:?}");
     assert_eq!(stage.executed(), before);
     stage.boss.say(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("mine"));
-    says(&until_heard(&mut stage.boss, |heard| heard["correlation_id"] == "f2"), "mine");
+    says(&stage.boss.hear_until(|heard| heard["correlation_id"] == "f2"), "mine");
     assert_eq!((stage.executed(), &stage.shown("p2")["state"]), (before + 1, &json!("pending")));
     let ledger = stage.ledger();
     for (who, proposal) in [("agent", &proposal), ("boss", &own)] {
@@ -198,13 +196,13 @@ fn only_what_was_shown_is_approved() {
     for (id, kind, to, payload) in rows {
         stage.boss.say(kind, id, to, names("p1"), &payload);
         for _ in to {
-            fails(&until_heard(&mut stage.boss, |heard| heard["payload"]["jsonrpc"] == "2.0"), id);
+            fails(&stage.boss.hear_until(|heard| heard["payload"]["jsonrpc"] == "2.0"), id);
         }
         assert_eq!(stage.executed(), before, "{id}");
         assert_eq!(stage.shown("p1")["state"], "pending", "{id}");
     }
     stage.boss.say(FULFIL, "to nobody", &[], names("p1"), &fulfilment("please"));
-    let told = until_heard(&mut stage.boss, |heard| heard["kind"] == "system/error");
+    let told = stage.boss.hear_until(|heard| heard["kind"] == "system/error");
     assert_eq!(
         (&told["correlation_id"], &told["payload"]["error"]),
         (&json!("to nobody"), &json!("conflict"))
@@ -317,7 +315,7 @@ fn a_rejection_and_a_withdrawal_are_told() {
     for (number, id) in ["p1", "p2"].iter().enumerate() {
         let request = format!("f{number}");
         stage.boss.say(FULFIL, &request, &["tools"], names(id), &fulfilment("please"));
-        fails(&until_heard(&mut stage.boss, |heard| heard["from"] == "tools"), &request);
+        fails(&stage.boss.hear_until(|heard| heard["from"] == "tools"), &request);
     }
     assert_eq!(stage.executed(), before);
 }

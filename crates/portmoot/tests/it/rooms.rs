@@ -429,7 +429,7 @@ fn late_joiners_hear_what_they_missed() {
 fn servers_are_participants_that_answer() {
     let (home, config) = people(&[("agent", FULL)]);
     let gateway = Gateway::start(&home, &(fixture("tools", &[]) + &config));
-    until("tools are there", || gateway.log().contains("ready server=\"tools\"").then_some(()));
+    gateway.ready("tools");
     let (mut agent, welcome) = Socket::welcomed(&gateway, "agent", "?mode=directed&echo=false");
     let others: Vec<_> = welcome["payload"]["participants"].as_array().unwrap().iter().collect();
     let names: Vec<_> = others.iter().map(|other| other["id"].as_str().unwrap()).collect();

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::runner::Home;
-use crate::support::{Client, Gateway, fixture, modern, modern_stream, until};
+use crate::support::{Client, Gateway, fixture, modern, modern_stream};
 use crate::ws::{Socket, people, token};
 
 const FULL: &[&str] = &["mcp/*", "chat"];
@@ -17,7 +17,7 @@ fn stage(mcp_calls: &str) -> (Home, Gateway) {
     let (home, config) = people(&[("ann", FULL), ("watch", FULL), ("side", FULL)]);
     let topic = format!("[topics.main]\nmcp_calls = {mcp_calls:?}\nhistory = 100\n");
     let gateway = Gateway::start(&home, &(config + &topic + &fixture("tools", &[])));
-    until("the server is there", || gateway.log().contains("ready server=\"tools\"").then_some(()));
+    gateway.ready("tools");
     (home, gateway)
 }
 

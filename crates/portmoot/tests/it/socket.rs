@@ -1,15 +1,16 @@
-//! The real gateway as a process, and a client that hides nothing: requests are written to the socket as they are.
+//! A gateway, and a client that hides nothing: requests are written to the socket as they are.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::ops::Deref;
+use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-/// How long anything may take before a test fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+use crate::http::PATIENCE;
+use crate::runner::Home;
+use crate::support;
+
 /// The newest legacy revision.
 pub(crate) const LEGACY: &str = "2025-11-25";
 /// The modern revision.
@@ -17,12 +18,10 @@ pub(crate) const MODERN: &str = "2026-07-28";
 /// What every modern request says of its caller.
 pub(crate) const MODERN_META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-/// A running `portmoot serve`; it ends with its test.
+/// A running gateway with a home of its own.
 pub(crate) struct Gateway {
-    child: Child,
-    address: String,
-    log: Arc<Mutex<String>>,
-    _home: tempfile::TempDir,
+    running: support::Gateway,
+    _home: Home,
 }
 
 /// A TOML table of a server that is started as a child.
@@ -44,48 +43,8 @@ impl Gateway {
 
     /// The same, with these variables in its environment.
     pub(crate) fn serve_with(config: &str, env: &[(&str, &str)]) -> Gateway {
-        let home = tempfile::tempdir().unwrap();
-        let mut child = command(&home, config, &["serve", "--listen", "127.0.0.1:0"], env)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let log = Arc::new(Mutex::new(String::new()));
-        let mut address = None;
-        let mut line = String::new();
-        while address.is_none() && stderr.read_line(&mut line).unwrap() > 0 {
-            let rest = line.split_once("  MCP      http://").map(|(_, rest)| rest);
-            address = rest.and_then(|rest| rest.split('/').next()).map(str::to_owned);
-            log.lock().unwrap().push_str(&line);
-            line.clear();
-        }
-        let address = address.unwrap_or_else(|| panic!("no gateway:\n{}", log.lock().unwrap()));
-        let rest = Arc::clone(&log);
-        std::thread::spawn(move || {
-            for line in stderr.lines().map_while(Result::ok) {
-                let mut log = rest.lock().unwrap();
-                log.push_str(&line);
-                log.push('\n');
-            }
-        });
-        Gateway { child, address, log, _home: home }
-    }
-
-    /// Host and port.
-    pub(crate) fn address(&self) -> &str {
-        &self.address
-    }
-
-    /// What it has logged so far.
-    pub(crate) fn log(&self) -> String {
-        self.log.lock().unwrap().clone()
-    }
-
-    /// The process.
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        let home = env.iter().fold(Home::new(), |home, (name, value)| home.env(name, value));
+        Gateway { running: support::Gateway::start(&home, config), _home: home }
     }
 
     /// Resident memory, bytes.
@@ -97,7 +56,7 @@ impl Gateway {
 
     /// A new connection.
     pub(crate) fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(&self.address).unwrap();
+        let stream = TcpStream::connect(self.address()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
         stream
@@ -115,7 +74,7 @@ impl Gateway {
 
     /// One request on a connection of its own. Headers are added to `Host` and `Connection` only.
     pub(crate) fn request(&self, line: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
-        let mut bytes = format!("{line} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address);
+        let mut bytes = format!("{line} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address());
         for (name, value) in headers {
             bytes.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -174,10 +133,11 @@ impl Gateway {
     }
 }
 
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl Deref for Gateway {
+    type Target = support::Gateway;
+
+    fn deref(&self) -> &support::Gateway {
+        &self.running
     }
 }
 
@@ -236,7 +196,7 @@ impl Session<'_> {
         let mut stream = self.gateway.connect();
         let mut head = format!(
             "GET /mcp HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\nconnection: close\r\n",
-            self.gateway.address
+            self.gateway.address()
         );
         for (name, value) in self.headers().into_iter().chain(after.map(|id| ("last-event-id", id))) {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -363,14 +323,16 @@ impl Events {
 pub(crate) struct Piped {
     child: Child,
     lines: BufReader<std::process::ChildStdout>,
-    _home: tempfile::TempDir,
+    _home: Home,
 }
 
 impl Piped {
     /// Starts it with this configuration.
     pub(crate) fn start(config: &str) -> Piped {
-        let home = tempfile::tempdir().unwrap();
-        let mut child = command(&home, config, &["stdio"], &[])
+        let home = Home::new();
+        home.write("portmoot.toml", config);
+        let mut child = home
+            .command(&["stdio", "--config", "portmoot.toml"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -417,22 +379,8 @@ impl Drop for Piped {
     }
 }
 
-fn command(home: &tempfile::TempDir, config: &str, args: &[&str], env: &[(&str, &str)]) -> Command {
-    let file = home.path().join("portmoot.toml");
-    std::fs::write(&file, config).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_portmoot"));
-    command.args(args).arg("--config").arg(&file).current_dir(home.path()).env_clear();
-    command.env("HOME", home.path()).env("PATH", "/usr/local/bin:/usr/bin:/bin");
-    command.envs(env.iter().copied());
-    command
-}
-
 /// Looks again and again until it is so.
 #[track_caller]
 pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !so() {
-        assert!(begun.elapsed() < PATIENCE, "never: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    support::until(what, || so().then_some(()));
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::http::{Connection, Reply};
 use crate::ledger::Ledger;
 use crate::runner::Home;
-use crate::support::{Gateway, fixture, until};
+use crate::support::{Gateway, fixture};
 use crate::ws::{Socket, people, token};
 
 const FULL: &[&str] = &["mcp/*", "chat"];
@@ -38,10 +38,7 @@ impl Stage {
         ]);
         let config = fixture("tools", &[]) + &fixture("more", &[]) + &config + more;
         let gateway = Gateway::start(&home, &config);
-        for name in ["tools", "more"] {
-            let line = format!("ready server={name:?}");
-            until("the servers are there", || gateway.log().contains(&line).then_some(()));
-        }
+        ["tools", "more"].iter().for_each(|name| gateway.ready(name));
         let agent = Socket::enter(&gateway, "agent", "?mode=directed&echo=false");
         let boss = Socket::enter(&gateway, "boss", "?mode=directed&echo=false");
         Stage { gateway, agent, boss, asked: 0, home, config }
@@ -55,7 +52,7 @@ impl Stage {
             self.asked += 1;
             let id = format!("record {}", self.asked);
             self.boss.call(&id, &[server], "record", json!({}));
-            let heard = until_heard(&mut self.boss, |heard| heard["correlation_id"] == id);
+            let heard = self.boss.hear_until(|heard| heard["correlation_id"] == id);
             sum += heard["payload"]["result"]["structuredContent"]["calls"].as_u64().unwrap();
         }
         sum - self.asked
@@ -120,20 +117,10 @@ pub(crate) fn names(proposal: &str) -> Value {
     json!({ "correlation_id": proposal })
 }
 
-#[track_caller]
-pub(crate) fn until_heard(socket: &mut Socket, wanted: impl Fn(&Value) -> bool) -> Value {
-    loop {
-        let heard = socket.hear();
-        if wanted(&heard) {
-            return heard;
-        }
-    }
-}
-
 /// The next word about a proposal: that it stands so.
 #[track_caller]
 pub(crate) fn state(socket: &mut Socket, envelope: &str, state: &str) -> Value {
-    let heard = until_heard(socket, |heard| heard["kind"] == "portmoot/proposal");
+    let heard = socket.hear_until(|heard| heard["kind"] == "portmoot/proposal");
     assert_eq!(heard["from"], "portmoot", "{heard}");
     assert_eq!(heard["payload"]["proposal"], envelope, "{heard}");
     assert_eq!(heard["payload"]["state"], state, "{heard}");

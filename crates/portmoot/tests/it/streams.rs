@@ -2,14 +2,13 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
 
 use harness::Running;
 use serde_json::{Value, json};
 
 use crate::front::{Front, over_http, over_stdio};
-
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::http::PATIENCE;
+use crate::socket::until;
 
 /// One exchange, whose answer is read as it comes.
 struct Exchange {
@@ -229,14 +228,5 @@ fn a_cancelled_call_is_cancelled_at_the_server() {
         open.event().unwrap();
         drop(open);
         until("the modern call is cancelled", || counted() == before + 1);
-    }
-}
-
-#[track_caller]
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !so() {
-        assert!(begun.elapsed() < PATIENCE, "never: {what}");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -1,21 +1,24 @@
 //! A running gateway and MCP clients of it, for tests from the outside.
 
 use std::cell::{Cell, RefCell};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::http::{Connection, Events, PATIENCE, Reply};
-use crate::runner::Home;
+use crate::runner::{Home, Ran};
 
 /// `portmoot serve` on a free port. It is killed when this is dropped.
 pub(crate) struct Gateway {
     child: Child,
     address: String,
     log: Arc<Mutex<String>>,
+    /// Keeps the log; ends with the gateway.
+    keeper: Option<JoinHandle<()>>,
 }
 
 impl Gateway {
@@ -23,33 +26,32 @@ impl Gateway {
     #[track_caller]
     pub(crate) fn start(home: &Home, config: &str) -> Gateway {
         home.write("portmoot.toml", config);
-        Gateway::serve(home.command(&["serve", "--config", "portmoot.toml", "--listen", "127.0.0.1:0"]))
+        Gateway::start_with(home, &["--config", "portmoot.toml"])
+    }
+
+    /// Serves with these further arguments.
+    #[track_caller]
+    pub(crate) fn start_with(home: &Home, args: &[&str]) -> Gateway {
+        Gateway::serve(home.command(&[&["serve", "--listen", "127.0.0.1:0"], args].concat()))
     }
 
     /// Waits until this command says where it listens.
     #[track_caller]
     pub(crate) fn serve(mut command: Command) -> Gateway {
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap());
-        let log = Arc::new(Mutex::new(String::new()));
-        let mut address = None;
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let (mut log, mut address) = (String::new(), None);
         while address.is_none() {
-            let mut line = String::new();
-            let read = lines.read_line(&mut line).unwrap();
-            assert!(read > 0, "the gateway ended:\n{}", log.lock().unwrap());
-            address =
-                line.split_once("http://").and_then(|(_, rest)| Some(rest.split_once("/mcp")?.0.to_owned()));
-            log.lock().unwrap().push_str(&line);
+            let line = lines.next().unwrap_or_else(|| panic!("the gateway ended:\n{log}"));
+            let rest = line.split_once("http://").map(|(_, rest)| rest);
+            address = rest.and_then(|rest| Some(rest.split_once("/mcp")?.0.to_owned()));
+            log += &(line + "\n");
         }
+        let log = Arc::new(Mutex::new(log));
         let kept = Arc::clone(&log);
-        std::thread::spawn(move || {
-            for line in lines.lines().map_while(Result::ok) {
-                let mut log = kept.lock().unwrap();
-                log.push_str(&line);
-                log.push('\n');
-            }
-        });
-        Gateway { child, address: address.unwrap(), log }
+        let keep = move || lines.for_each(|line| *kept.lock().unwrap() += &(line + "\n"));
+        let keeper = Some(std::thread::spawn(keep));
+        Gateway { child, address: address.unwrap(), log, keeper }
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -69,6 +71,18 @@ impl Gateway {
         self.log.lock().unwrap().clone()
     }
 
+    /// Waits for a line on stderr that contains this, and gives the first.
+    #[track_caller]
+    pub(crate) fn hear(&self, wanted: &str) -> String {
+        until(wanted, || self.log().lines().find(|line| line.contains(wanted)).map(str::to_owned))
+    }
+
+    /// Waits until it has said that a server is ready.
+    #[track_caller]
+    pub(crate) fn ready(&self, name: &str) {
+        self.hear(&format!("ready server={name:?}"));
+    }
+
     /// Sends it a signal.
     pub(crate) fn signal(&self, name: &str) {
         signal(self.pid(), name);
@@ -78,6 +92,17 @@ impl Gateway {
     #[track_caller]
     pub(crate) fn wait(&mut self) {
         until("the gateway ends", || self.child.try_wait().unwrap());
+    }
+
+    /// Asks it to stop, waits, and gives all that it has printed.
+    #[track_caller]
+    pub(crate) fn stop(mut self) -> Ran {
+        self.signal("TERM");
+        let status = until("the gateway ends", || self.child.try_wait().unwrap());
+        self.keeper.take().unwrap().join().unwrap();
+        let mut stdout = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        Ran { code: status.code().unwrap_or(-1), stdout, stderr: self.log() }
     }
 
     /// One plain request.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::http::PATIENCE;
 use crate::ledger::Ledger;
+use crate::listed::Listed;
 use crate::participants::hear;
 use crate::program::{Program, example};
 use crate::runner::Home;
@@ -24,10 +25,7 @@ fn start(all: &[(&str, &[&str])], folder: &Path, more: &str) -> (Home, Gateway) 
     let words = deps().server_filesystem(folder);
     let files = format!("[servers.files]\ncommand = {:?}\nargs = {:?}\n", words[0], &words[1..]);
     let gateway = Gateway::start(&home, &(files + &fixture("tools", &[]) + &config + more));
-    for name in ["files", "tools"] {
-        let line = format!("ready server={name:?}");
-        until("the servers are there", || gateway.log().contains(&line).then_some(()));
-    }
+    ["files", "tools"].iter().for_each(|name| gateway.ready(name));
     (home, gateway)
 }
 
@@ -54,16 +52,6 @@ async fn join(gateway: &Gateway, who: &str) -> (Participant, Events) {
         Participant::connect(ParticipantSpec { request_timeout: PATIENCE, ..spec }).await.unwrap();
     let events = participant.events();
     (participant, events)
-}
-
-#[track_caller]
-fn until_heard(socket: &mut Socket, wanted: impl Fn(&Value) -> bool) -> Value {
-    loop {
-        let heard = socket.hear();
-        if wanted(&heard) {
-            return heard;
-        }
-    }
 }
 
 /// Section 9.1: an agent that may only propose, a real server, and a person at the command line.
@@ -96,7 +84,7 @@ fn what_an_agent_proposes_a_real_server_does_when_a_person_approves() {
     agent.sees("proposed as ");
     // Everybody sees it.
     for socket in [&mut human, &mut bystander] {
-        let seen = until_heard(socket, |heard| heard["kind"] == WRITE);
+        let seen = socket.hear_until(|heard| heard["kind"] == WRITE);
         assert_eq!(seen["payload"]["params"]["arguments"], arguments, "{seen}");
     }
     let proposal = waiting(&home, &gateway, "human");
@@ -108,9 +96,9 @@ fn what_an_agent_proposes_a_real_server_does_when_a_person_approves() {
     let (code, printed) = agent.ends();
     assert!(code == 0 && printed.contains("Successfully wrote"), "{code} {printed}");
     assert_eq!(std::fs::read_to_string(folder.path().join("note.txt")).unwrap(), "written with leave");
-    let request = until_heard(&mut bystander, |heard| heard["kind"] == "mcp/request:tools/call:write_file");
+    let request = bystander.hear_until(|heard| heard["kind"] == "mcp/request:tools/call:write_file");
     assert_eq!((&request["from"], &request["correlation_id"]), (&json!("human"), &proposal["envelope"]));
-    let answer = until_heard(&mut human, |heard| heard["kind"] == "mcp/response:tools/call:write_file");
+    let answer = human.hear_until(|heard| heard["kind"] == "mcp/response:tools/call:write_file");
     assert_eq!((&answer["from"], &answer["to"]), (&json!("files"), &json!(["human", "newcomer"])));
     assert_eq!(answer["correlation_id"], request["id"]);
     let shown = cli(&home, &gateway, "human", &["proposals", "show", id]);
@@ -222,7 +210,7 @@ fn administrators_services_newcomers_and_monitors_share_a_topic() {
         if who == "monitor" {
             let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
             socket.say("mcp/request:tools/list", "list", &["files"], json!({}), &list);
-            let heard = until_heard(&mut socket, |heard| heard["from"] == "files");
+            let heard = socket.hear_until(|heard| heard["from"] == "files");
             assert!(heard.to_string().contains("read_text_file"), "{heard}");
         }
         socket.leave();
@@ -256,7 +244,7 @@ fn an_orchestrator_fulfils_what_its_rules_cover_and_leaves_the_rest_to_a_person(
     assert!(code == 0 && printed.contains("covered"), "{code} {printed}");
     orchestrator.sees("rule 1: mcp/request:tools/call:echo by proposer");
     orchestrator.sees("mcp/request:tools/call:echo by proposer: done");
-    let answer = until_heard(&mut human, |heard| heard["kind"] == "mcp/response:tools/call:echo");
+    let answer = human.hear_until(|heard| heard["kind"] == "mcp/response:tools/call:echo");
     assert_eq!((&answer["from"], &answer["to"][0]), (&json!("worker"), &json!("orchestrator")));
     let shown = |state: &str| {
         let all: Value =
@@ -284,7 +272,7 @@ fn an_orchestrator_fulfils_what_its_rules_cover_and_leaves_the_rest_to_a_person(
 fn prompts_and_resources_of_a_client_that_may_only_propose_are_held_too() {
     let (home, config) = people(&[("scout", &["mcp/proposal:*"]), ("boss", &["mcp/*"])]);
     let gateway = Gateway::start(&home, &(fixture("a", &[]) + &config));
-    until("the server is there", || gateway.log().contains("ready server=\"a\"").then_some(()));
+    gateway.ready("a");
     let scout = Client::open(&gateway, Some(&token("scout")), "/mcp", json!({}));
     let prompt = "a_test_prompt_with_arguments";
     assert!(scout.names("prompts").contains(&prompt.to_owned()));
@@ -336,12 +324,10 @@ fn prompts_and_resources_of_a_client_that_may_only_propose_are_held_too() {
 #[test]
 fn a_tool_that_has_changed_is_not_run_for_an_envelope_either() {
     let (home, config) = people(&[("agent", &["mcp/proposal:*"]), ("boss", &["mcp/*"])]);
-    home.write("mode", "one");
-    let script = home.write("server.py", REDEFINED);
-    let (mode, ran) = (home.path().join("mode"), home.path().join("ran"));
-    let server = format!("[servers.b]\ncommand = \"python3\"\nargs = [{script:?}, {mode:?}, {ran:?}]\n");
-    let gateway = Gateway::start(&home, &(server + &config));
-    until("the server is there", || gateway.log().contains("ready server=\"b\"").then_some(()));
+    let tools = |words| [("act", words), ("change", "")];
+    let server = Listed::new(&home, "b", &tools("described as one"));
+    let gateway = Gateway::start(&home, &(server.table() + &config));
+    gateway.ready("b");
     let mut agent = Socket::enter(&gateway, "agent", "?mode=directed&echo=false");
     let mut boss = Socket::enter(&gateway, "boss", "?mode=directed&echo=false");
     let asks = json!({ "method": "tools/call", "params": { "name": "act", "arguments": {} } });
@@ -350,12 +336,12 @@ fn a_tool_that_has_changed_is_not_run_for_an_envelope_either() {
     call["id"] = json!(1);
     let act = "mcp/request:tools/call:act";
     agent.say("mcp/proposal:tools/call:act", "p1", &["b"], json!({}), &asks);
-    until_heard(&mut agent, |heard| heard["payload"]["state"] == "pending");
+    agent.hear_until(|heard| heard["payload"]["state"] == "pending");
     let shown = waiting(&home, &gateway, "boss");
     assert!(shown["tool"].to_string().contains("described as one"), "{shown}");
-    home.write("mode", "two");
+    server.list(&tools("described as two"));
     boss.call("change", &["b"], "change", json!({}));
-    until_heard(&mut boss, |heard| heard["correlation_id"] == "change");
+    boss.hear_until(|heard| heard["correlation_id"] == "change");
     until("it is described otherwise", || {
         let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
         boss.say(
@@ -365,14 +351,14 @@ fn a_tool_that_has_changed_is_not_run_for_an_envelope_either() {
             json!({}),
             &list,
         );
-        let heard = until_heard(&mut boss, |heard| heard["kind"] == "mcp/response:tools/list");
+        let heard = boss.hear_until(|heard| heard["kind"] == "mcp/response:tools/list");
         heard.to_string().contains("described as two").then_some(())
     });
     boss.say(act, "f1", &["b"], json!({ "correlation_id": "p1" }), &call);
-    let answer = until_heard(&mut boss, |heard| heard["correlation_id"] == "f1");
+    let answer = boss.hear_until(|heard| heard["correlation_id"] == "f1");
     let why = answer["payload"]["error"]["message"].as_str().unwrap_or_default();
     assert!(why.contains("describes the tool otherwise"), "{answer}");
-    assert!(!ran.exists(), "it ran");
+    assert_eq!(server.calls(), "", "it ran");
     let id = shown["id"].as_str().unwrap();
     let state = || -> Value {
         serde_json::from_str(&cli(&home, &gateway, "boss", &["proposals", "show", id, "--json"])).unwrap()
@@ -382,41 +368,16 @@ fn a_tool_that_has_changed_is_not_run_for_an_envelope_either() {
     let entry = ledger.has("boss", "mcp/proposal:tools/call:act", "refused", "conflict");
     assert_eq!(entry["operation"], shown["id"], "{entry}");
     // Described again as it was shown, it is what was shown.
-    home.write("mode", "one");
+    server.list(&tools("described as one"));
     boss.call("back", &["b"], "change", json!({}));
-    until_heard(&mut boss, |heard| heard["correlation_id"] == "back");
+    boss.hear_until(|heard| heard["correlation_id"] == "back");
     until("it runs", || {
         let name = format!("f {:?}", std::time::Instant::now());
         boss.say(act, &name, &["b"], json!({ "correlation_id": "p1" }), &call);
-        let answer = until_heard(&mut boss, |heard| heard["correlation_id"] == name);
+        let answer = boss.hear_until(|heard| heard["correlation_id"] == name);
         answer["payload"]["result"].is_object().then_some(())
     });
-    until_heard(&mut agent, |heard| heard["payload"]["state"] == "completed");
-    assert_eq!(std::fs::read_to_string(&ran).unwrap(), "act\n", "once");
+    agent.hear_until(|heard| heard["payload"]["state"] == "completed");
+    assert_eq!(server.calls(), "act\n", "once");
     ledger.comes_to(1, "boss", "mcp/proposal:tools/call:act", "approved", "");
 }
-
-/// A server whose tools are described by what a file says; `change` announces it, `act` leaves a mark.
-const REDEFINED: &str = r#"
-import json, sys
-def say(message):
-    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
-for line in sys.stdin:
-    asked = json.loads(line)
-    method, number = asked.get("method"), asked.get("id")
-    if method == "initialize":
-        able = {"tools": {"listChanged": True}}
-        say({"id": number, "result": {"protocolVersion": "2025-11-25", "capabilities": able, "serverInfo": {"name": "b", "version": "1"}}})
-    elif method == "tools/list":
-        mode = open(sys.argv[1]).read()
-        tools = [{"name": name, "description": "described as " + mode, "inputSchema": {"type": "object"}} for name in ("act", "change")]
-        say({"id": number, "result": {"tools": tools}})
-    elif method == "tools/call":
-        if asked["params"]["name"] == "change":
-            say({"method": "notifications/tools/list_changed"})
-        else:
-            open(sys.argv[2], "a").write("act\n")
-        say({"id": number, "result": {"content": [{"type": "text", "text": "done"}]}})
-    elif number is not None:
-        say({"id": number, "error": {"code": -32601, "message": "unknown"}})
-"#;

@@ -224,6 +224,17 @@ impl Socket {
         serde_json::from_str(&text).unwrap_or_else(|why| panic!("{why}: {text}"))
     }
 
+    /// Hears until this is so of an envelope, and gives that one.
+    #[track_caller]
+    pub(crate) fn hear_until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let heard = self.hear();
+            if wanted(&heard) {
+                return heard;
+            }
+        }
+    }
+
     /// The next envelope that tells neither who comes and goes nor what becomes of a proposal.
     #[track_caller]
     pub(crate) fn hear_said(&mut self) -> Value {

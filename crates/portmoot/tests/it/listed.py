@@ -1,0 +1,29 @@
+"""A server on stdio, 2025-11-25, whose tools are what a file lists. A call of `change` announces that the list has changed; each
+call of another tool is written down beside the file."""
+
+import json
+import sys
+
+
+def send(message):
+    print(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False), flush=True)
+
+
+for line in sys.stdin:
+    message = json.loads(line)
+    request, method = message.get("id"), message.get("method")
+    if method == "initialize":
+        info, able = {"name": "listed", "version": "1"}, {"tools": {"listChanged": True}}
+        send({"id": request, "result": {"protocolVersion": "2025-11-25", "capabilities": able, "serverInfo": info}})
+    elif method == "tools/list":
+        send({"id": request, "result": {"tools": json.load(open(sys.argv[1]))}})
+    elif method == "tools/call":
+        name = message["params"]["name"]
+        if name == "change":
+            send({"method": "notifications/tools/list_changed"})
+        else:
+            open(sys.argv[1] + ".calls", "a").write(name + "\n")
+        text = name + " of the server"
+        send({"id": request, "result": {"content": [{"type": "text", "text": text}]}})
+    elif request is not None:
+        send({"id": request, "error": {"code": -32601, "message": "unknown"}})
