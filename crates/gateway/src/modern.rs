@@ -3,6 +3,7 @@
 //! Owns the meaning of each stateless request: what is answered here, what goes to the pump, and listen streams. Must
 //! not know HTTP or pipes; the doors have checked headers.
 
+use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -23,9 +24,9 @@ use crate::stream::Stream;
 use crate::upstream::Hello;
 use crate::{greeting, lists, own};
 
-/// Resources that one listen request may name.
+/// Resources that one listen request may name, one that is named again included.
 pub const LISTEN_URIS_MAX: usize = 256;
-/// Tasks that one listen request may name.
+/// Tasks that one listen request may name, one that is named again included.
 pub const LISTEN_TASKS_MAX: usize = 256;
 /// How long the acknowledgement of a listen request waits for servers that are to tell of its resources, and then of its
 /// tasks.
@@ -272,21 +273,26 @@ fn filter(params: &Params<'_>) -> Result<Wanted, String> {
     let mut uris = Vec::new();
     if let Some(member) = members.get("resourceSubscriptions") {
         let wrong = "`resourceSubscriptions` must be an array of strings";
-        for span in json::elements(message.frame(), member.span).map_err(|_| wrong)? {
-            let uri = json::text(span.of(message.frame())).ok_or(wrong)?.into_owned();
-            if !uris.contains(&uri) {
-                uris.push(uri);
-            }
+        let spans = json::elements(message.frame(), member.span).map_err(|_| wrong)?;
+        if spans.len() > LISTEN_URIS_MAX {
+            return Err(format!("at most {LISTEN_URIS_MAX} resources in one listen request"));
         }
-    }
-    if uris.len() > LISTEN_URIS_MAX {
-        return Err(format!("at most {LISTEN_URIS_MAX} resources in one listen request"));
+        for span in spans {
+            uris.push(json::text(span.of(message.frame())).ok_or(wrong)?.into_owned());
+        }
     }
     let tasks = task::watched(params).map_err(|malformed| malformed.message)?;
     if tasks.len() > LISTEN_TASKS_MAX {
         return Err(format!("at most {LISTEN_TASKS_MAX} tasks in one listen request"));
     }
+    let (uris, tasks) = (distinct(uris), distinct(tasks));
     Ok(Wanted { lists, uris, tasks })
+}
+
+/// Each once, in the order in which they came.
+fn distinct(texts: Vec<String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    texts.into_iter().filter(|text| seen.insert(text.clone())).collect()
 }
 
 fn acknowledgement(lists: &[ListKind], uris: &[String], tasks: &[String]) -> String {
@@ -302,4 +308,36 @@ fn acknowledgement(lists: &[ListKind], uris: &[String], tasks: &[String]) -> Str
         }
     }
     format!("{{\"notifications\":{{{}}}}}", members.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use wire::rpc::Message;
+
+    use super::*;
+
+    fn wanted(filter: &Value) -> Result<Wanted, String> {
+        let params = json!({ "notifications": filter }).to_string();
+        let id = rpc::Id::number(1);
+        let message =
+            Message::read(rpc::request(&id, "subscriptions/listen", Some(params.as_bytes()))).unwrap();
+        super::filter(&Params::read(&message).unwrap())
+    }
+
+    #[test]
+    fn a_listen_request_names_as_much_as_it_may_and_no_more() {
+        for (key, max) in [("resourceSubscriptions", LISTEN_URIS_MAX), ("taskIds", LISTEN_TASKS_MAX)] {
+            let names = |many: usize| (0..many).map(|number| number.to_string()).collect::<Vec<_>>();
+            let Wanted { uris, tasks, .. } = wanted(&json!({ (key): names(max) })).unwrap();
+            assert_eq!([uris, tasks].concat(), names(max));
+            let refused = wanted(&json!({ (key): names(max + 1) })).err().unwrap();
+            assert!(refused.starts_with(&format!("at most {max} ")), "{refused}");
+            assert!(wanted(&json!({ (key): vec!["again"; max + 1] })).is_err());
+            assert!(wanted(&json!({ (key): [1] })).is_err());
+        }
+        let twice =
+            wanted(&json!({ "taskIds": ["t", "u", "t"], "resourceSubscriptions": ["a", "a"] })).unwrap();
+        assert_eq!((twice.tasks, twice.uris), (vec!["t".to_owned(), "u".to_owned()], vec!["a".to_owned()]));
+    }
 }

@@ -81,6 +81,14 @@ impl Served {
         }
     }
 
+    /// It begins to serve while it may be here already: `look` finds the link under which it is. Gives that link if it has
+    /// left meanwhile: whoever told that did not find it here.
+    pub(crate) fn meet(&self, look: impl Fn() -> Option<LinkId>) -> Option<LinkId> {
+        let link = look()?;
+        self.arrived(link);
+        (look() != Some(link)).then_some(link)
+    }
+
     /// It has left, if it was here under this link. If nobody waits for it to stay away yet, whoever told this does:
     /// for the how many-th time it has left.
     pub(crate) fn left(&self, link: LinkId) -> Option<u64> {

@@ -319,3 +319,6 @@ fn person(topic: &Topic, id: &ParticipantId) -> Option<Bytes> {
     let capabilities = topic.capabilities(id)?;
     Some(system::person(Person { id: id.as_str(), capabilities }).into())
 }
+
+#[cfg(test)]
+mod tests;

@@ -109,13 +109,10 @@ impl Pump {
             let Some(served) = seat.served.as_ref().filter(|served| served.here().is_none()) else {
                 continue;
             };
-            if let Some(link) = self.with(|topic| topic.listener(&seat.id)) {
-                seat.upstream.arrived();
-                served.arrived(link);
-                // It may have left meanwhile: whoever told that did not find it here.
-                if self.with(|topic| topic.listener(&seat.id)) != Some(link) {
-                    self.gone(link);
-                }
+            // Nothing keeps it from being asked at once if it is here.
+            seat.upstream.arrived();
+            if let Some(link) = served.meet(|| self.with(|topic| topic.listener(&seat.id))) {
+                self.gone(link);
             }
         }
     }

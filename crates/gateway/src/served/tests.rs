@@ -255,3 +255,20 @@ fn what_answers_an_older_conversation_is_private_whatever_took_its_place() {
     newer.arrived(LinkId(9));
     assert!(newer.is_private(LinkId(9), &said("e0")) && !newer.is_private(LinkId(9), &said("e9")));
 }
+
+#[test]
+fn one_that_leaves_while_it_is_met_is_gone() {
+    let (ends, id) = (Arc::new(Ends::default()), ParticipantId::new("worker").unwrap());
+    let served = Served::new(id, ENVELOPE_BYTES_MAX, ends, Arc::default());
+    assert_eq!((served.meet(|| None), served.here()), (None, None));
+    // It leaves as soon as it was seen: whoever tells that does not find it.
+    let seen = std::cell::Cell::new(false);
+    let left = served.meet(|| {
+        let first = !seen.replace(true);
+        assert!(!first || served.left(HERE).is_none());
+        first.then_some(HERE)
+    });
+    assert_eq!((left, served.here()), (Some(HERE), Some(HERE)));
+    assert_eq!((served.left(HERE), served.here()), (Some(1), None));
+    assert_eq!((served.meet(|| Some(HERE)), served.here()), (None, Some(HERE)), "it stays");
+}

@@ -1,4 +1,5 @@
-//! A server of 2025-11-25 whose tasks do what a test says, and are named alike at every such server: `task-1`, `task-2`.
+//! A server of 2025-11-25 whose tasks do what a test says, and are named alike at every such server (`task-1`, `task-2`) where
+//! the call does not name them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -88,7 +89,8 @@ fn call(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
         return Vec::new();
     }
     if params["task"].is_object() {
-        let id = format!("task-{}", jobs.len() + 1);
+        let named = params["arguments"]["id"].as_str().map(str::to_owned);
+        let id = named.unwrap_or_else(|| format!("task-{}", jobs.len() + 1));
         let job = Job { status: "working", token: params["_meta"]["progressToken"].clone(), waits: None };
         let made = json!({ "task": task(&id, &job) });
         jobs.insert(id, job);

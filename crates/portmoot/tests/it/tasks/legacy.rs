@@ -9,8 +9,9 @@ use super::{ADA, BOB, RELATED, about, begin, client, house, id_of, is_unknown, p
 use crate::peer::Peer;
 use crate::support::{Client, Gateway, fixture, modern, signal, until};
 
-/// As the gateway has it.
+/// As the gateway has them.
 const PARTICIPANT_TASKS_MAX: usize = 256;
+const TASK_ID_BYTES_MAX: usize = 512;
 
 #[track_caller]
 fn finish(client: &Client, server: &str, task: &str) {
@@ -293,4 +294,21 @@ fn an_open_call_that_may_become_a_task_has_its_place_until_it_ends() {
     for _ in 0..2 {
         assert_eq!(compute()["resultType"], "task");
     }
+}
+
+#[test]
+fn a_server_names_its_tasks_no_longer_than_it_may() {
+    let (home, one) = (house(), server());
+    let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a")));
+    let ada = client(&gateway, ADA);
+    let named = |bytes: usize| {
+        let arguments = json!({ "id": "x".repeat(bytes) });
+        ada.ask("tools/call", json!({ "name": "a_job", "arguments": arguments, "task": {} }))
+    };
+    let id = id_of(&named(TASK_ID_BYTES_MAX));
+    assert_eq!(about(&ada, "tasks/get", &id)["result"]["status"], "working");
+    let refused = named(TASK_ID_BYTES_MAX + 1);
+    assert_eq!(refused["error"]["data"]["code"], "upstream_failed", "{refused}");
+    assert!(!refused.to_string().contains("xxx"), "{refused}");
+    assert_eq!(listed(&ada), [id]);
 }
