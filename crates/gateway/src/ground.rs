@@ -3,7 +3,7 @@
 //! Must not know what the time or the ids are for.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use auth::Sealer;
 use model::{LinkId, OperationId};
@@ -33,7 +33,7 @@ impl Ground {
 
     /// Milliseconds since the gateway began; never goes back.
     pub fn now_ms(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+        millis(self.begun.elapsed())
     }
 
     /// A new link.
@@ -51,7 +51,12 @@ impl Ground {
 /// Milliseconds since 1970, by the machine's clock.
 pub fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    millis(since)
+}
+
+/// A time in whole milliseconds; one that is longer than these can say is the longest.
+pub fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Random bytes of the operating system.

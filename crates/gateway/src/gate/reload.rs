@@ -19,7 +19,7 @@ use crate::caller::Caller;
 use crate::config::{Access, Config, ParticipantConfig};
 use crate::grants::Grants;
 use crate::greeting;
-use crate::ground::{Ground, unix_ms};
+use crate::ground::{Ground, millis, unix_ms};
 use crate::pump::{Plan, Pump};
 use crate::room::{Close, RoomConfig};
 use crate::sessions::Sessions;
@@ -232,10 +232,6 @@ impl Gate {
 fn put_out_of(pump: &Pump, caller: &Caller) {
     pump.cut(caller.link(), Close::Revoked);
     pump.leave(caller);
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 async fn sweep(gate: Weak<Gate>, renewed: Arc<Notify>) {

@@ -2,6 +2,7 @@
 //!
 //! Owns its state and which sessions it has. How a session begins and lives is elsewhere.
 
+mod callers;
 mod open;
 mod slot;
 mod told;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use client::{Guard, LinkFailure};
-use model::{Era, LinkId, ParticipantId, Refusal};
+use model::{Era, LinkId, Refusal};
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
@@ -23,10 +24,10 @@ use super::fault::Fault;
 use super::manifest::Manifest;
 use super::relay::Overseer;
 use super::session::{Session, SessionSink, lock};
-use super::sink::{Hello, SessionKey};
+use super::sink::SessionKey;
 use super::spec::UpstreamSpec;
-use super::status::{State, Status};
-use crate::config::{EraChoice, Sessions};
+use super::status::State;
+use crate::config::EraChoice;
 use slot::Slot;
 
 /// How often idle sessions are looked for.
@@ -171,14 +172,6 @@ impl Upstream {
         self.book().manifests.iter().map(|(_, manifest)| Arc::clone(manifest)).collect()
     }
 
-    /// Whether callers of this era wait for nothing but a session in it.
-    #[must_use]
-    pub fn could_open(&self, era: Era) -> bool {
-        let speaks = self.book().eras.contains(&era);
-        // Who dials in is opened as soon as it is here.
-        speaks && self.ground.dialer.is_none() && self.open_shared(era).is_none()
-    }
-
     /// How long it has been supervised.
     #[must_use]
     pub fn age(&self) -> Duration {
@@ -194,139 +187,6 @@ impl Upstream {
     /// Waits for that. The caller bounds the wait.
     pub async fn settled(&self) {
         let _ = self.settled.subscribe().wait_for(|settled| *settled).await;
-    }
-
-    /// How it is doing, for `servers ls` and `/readyz`.
-    #[must_use]
-    pub fn status(&self) -> Status {
-        let book = self.book();
-        let sessions: Vec<Arc<Session>> = book
-            .slots
-            .values()
-            .filter_map(|slot| lock(&slot.session).clone())
-            .chain(book.once.iter().cloned())
-            .filter(|session| session.is_open())
-            .collect();
-        // Of two shared sessions the one in the first era counts: it is the one that is kept.
-        let shared = sessions
-            .iter()
-            .filter(|session| *session.key() == SessionKey::Shared)
-            .max_by_key(|session| book.eras.first() == Some(&session.era()));
-        let trouble = shared.and_then(|session| session.trouble()).or_else(|| book.incomplete.clone());
-        let (state, reason) = match (shared, trouble) {
-            (Some(_), Some(trouble)) => (State::Degraded, Some(trouble)),
-            (Some(_), None) => (State::Ready, None),
-            (None, _) if self.is_away() => (State::Down, Some(self.not_here().message.into_owned())),
-            (None, _) if book.starting > 0 => (State::Starting, book.backoff.reason()),
-            (None, _) if book.closed => (State::Down, Some("stopped".to_owned())),
-            (None, _) if book.backoff.reason().is_some() => (State::Down, book.backoff.reason()),
-            (None, _) => (State::Starting, None),
-        };
-        let manifest = book.manifest();
-        Status {
-            name: Arc::from(self.spec.name()),
-            state,
-            reason,
-            eras: book.eras.clone(),
-            version: shared.map(|session| session.version().as_str().to_owned()),
-            pid: shared.and_then(|session| session.link()?.pid()),
-            sessions: sessions.len(),
-            calls: sessions.iter().map(|session| session.calls()).sum(),
-            listed: [&manifest.tools, &manifest.resources, &manifest.templates, &manifest.prompts]
-                .map(|list| list.items.len()),
-            quarantined: manifest.quarantined.clone(),
-            restarts: self.restarts.load(Ordering::Relaxed),
-            retry_after_ms: book.backoff.remaining(Instant::now()).map(millis),
-        }
-    }
-
-    /// The session for a caller: the shared one where policy and declared capabilities allow it, else the caller's own,
-    /// opened on first use. Its era is the caller's where the server speaks it.
-    ///
-    /// # Errors
-    /// A refusal that says why the server cannot be used now.
-    pub async fn session(&self, key: &SessionKey, hello: &Hello, era: Era) -> Result<Arc<Session>, Refusal> {
-        loop {
-            let known = self.book().eras.clone();
-            let era = match known.first() {
-                Some(_) if known.contains(&era) => era,
-                Some(other) => *other,
-                None => {
-                    // Nobody knows yet what it speaks: opening the shared session finds out.
-                    let session = self.obtain(None, &SessionKey::Shared, None).await?;
-                    if self.book().eras.is_empty() {
-                        return Ok(session);
-                    }
-                    continue;
-                }
-            };
-            let key = if self.shares(key, hello, era) { SessionKey::Shared } else { key.clone() };
-            let hello = (key != SessionKey::Shared).then_some(hello);
-            return self.obtain(Some(era), &key, hello).await;
-        }
-    }
-
-    /// The session that [`Upstream::session`] would give, if it is open now.
-    #[must_use]
-    pub fn open_session(&self, key: &SessionKey, hello: &Hello, era: Era) -> Option<Arc<Session>> {
-        let shared = self.shares(key, hello, self.spoken(era)?);
-        if shared { self.open_shared(era) } else { self.ready(era, key.clone()) }
-    }
-
-    /// The open session of this birth number.
-    #[must_use]
-    pub fn session_of(&self, birth: u64) -> Option<Arc<Session>> {
-        let book = self.book();
-        let slots: Vec<_> = book.slots.values().filter_map(|slot| lock(&slot.session).clone()).collect();
-        let mut all = slots.into_iter().chain(book.once.iter().cloned());
-        all.find(|session| session.birth() == birth && session.is_open())
-    }
-
-    /// The shared session for callers of this era, if it is open now.
-    #[must_use]
-    pub fn open_shared(&self, era: Era) -> Option<Arc<Session>> {
-        self.ready(era, SessionKey::Shared)
-    }
-
-    fn ready(&self, era: Era, key: SessionKey) -> Option<Arc<Session>> {
-        if self.spec.config.sessions == Sessions::Call && key != SessionKey::Shared {
-            return None;
-        }
-        let place = (self.spoken(era)?, key);
-        let session = lock(&self.book().slots.get(&place)?.session).clone();
-        session.filter(|session| session.is_open())
-    }
-
-    /// The era in which a caller of this era is served, if it is known by now.
-    fn spoken(&self, era: Era) -> Option<Era> {
-        let book = self.book();
-        if book.eras.contains(&era) { Some(era) } else { book.eras.first().copied() }
-    }
-
-    /// Closes what belongs to a legacy caller that has left.
-    pub fn leave(&self, key: &SessionKey) {
-        if *key != SessionKey::Shared {
-            self.close_those(|other| other == key);
-        }
-    }
-
-    /// Closes what belongs to a modern caller that has left, whatever it declared.
-    pub fn leave_participant(&self, who: &ParticipantId) {
-        self.close_those(
-            |key| matches!(key, SessionKey::Principal { participant, .. } if participant == who),
-        );
-    }
-
-    /// Sessions in which tasks run stay until these are over: who made them may come back for them.
-    fn close_those(&self, theirs: impl Fn(&SessionKey) -> bool) {
-        let left: Vec<Arc<Session>> = {
-            let mut book = self.book();
-            let runs = |slot: &Slot| lock(&slot.session).as_ref().is_some_and(|session| session.tasks() > 0);
-            let those = book.slots.iter().filter(|((_, key), slot)| theirs(key) && !runs(slot));
-            let keys: Vec<_> = those.map(|(place, _)| place.clone()).collect();
-            keys.iter().filter_map(|key| lock(&book.slots.remove(key)?.session).take()).collect()
-        };
-        close_all(left);
     }
 
     /// Ends every session; nothing is started again.
@@ -370,17 +230,6 @@ impl Upstream {
     fn book(&self) -> MutexGuard<'_, Book> {
         lock(&self.book)
     }
-
-    /// Whether a caller that says this of itself uses the shared session.
-    #[must_use]
-    pub fn shares(&self, key: &SessionKey, hello: &Hello, era: Era) -> bool {
-        match self.spec.config.sessions {
-            Sessions::Shared => true,
-            Sessions::Caller | Sessions::Call => *key == SessionKey::Shared,
-            // The modern era says all in each request.
-            Sessions::Auto => era == Era::Modern || !hello.can_be_asked(),
-        }
-    }
 }
 
 impl Overseer for Upstream {
@@ -422,10 +271,6 @@ impl Overseer for Upstream {
     fn state(&self) {
         self.tell();
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn close_all(sessions: Vec<Arc<Session>>) {

@@ -14,8 +14,9 @@ use super::super::sink::{Hello, SessionKey};
 use super::super::wants::Wants;
 use super::super::{greet, lists, subscriptions};
 use super::slot::Slot;
-use super::{Book, Upstream, close_all, millis};
+use super::{Book, Upstream, close_all};
 use crate::config::{EraChoice, Sessions, Transport};
+use crate::ground::millis;
 
 /// A call waits this long for the next attempt rather than be refused.
 const WAIT: Duration = Duration::from_secs(2);
