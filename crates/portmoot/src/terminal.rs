@@ -14,6 +14,38 @@ pub(crate) trait Terminal: Send {
     fn forget(&mut self) {}
 }
 
+/// A person whose answers are known beforehand, for tests.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct Script {
+    pub(crate) attended: bool,
+    pub(crate) answers: std::collections::VecDeque<&'static str>,
+    pub(crate) shown: String,
+}
+
+#[cfg(test)]
+impl Script {
+    pub(crate) fn new(attended: bool, answers: &[&'static str]) -> Self {
+        Self { attended, answers: answers.iter().copied().collect(), shown: String::new() }
+    }
+}
+
+#[cfg(test)]
+impl Terminal for Script {
+    fn is_attended(&self) -> bool {
+        self.attended
+    }
+
+    fn show(&mut self, text: &str) {
+        self.shown.push_str(text);
+        self.shown.push('\n');
+    }
+
+    fn ask(&mut self, _: &str) -> Option<String> {
+        self.answers.pop_front().map(str::to_owned)
+    }
+}
+
 /// The process's own terminal.
 #[derive(Debug, Default)]
 pub(crate) struct Console;

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::cli::{GatewayArgs, TalkArgs};
+use crate::cli::{RunningArgs, TalkArgs};
 use crate::commands::reach::address;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -49,7 +49,7 @@ struct Chat {
 
 pub(crate) async fn run(
     topic: &str,
-    gateway: &GatewayArgs,
+    gateway: &RunningArgs,
     talk: TalkArgs,
     output: Output,
 ) -> Result<Exit, Failure> {

@@ -35,10 +35,12 @@ pub(crate) fn run(command: ConfigCommand, output: Output) -> Result<Exit, Failur
 
 fn check(sources: &Sources, output: Output) -> Result<Exit, Failure> {
     if output.json {
-        let problems = sources.load(&env).err().unwrap_or_default();
-        output.result_json(
-            &json!({ "ok": problems.is_empty(), "problems": problems.iter().map(row).collect::<Vec<_>>() }),
-        );
+        let (problems, notes) = match sources.load(&env) {
+            Ok(loaded) => (Vec::new(), loaded.notices),
+            Err(problems) => (problems, Vec::new()),
+        };
+        let rows: Vec<_> = problems.iter().map(row).collect();
+        output.result_json(&json!({ "ok": problems.is_empty(), "problems": rows, "notes": notes }));
         return Ok(if problems.is_empty() { Exit::Ok } else { Exit::Usage });
     }
     let loaded = load(sources, output)?;

@@ -2,14 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{GatewayArgs, ParticipantsCommand};
-use crate::commands::config::{load, sources};
-use crate::commands::reach::{named, running};
+use crate::cli::{ParticipantsCommand, RunningArgs};
+use crate::commands::reach::reach_running;
 use crate::commands::servers::cell;
 use crate::config::{DURATION, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::gate::{Api, Remote};
+use crate::gate::Api;
 use crate::output::Output;
 
 const COLUMNS: [&str; 6] = ["TOPIC", "PARTICIPANT", "ROLE", "LINKS", "CAPABILITIES", "GRANTS"];
@@ -17,7 +16,7 @@ const COLUMNS: [&str; 6] = ["TOPIC", "PARTICIPANT", "ROLE", "LINKS", "CAPABILITI
 pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<Exit, Failure> {
     match command {
         ParticipantsCommand::Ls { topic, gateway } => {
-            let remote = gateway_that_runs(&gateway, output)?;
+            let remote = reach_running(&gateway, output)?;
             let answer = Api::new(&remote).get(&["participants"], &place(topic.as_deref())).await?;
             let rows = answer.get("participants").and_then(Value::as_array);
             let rows: Vec<Vec<String>> = rows.into_iter().flatten().map(row).collect();
@@ -40,10 +39,10 @@ async fn change(
     id: &str,
     body: &Value,
     topic: Option<&str>,
-    gateway: &GatewayArgs,
+    gateway: &RunningArgs,
     output: Output,
 ) -> Result<(), Failure> {
-    let remote = gateway_that_runs(gateway, output)?;
+    let remote = reach_running(gateway, output)?;
     let answer = Api::new(&remote).post_at(&["participants", id, "grants"], &place(topic), body).await?;
     if output.json {
         output.result_json(&answer);
@@ -56,17 +55,6 @@ async fn change(
 
 fn place(topic: Option<&str>) -> Vec<(&str, &str)> {
     topic.map(|topic| ("topic", topic)).into_iter().collect()
-}
-
-/// Nobody takes part where no gateway runs.
-fn gateway_that_runs(args: &GatewayArgs, output: Output) -> Result<Remote, Failure> {
-    if let Some(remote) = named(args)? {
-        return Ok(remote);
-    }
-    running(&load(&sources(&args.config), output)?, args)?.ok_or_else(|| {
-        let failure = Failure::new(Exit::Failed, "no_gateway", "no gateway runs here");
-        failure.hint("start it: portmoot serve; or name one: --url URL")
-    })
 }
 
 fn list(row: &Value, name: &str) -> Vec<String> {

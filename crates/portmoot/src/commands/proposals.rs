@@ -4,8 +4,8 @@ mod sheet;
 
 use serde_json::{Value, json};
 
-use crate::cli::{GatewayArgs, ProposalsCommand, RunningArgs};
-use crate::commands::reach::address;
+use crate::cli::ProposalsCommand;
+use crate::commands::reach::reach_running;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gate::{Api, Remote};
@@ -20,14 +20,14 @@ pub(crate) async fn run(command: ProposalsCommand, output: Output) -> Result<Exi
         ProposalsCommand::Ls { all, topic, gateway } => {
             let mut query: Vec<(&str, &str)> = topic.iter().map(|topic| ("topic", topic.as_str())).collect();
             query.extend(all.then_some(("all", "true")));
-            list(&Api::new(&remote(gateway, output)?).get_text(&["proposals"], &query).await?, output)
+            list(&Api::new(&reach_running(&gateway, output)?).get_text(&["proposals"], &query).await?, output)
         }
         ProposalsCommand::Show { id, gateway } => {
-            let remote = remote(gateway, output)?;
+            let remote = reach_running(&gateway, output)?;
             show(&Api::new(&remote).get_text(&["proposals", &id], &[]).await?, output)
         }
         ProposalsCommand::Approve { id, arguments, digest, yes, gateway } => {
-            let remote = remote(gateway, output)?;
+            let remote = reach_running(&gateway, output)?;
             let arguments = arguments.as_deref().map(arguments_given).transpose()?;
             let digest = match digest {
                 Some(digest) => digest,
@@ -42,19 +42,13 @@ pub(crate) async fn run(command: ProposalsCommand, output: Output) -> Result<Exi
         }
         ProposalsCommand::Reject { id, reason, gateway } => {
             let body = json!({ "reason": reason }).to_string();
-            decide(&remote(gateway, output)?, &id, "reject", body, output).await
+            decide(&reach_running(&gateway, output)?, &id, "reject", body, output).await
         }
         ProposalsCommand::Withdraw { id, reason, gateway } => {
             let body = json!({ "reason": reason }).to_string();
-            decide(&remote(gateway, output)?, &id, "withdraw", body, output).await
+            decide(&reach_running(&gateway, output)?, &id, "withdraw", body, output).await
         }
     }
-}
-
-fn remote(args: RunningArgs, output: Output) -> Result<Remote, Failure> {
-    let RunningArgs { url, token, config } = args;
-    let args = GatewayArgs { url, token, config, yes: false };
-    Remote::new(&address(&args, output)?, args.token)
 }
 
 fn list(answer: &str, output: Output) -> Result<Exit, Failure> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use store::Directory;
 
-use crate::cli::GatewayArgs;
+use crate::cli::{GatewayArgs, RunningArgs};
 use crate::commands::config::{load, sources};
 use crate::config::{Loaded, Sources};
 use crate::consent;
@@ -25,12 +25,12 @@ pub(crate) async fn reach(
     patience: Duration,
     output: Output,
 ) -> Result<Box<dyn Source>, Failure> {
-    if let Some(remote) = named(args)? {
+    if let Some(remote) = named(&args.running)? {
         return Ok(Box::new(remote));
     }
-    let sources = sources(&args.config);
+    let sources = sources(&args.running.config);
     let mut loaded = load(&sources, output)?;
-    if let Some(remote) = running(&loaded, args)? {
+    if let Some(remote) = running(&loaded, &args.running)? {
         return Ok(Box::new(remote));
     }
     consent::obtain(&mut loaded.config, &mut Console, args.yes, output)?;
@@ -40,7 +40,7 @@ pub(crate) async fn reach(
 }
 
 /// The gateway behind `--url`.
-pub(crate) fn named(args: &GatewayArgs) -> Result<Option<Remote>, Failure> {
+pub(crate) fn named(args: &RunningArgs) -> Result<Option<Remote>, Failure> {
     args.url.as_ref().map(|url| Remote::new(url, args.token.clone())).transpose()
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn named(args: &GatewayArgs) -> Result<Option<Remote>, Failure> {
 ///
 /// # Errors
 /// When the configuration is wrong, or no gateway runs here.
-pub(crate) fn address(args: &GatewayArgs, output: Output) -> Result<String, Failure> {
+pub(crate) fn address(args: &RunningArgs, output: Output) -> Result<String, Failure> {
     if let Some(url) = &args.url {
         return Ok(url.clone());
     }
@@ -61,8 +61,16 @@ pub(crate) fn address(args: &GatewayArgs, output: Output) -> Result<String, Fail
     Ok(format!("http://{}", reachable(&listen)))
 }
 
+/// A gateway that runs.
+///
+/// # Errors
+/// As [`address`], and when the URL is wrong.
+pub(crate) fn reach_running(args: &RunningArgs, output: Output) -> Result<Remote, Failure> {
+    Remote::new(&address(args, output)?, args.token.clone())
+}
+
 /// The gateway that owns this configuration's data directory, if one runs and listens.
-pub(crate) fn running(loaded: &Loaded, args: &GatewayArgs) -> Result<Option<Remote>, Failure> {
+pub(crate) fn running(loaded: &Loaded, args: &RunningArgs) -> Result<Option<Remote>, Failure> {
     let owner = loaded.config.data_dir.as_deref().and_then(Directory::owner);
     let Some(listen) = owner.and_then(|owner| owner.listen) else { return Ok(None) };
     Remote::new(&format!("http://{}", reachable(&listen)), args.token.clone()).map(Some)

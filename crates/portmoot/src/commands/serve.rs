@@ -20,11 +20,11 @@ pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failu
 
 pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failure> {
     let gateway = args.gateway;
-    if let Some(url) = &gateway.url {
-        let remote = Remote::new(url, gateway.token)?;
+    if let Some(url) = &gateway.running.url {
+        let remote = Remote::new(url, gateway.running.token)?;
         return run::stdio_door(Box::new(remote), &args.topic, output).await;
     }
-    let sources = Sources { keep_nothing: true, ..sources(&gateway.config) };
+    let sources = Sources { keep_nothing: true, ..sources(&gateway.running.config) };
     let mut loaded = load(&sources, output)?;
     consent::obtain(&mut loaded.config, &mut Console, gateway.yes, output)?;
     run::stdio(loaded, &args.topic, output).await

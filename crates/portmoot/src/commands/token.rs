@@ -62,11 +62,11 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
 }
 
 fn keeper(args: &GatewayArgs, output: Output) -> Result<Keeper, Failure> {
-    if let Some(remote) = named(args)? {
+    if let Some(remote) = named(&args.running)? {
         return Ok(Keeper::Gateway(remote));
     }
-    let loaded = load(&sources(&args.config), output)?;
-    if let Some(remote) = running(&loaded, args)? {
+    let loaded = load(&sources(&args.running.config), output)?;
+    if let Some(remote) = running(&loaded, &args.running)? {
         return Ok(Keeper::Gateway(remote));
     }
     let dir = loaded.config.data_dir.clone().ok_or_else(|| {

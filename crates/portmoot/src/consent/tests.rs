@@ -1,32 +1,12 @@
 //! Consent: what is shown, who is asked, what happens without anybody to ask.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use gateway::config::{EraChoice, HttpConfig, Origin, Sessions, Timeouts};
 use model::{Capabilities, ParticipantId};
 
 use super::*;
-
-struct Script {
-    attended: bool,
-    answers: VecDeque<&'static str>,
-    shown: String,
-}
-
-impl Terminal for Script {
-    fn is_attended(&self) -> bool {
-        self.attended
-    }
-
-    fn show(&mut self, text: &str) {
-        self.shown.push_str(text);
-    }
-
-    fn ask(&mut self, _: &str) -> Option<String> {
-        self.answers.pop_front().map(str::to_owned)
-    }
-}
+use crate::terminal::Script;
 
 fn server(origin: Origin, transport: Transport) -> ServerConfig {
     ServerConfig {
@@ -87,8 +67,7 @@ fn only_strangers_need_consent() {
         (Origin::Imported, true, false, &[], Ok(false)),
     ] {
         let mut config = Config { servers: vec![server(origin, child("x", &[], &[]))], ..Config::default() };
-        let mut script =
-            Script { attended, answers: answers.iter().copied().collect(), shown: String::new() };
+        let mut script = Script::new(attended, answers);
         let found = obtain(&mut config, &mut script, yes, output).map(|()| config.servers[0].enabled);
         assert_eq!(found.map_err(|failure| failure.exit), expect, "{origin:?} {attended} {yes} {answers:?}");
     }

@@ -1,34 +1,10 @@
 //! Interviews with a scripted person.
 
-use std::collections::VecDeque;
-
 use super::*;
-
-#[derive(Default)]
-struct Script {
-    attended: bool,
-    answers: VecDeque<&'static str>,
-    shown: String,
-}
-
-impl Terminal for Script {
-    fn is_attended(&self) -> bool {
-        self.attended
-    }
-
-    fn show(&mut self, text: &str) {
-        self.shown.push_str(text);
-        self.shown.push('\n');
-    }
-
-    fn ask(&mut self, _: &str) -> Option<String> {
-        self.answers.pop_front().map(str::to_owned)
-    }
-}
+use crate::terminal::Script;
 
 fn asked(method: &str, params: Value, answers: &[&'static str]) -> (Result<Value, (i64, String)>, String) {
-    let mut script =
-        Script { attended: true, answers: answers.iter().copied().collect(), ..Script::default() };
+    let mut script = Script::new(true, answers);
     let question = Question { method: method.into(), params: params.to_string() };
     let answer = Interview::new(&mut script, Output::new(false, true, true)).answer(&question);
     (answer, script.shown)

@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use serde_json::{Value, json};
+
 use crate::runner::Home;
 
 const SERVER: &str = "[servers.files]\ncommand = \"sudo\"\nargs = [\"server\", \"${ROOT:-/srv}\"]\n";
@@ -29,6 +31,19 @@ fn check_tells_everything_and_exits_with_2() {
         ran.stdout
     );
     home.run(&["config", "check", "--config", "absent.toml"]).expect(2);
+}
+
+#[test]
+fn what_does_nothing_is_told_to_programs_too() {
+    let home = Home::new();
+    home.write("own.toml", "[topics.main]\nbuiltin = [\"room\", \"proxy\"]\n");
+    let check = ["config", "check", "--config", "own.toml"];
+    let note = "own.toml:2: `topics.main.builtin`: `proxy` does nothing yet: take it out";
+    let plain = home.run(&check).expect(0);
+    assert!(plain.stderr.contains(&format!("note: {note}\n")), "{}", plain.stderr);
+    let told: Value =
+        serde_json::from_str(&home.run(&[&check[..], &["--json"]].concat()).expect(0).stdout).unwrap();
+    assert_eq!(told, json!({ "ok": true, "problems": [], "notes": [note] }));
 }
 
 #[test]
