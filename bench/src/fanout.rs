@@ -151,7 +151,9 @@ fn topics(stage: &Stage, flags: &Flags) {
             figures.push(crowd(stage, variant, &words));
         }
     }
-    println!("\n| {ROOMS} topics, each of {ROOM_MEMBERS}, half of them talk | CPU ns/delivery | deliveries/s | x axum | p50 us | x axum | p99 us | load's core |");
+    println!(
+        "\n| {ROOMS} topics, each of {ROOM_MEMBERS}, half of them talk | CPU ns/delivery | deliveries/s | x axum | p50 us | x axum | p99 us | load's core |"
+    );
     println!("|---|---|---|---|---|---|---|---|");
     let of = |at: usize, name| median(&figures[at], name);
     for (at, variant) in variants.iter().enumerate() {

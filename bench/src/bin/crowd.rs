@@ -159,7 +159,8 @@ fn talk(plans: Vec<Plan>, flags: &Flags, pids: &[u32]) {
         crowds.iter_mut().for_each(|crowd| crowd.turn(Duration::from_millis(5)));
     }
     let cut = if deaf > 0 { crowds.iter_mut().map(Crowd::cut_off).sum() } else { 0 };
-    let mut nanos: Vec<u32> = crowds.iter_mut().flat_map(|crowd| std::mem::take(&mut crowd.seen.nanos)).collect();
+    let mut nanos: Vec<u32> =
+        crowds.iter_mut().flat_map(|crowd| std::mem::take(&mut crowd.seen.nanos)).collect();
     nanos.sort_unstable();
     let last = nanos.len().saturating_sub(1);
     let at = |share: f64| {

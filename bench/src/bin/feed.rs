@@ -76,8 +76,9 @@ async fn serve(rooms: Arc<Rooms>, topic: String, socket: WebSocket) {
     });
     while let Some(Ok(message)) = stream.next().await {
         let Message::Text(text) = message else { continue };
-        let admitted = serde_json::from_str::<Head>(&text)
-            .is_ok_and(|head| ["mcp/request:*", "mcp/proposal:*", "chat"].into_iter().any(|c| admits(c, head.kind)));
+        let admitted = serde_json::from_str::<Head>(&text).is_ok_and(|head| {
+            ["mcp/request:*", "mcp/proposal:*", "chat"].into_iter().any(|c| admits(c, head.kind))
+        });
         if admitted {
             // Whoever has no room any more is dropped.
             room.lock().expect("the hearers").retain(|_, queue| queue.try_send(text.clone()).is_ok());
