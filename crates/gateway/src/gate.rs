@@ -91,7 +91,7 @@ impl Gate {
     ///
     /// # Errors
     /// The refusal for whoever shows none, or a wrong one.
-    pub fn identify(&self, bearer: Option<&str>) -> Result<Arc<Participant>, Refusal> {
+    fn identify(&self, bearer: Option<&str>) -> Result<Arc<Participant>, Refusal> {
         let identities = Arc::clone(&self.identities.read().unwrap_or_else(PoisonError::into_inner));
         identities.identify(bearer, unix_ms())
     }

@@ -213,8 +213,20 @@ fn carry_out(pump: &Arc<Pump>, caller: &Arc<Caller>, host: Host<'_>, call: &Call
         ("tools/list", Host::Gateway) => reply.result(message, &tools::in_room(pump, caller)),
         (name, host) => match method::lookup(name).and_then(|known| known.list) {
             Some(kind) => reply.result(message, &list(host, kind)),
-            None => reply.error(message.id(), code::METHOD_NOT_FOUND, &format!("method not found: {name}")),
+            None => reply.error(message.id(), code::METHOD_NOT_FOUND, &not_here(name)),
         },
+    }
+}
+
+/// What nobody of ours carries out for the room.
+fn not_here(method: &str) -> String {
+    match method {
+        // Updates are told to one session, and a room has none.
+        "resources/subscribe" | "resources/unsubscribe" => format!(
+            "method not found: {method}: nobody in a room is told of updates; read the resource again with \
+             resources/read, or subscribe to it over MCP"
+        ),
+        method => format!("method not found: {method}"),
     }
 }
 

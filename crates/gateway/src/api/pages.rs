@@ -75,7 +75,7 @@ impl IntoResponse for No {
 impl Pages {
     /// Whoever asks.
     pub(super) fn who(&self, headers: &HeaderMap) -> Page<Arc<Participant>> {
-        Ok(self.gate.identify(bearer(headers))?)
+        Ok(self.gate.asker(bearer(headers), "for the API")?)
     }
 
     /// Whoever asks, if it has this capability of the gateway's own.
@@ -109,8 +109,7 @@ impl Pages {
 
     /// A caller for one page: it sees what its participant's MCP clients see.
     pub(super) fn visit(&self, headers: &HeaderMap, topic: &str) -> Page<(Arc<Pump>, Arc<Caller>)> {
-        let who = self.who(headers)?;
-        let pump = self.gate.enter(topic, &who)?;
+        let (pump, who) = self.gate.member(bearer(headers), topic)?;
         let caller = self.gate.modern(&pump, &who)?;
         Ok((pump, caller))
     }

@@ -80,8 +80,8 @@ pub async fn serve(gate: &Arc<Gate>, pairs: &Arc<Pairs>, request: Request<Incomi
 }
 
 fn open(gate: &Arc<Gate>, pairs: &Arc<Pairs>, request: &Request<Incoming>) -> Answer<Response<Body>> {
-    let who = gate.identify(bearer(request.headers())).map_err(|refusal| Box::new(refused(&refusal)))?;
-    let pump = gate.enter("main", &who).map_err(|refusal| Box::new(refused(&refusal)))?;
+    let entered = gate.member(bearer(request.headers()), "main");
+    let (pump, who) = entered.map_err(|refusal| Box::new(refused(&refusal)))?;
     let id = URL_SAFE_NO_PAD.encode(random::<24>());
     let out = Stream::new(0, Lifetime::Reader, 0, &gate.bounds());
     let full =
@@ -109,7 +109,8 @@ fn open(gate: &Arc<Gate>, pairs: &Arc<Pairs>, request: &Request<Incoming>) -> An
 
 async fn message(gate: &Arc<Gate>, pairs: &Arc<Pairs>, request: Request<Incoming>) -> Answer<Response<Body>> {
     let (head, body) = request.into_parts();
-    let who = gate.identify(bearer(&head.headers)).map_err(|refusal| Box::new(refused(&refusal)))?;
+    let who = gate.asker(bearer(&head.headers), "for an open event stream");
+    let who = who.map_err(|refusal| Box::new(refused(&refusal)))?;
     let query = head.uri.query().unwrap_or_default();
     let id = query.split('&').find_map(|part| part.strip_prefix("sessionId=")).unwrap_or_default();
     let pair = pairs.find(id, who.id.as_str());

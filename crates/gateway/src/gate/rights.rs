@@ -21,6 +21,8 @@ use crate::pump::{Hearing, Pump};
 
 /// Who comes to a topic, and the topic.
 pub type Visitor = (Arc<Pump>, Arc<Participant>);
+/// Who is not let in, if that is known, and why.
+type Stranger = (Refusal, Option<Arc<Participant>>);
 
 impl Gate {
     /// Who comes to a topic, and the topic. Without a token that is a guest, if the topic takes guests: the one of this
@@ -35,23 +37,46 @@ impl Gate {
         session: Option<&str>,
         guests: &Guests,
     ) -> Result<Visitor, Refusal> {
-        let entered = match self.identify(bearer) {
-            Ok(who) => match self.enter(topic, &who) {
-                Ok(pump) => return Ok((pump, who)),
-                Err(refusal) => Err((refusal, Some(who))),
-            },
-            Err(refusal) if bearer.is_none() => {
+        let entered = match self.entered(bearer, topic) {
+            Err((refusal, None)) if bearer.is_none() => {
                 let guest = self.guest(topic, session, guests);
                 guest.unwrap_or(Err(refusal)).map_err(|refusal| (refusal, None))
             }
-            Err(refusal) => Err((refusal, None)),
+            entered => entered,
         };
-        entered.map_err(|(refusal, who)| {
-            let from = who.as_ref().map_or(NOBODY, |who| who.id.as_str());
-            let why = format!("{}: for topic {}", refusal.code.as_str(), quote(topic));
-            self.audit.write_connection(None, from, Verdict::Refused, &why);
-            refusal
-        })
+        entered.map_err(|no| self.turned_away(no, &for_topic(topic)))
+    }
+
+    /// The same where no guests come.
+    ///
+    /// # Errors
+    /// The refusal to give.
+    pub fn member(&self, bearer: Option<&str>, topic: &str) -> Result<Visitor, Refusal> {
+        self.entered(bearer, topic).map_err(|no| self.turned_away(no, &for_topic(topic)))
+    }
+
+    /// Who asks for something that is in no topic; `what` begins with "for".
+    ///
+    /// # Errors
+    /// The refusal to give.
+    pub fn asker(&self, bearer: Option<&str>, what: &str) -> Result<Arc<Participant>, Refusal> {
+        self.identify(bearer).map_err(|refusal| self.turned_away((refusal, None), what))
+    }
+
+    fn entered(&self, bearer: Option<&str>, topic: &str) -> Result<Visitor, Stranger> {
+        let who = self.identify(bearer).map_err(|refusal| (refusal, None))?;
+        match self.enter(topic, &who) {
+            Ok(pump) => Ok((pump, who)),
+            Err(refusal) => Err((refusal, Some(who))),
+        }
+    }
+
+    /// Records who is not let in, and why.
+    fn turned_away(&self, (refusal, who): Stranger, what: &str) -> Refusal {
+        let from = who.as_ref().map_or(NOBODY, |who| who.id.as_str());
+        let why = format!("{}: {what}", refusal.code.as_str());
+        self.audit.write_connection(None, from, Verdict::Refused, &why);
+        refusal
     }
 
     fn guest(&self, topic: &str, session: Option<&str>, guests: &Guests) -> Option<Result<Visitor, Refusal>> {
@@ -151,6 +176,10 @@ impl Gate {
         let known = self.known(&who.id).filter(|known| self.may_enter(known, topic))?;
         Some(self.in_force(&known, Some(topic)))
     }
+}
+
+fn for_topic(topic: &str) -> String {
+    format!("for topic {}", quote(topic))
 }
 
 fn of<'c>(config: &'c Config, name: &TopicName) -> Option<&'c TopicConfig> {

@@ -48,6 +48,25 @@ fn servers_carry_out_every_method_under_both_forms_of_its_kind() {
     }
 }
 
+/// Section 4.1 has the kind; who asks learns what to do instead.
+#[test]
+fn whoever_subscribes_in_a_room_is_told_what_to_do() {
+    let (_home, gateway) = start(&[("agent", FULL)], "");
+    let mut agent = Socket::enter(&gateway, "agent", "?mode=directed&echo=false");
+    let uri = "test://watched-resource";
+    for (method, instead) in [
+        ("resources/subscribe", "resources/read"),
+        ("resources/unsubscribe", "over MCP"),
+        ("acme/no", "acme/no"),
+    ] {
+        let payload = json!({ "jsonrpc": "2.0", "id": 9, "method": method, "params": { "uri": uri } });
+        agent.say(&format!("mcp/request:{method}"), method, &["tools"], json!({}), &payload);
+        let error = agent.hear_said()["payload"]["error"].clone();
+        let said = error["message"].as_str().unwrap_or_default();
+        assert!(error["code"] == -32601 && said.contains(method) && said.contains(instead), "{error}");
+    }
+}
+
 /// Section 3: any envelope may reference another, for threads.
 #[test]
 fn anything_may_refer_to_anything() {

@@ -102,6 +102,7 @@ fn a_capability_for_one_server_reaches_no_other() {
 fn who_is_not_let_in_is_recorded() {
     let (home, mut config) = people(&[("insider", FULL), ("outsider", FULL)]);
     config = config.replace("[participants.outsider]\n", "[participants.outsider]\ntopics = [\"other\"]\n");
+    config = config.replace("[server]\n", "[server]\nlegacy_sse = true\n");
     let gateway = Gateway::start(&home, &(config + "[topics.main]\n[topics.other]\n"));
     let mut insider = Socket::enter(&gateway, "insider", "");
     let knock = |path: &str, bearer: Option<&str>| {
@@ -115,14 +116,25 @@ fn who_is_not_let_in_is_recorded() {
     assert_eq!(knock("/ws?topic=%E2%80%AEniam", None), 401);
     let client = Client::resume(&gateway, Some(&token("outsider")), "/mcp/main", "");
     assert_eq!(client.status("tools/list", json!({})), 403);
+    let outsider = token("outsider");
+    for (path, bearer, status) in [
+        ("/api/v1/servers", Some("a-token-that-was-guessed"), 401),
+        ("/metrics", None, 401),
+        ("/api/v1/proposals", Some(outsider.as_str()), 200),
+        ("/api/v1/tools?topic=main", Some(&outsider), 403),
+        ("/sse", Some(&outsider), 403),
+        ("/sse", Some("a-token-that-was-guessed"), 401),
+    ] {
+        assert_eq!(gateway.get(path, bearer).status, status, "{path}");
+    }
     insider.chat("undisturbed");
     insider.expect("undisturbed");
     let ledger = Ledger(&home);
-    until("both ways are recorded", || {
-        (ledger.count("outsider", CONNECTION, "refused", "forbidden: for topic \"main\"") == 2).then_some(())
-    });
+    // In the room, as an MCP client of both kinds, and over the API.
+    ledger.comes_to(4, "outsider", CONNECTION, "refused", "forbidden: for topic \"main\"");
+    ledger.comes_to(2, "system:nobody", CONNECTION, "refused", "unauthenticated: for the API");
+    ledger.comes_to(2, "system:nobody", CONNECTION, "refused", "unauthenticated: for topic \"main\"");
     ledger.has("insider", CONNECTION, "refused", "forbidden: for topic \"nowhere\"");
-    ledger.has("system:nobody", CONNECTION, "refused", "unauthenticated: for topic \"main\"");
     ledger.has("system:nobody", CONNECTION, "refused", "unauthenticated: for topic \"\u{202e}niam\"");
     assert_eq!(ledger.count("outsider", CONNECTION, "admitted", ""), 0);
     // Shown to people, nothing in it turns the line around; and no token is in it.
