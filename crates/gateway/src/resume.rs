@@ -25,6 +25,27 @@ struct Said {
     client_info: Option<String>,
 }
 
+/// What tells one session id from all others and opens none: how it begins, which is random.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Mark([u8; MARK_BYTES]);
+
+const MARK_BYTES: usize = 32;
+
+impl Mark {
+    /// The mark of a session id; of one that is not ours, nobody's.
+    pub fn of(id: &str) -> Self {
+        let mut mark = [0; MARK_BYTES];
+        mark.iter_mut().zip(id.bytes()).for_each(|(place, byte)| *place = byte);
+        Self(mark)
+    }
+}
+
+impl std::fmt::Display for Mark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
 /// A new session id for this participant.
 pub fn seal(sealer: &Sealer, participant: &str, topic: &TopicName, hello: &Hello) -> String {
     let text = |raw: &Bytes| String::from_utf8_lossy(raw).into_owned();

@@ -3,6 +3,8 @@
 //! Owns session ids, the streams of each session and how many sessions there may be. Must not know HTTP headers or
 //! what travels on the streams (MCP 2025-11-25, Transports, "Session Management").
 
+mod ended;
+
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,10 +15,10 @@ use auth::Participant;
 
 use crate::caller::Caller;
 use crate::guests::is_guest;
+use crate::resume::Mark;
 use crate::stream::{Lifetime, Stream};
+use ended::Ended;
 
-/// Ids of closed sessions that are remembered, so that they stay closed.
-pub const CLOSED_KEPT_MAX: usize = 65_536;
 /// Finished streams that one session keeps, so that a client that lost its connection may still fetch the answer.
 pub const STREAMS_KEPT_MAX: usize = 8;
 /// How long a finished stream is kept for that.
@@ -33,6 +35,7 @@ struct Key(u64, u64);
 /// One session.
 pub struct Session {
     key: Key,
+    mark: Mark,
     caller: Arc<Caller>,
     last_seen_ms: AtomicU64,
     streams: Mutex<Streams>,
@@ -131,14 +134,15 @@ struct Table {
     /// Keys in the order in which the sessions began or were last passed over.
     order: VecDeque<Key>,
     per_participant: HashMap<String, usize>,
-    /// Keys of sessions that were closed for good, oldest first.
-    closed: VecDeque<Key>,
+    ended: Ended,
 }
 
 impl Sessions {
-    /// No sessions; at most `max`, and of one participant at most `per_participant_max`.
-    pub fn new(max: usize, per_participant_max: usize) -> Self {
-        Self { max, per_participant_max, hashers: <_>::default(), table: Mutex::default() }
+    /// No sessions; at most `max`, and of one participant at most `per_participant_max`. Those that were `ended` before stay
+    /// so.
+    pub fn new(max: usize, per_participant_max: usize, ended: impl IntoIterator<Item = Mark>) -> Self {
+        let table = Table { ended: Ended::known(ended), ..Table::default() };
+        Self { max, per_participant_max, hashers: <_>::default(), table: Mutex::new(table) }
     }
 
     /// Begins a session for this caller, and gives the ones that were put out to make room for it. No session when those
@@ -162,7 +166,8 @@ impl Sessions {
             put_out.push(session);
         }
         let last_seen_ms = AtomicU64::new(now_ms);
-        let session = Arc::new(Session { key, caller, last_seen_ms, streams: Mutex::default() });
+        let session =
+            Arc::new(Session { key, mark: Mark::of(id), caller, last_seen_ms, streams: Mutex::default() });
         table.by_key.insert(key, Arc::clone(&session));
         table.order.push_back(key);
         *table.per_participant.entry(participant).or_default() += 1;
@@ -200,8 +205,12 @@ impl Sessions {
 
     /// Whether the session of this id was closed for good.
     pub fn was_closed(&self, id: &str) -> bool {
-        let key = self.key(id);
-        self.lock().closed.contains(&key)
+        self.lock().ended.has(Mark::of(id))
+    }
+
+    /// Those that were closed for good and have yet to be written down, each once.
+    pub fn take_unwritten(&self) -> Vec<Mark> {
+        self.lock().ended.take_unwritten()
     }
 
     /// Takes out the sessions that were idle longer than this.
@@ -247,10 +256,8 @@ impl Sessions {
 impl Table {
     fn close(&mut self, key: Key) -> Option<Arc<Session>> {
         let session = self.remove(key)?;
-        self.closed.push_back(key);
-        if self.closed.len() > CLOSED_KEPT_MAX {
-            self.closed.pop_front();
-        }
+        // A guest's name, and with it its session, is good in this process only.
+        self.ended.note(session.mark, !is_guest(&session.caller.participant().id));
         Some(session)
     }
 

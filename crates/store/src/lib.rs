@@ -18,7 +18,8 @@ pub use directory::{Directory, Owner};
 pub use error::StoreError;
 pub use journal::Journal;
 pub use record::{
-    DecidedProposal, Decision, EndedProposal, GrantChange, IssuedToken, OpenedProposal, Record, SealingKey,
+    DecidedProposal, Decision, EndedProposal, EndedSessions, GrantChange, IssuedToken, OpenedProposal,
+    Record, SealingKey,
 };
-pub use state::{ENDED_BYTES_MAX, ENDED_KEPT, Grant, Proposal, State};
+pub use state::{ENDED_BYTES_MAX, ENDED_KEPT, ENDED_SESSIONS_KEPT, Grant, Proposal, State};
 pub use writer::{JournalPlace, WRITER_BYTES_MAX, WRITER_PLACES_MAX, Writer};

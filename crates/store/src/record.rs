@@ -2,11 +2,13 @@
 
 mod grant;
 mod proposal;
+mod session;
 
 use serde::{Deserialize, Serialize};
 
 pub use grant::GrantChange;
 pub use proposal::{DecidedProposal, Decision, EndedProposal, OpenedProposal};
+pub use session::EndedSessions;
 
 /// One thing that happened and must be known after a restart. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +45,8 @@ pub enum Record {
         /// When, in Unix milliseconds.
         at_ms: u64,
     },
+    /// Sessions were ended for good.
+    SessionsEnded(EndedSessions),
 }
 
 /// A token that was issued by `portmoot token new` or the API.

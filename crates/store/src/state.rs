@@ -2,13 +2,16 @@
 
 mod grants;
 mod proposals;
+mod sessions;
 
 use crate::record::{IssuedToken, Record, SealingKey};
 use grants::Grants;
 use proposals::Proposals;
+use sessions::Sessions;
 
 pub use grants::Grant;
 pub use proposals::{ENDED_BYTES_MAX, ENDED_KEPT, Proposal};
+pub use sessions::ENDED_SESSIONS_KEPT;
 
 /// Everything that is true after replaying the journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +21,7 @@ pub struct State {
     audit_key: Option<SealingKey>,
     proposals: Proposals,
     grants: Grants,
+    sessions: Sessions,
 }
 
 /// Sealing keys that are kept: the current one and the one before it.
@@ -73,6 +77,11 @@ impl State {
         self.grants.of(participant, topic, now_ms)
     }
 
+    /// The marks of sessions that were ended and whose ids would still be good, oldest first.
+    pub fn ended_sessions(&self, now_ms: u64) -> impl Iterator<Item = &str> {
+        self.sessions.marks(now_ms)
+    }
+
     /// Takes one record into account.
     pub fn apply(&mut self, record: &Record) {
         match record {
@@ -92,6 +101,7 @@ impl State {
             Record::GrantsCleared { participant, topic, .. } => {
                 self.grants.cleared(participant, topic.as_deref());
             }
+            Record::SessionsEnded(ended) => self.sessions.ended(ended),
         }
     }
 
@@ -102,6 +112,7 @@ impl State {
             .chain(self.tokens.iter().cloned().map(Record::TokenIssued))
             .chain(self.grants.records())
             .chain(self.proposals.records())
+            .chain(self.sessions.records())
     }
 
     /// How many records [`State::records`] gives.
@@ -112,6 +123,7 @@ impl State {
             + self.tokens.len()
             + self.grants.len()
             + self.proposals.len()
+            + self.sessions.len()
     }
 
     /// Whether nothing is known.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use auth::Identities;
 use client::Guard;
 use model::ParticipantId;
-use store::Writer;
-use tokio::sync::Notify;
+use store::{EndedSessions, Record, Writer};
+use tokio::sync::{Notify, oneshot};
 
 use super::Gate;
 use crate::audit::Recorder;
@@ -21,12 +21,15 @@ use crate::grants::Grants;
 use crate::greeting;
 use crate::ground::{Ground, millis, unix_ms};
 use crate::pump::{Plan, Pump};
+use crate::resume::{Mark, SESSION_ID_SECS};
 use crate::room::{Close, RoomConfig};
 use crate::sessions::Sessions;
 use crate::upstream::{self, Upstream, UpstreamSpec};
 
 /// How often idle sessions and callers are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
+/// Ended sessions in one record of the journal.
+const RECORD_MARKS_MAX: usize = 1024;
 
 impl Gate {
     /// Starts the configured upstreams and opens the topics. Must be called inside a runtime.
@@ -38,7 +41,11 @@ impl Gate {
         journal: Option<Writer>,
         audit: Recorder,
     ) -> Arc<Self> {
-        let sessions = Sessions::new(config.limits.sessions_max, config.limits.participant_sessions_max);
+        let ended: Vec<Mark> = journal.as_ref().map_or_else(Vec::new, |journal| {
+            journal.state(|state| state.ended_sessions(unix_ms()).map(Mark::of).collect())
+        });
+        let limits = &config.limits;
+        let sessions = Sessions::new(limits.sessions_max, limits.participant_sessions_max, ended);
         let held = Held::new(config.limits.held_bytes_max);
         let bounds = RwLock::new(Bounds::new(&config.limits, Arc::clone(&held)));
         let gate = Arc::new_cyclic(|this| Self {
@@ -103,6 +110,7 @@ impl Gate {
             self.leave(session.caller());
             session.end();
         }
+        let _ = self.write_ended().await;
         let mut closing = tokio::task::JoinSet::new();
         for upstream in self.upstreams() {
             closing.spawn(async move { upstream.close().await });
@@ -221,6 +229,29 @@ impl Gate {
         }
     }
 
+    /// Writes down which sessions have ended for good since the last time; tells when that is done.
+    fn write_ended(&self) -> oneshot::Receiver<()> {
+        let (tell, told) = oneshot::channel();
+        let Some(journal) = &self.journal else { return told };
+        let marks = self.sessions.take_unwritten();
+        if marks.is_empty() {
+            return told;
+        }
+        let at_ms = unix_ms();
+        let until_ms = at_ms + SESSION_ID_SECS * 1000;
+        let record = |some: &[Mark]| {
+            let marks = some.iter().map(Mark::to_string).collect();
+            Record::SessionsEnded(EndedSessions { marks, at_ms, until_ms })
+        };
+        journal.submit(marks.chunks(RECORD_MARKS_MAX).map(record).collect(), move |written| {
+            if let Err(error) = written {
+                tracing::error!(%error, "closed sessions could not be written down: a restart may forget them");
+            }
+            let _ = tell.send(());
+        });
+        told
+    }
+
     /// When the next token or grant expires after this time.
     fn next_expiry(&self, since_ms: u64) -> Option<u64> {
         let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
@@ -250,5 +281,6 @@ async fn sweep(gate: Weak<Gate>, renewed: Arc<Notify>) {
             gate.expel();
         }
         gate.tidy();
+        drop(gate.write_ended());
     }
 }

@@ -234,10 +234,19 @@ fn a_session_outlives_the_gateway_but_not_its_delete() {
     let closed = Client::plain(&gateway);
     let before = kept.record("a")["pid"].clone();
     assert_eq!(closed.delete(), 204);
+    // That it has ended is written down by and by, and at the end.
+    let journal = home.path().join("data/journal.jsonl");
+    let written = || std::fs::read_to_string(&journal).unwrap().contains("sessions_ended").then_some(());
+    until("it is written down", written);
     gateway.signal("KILL");
     gateway.wait();
 
-    let gateway = Gateway::start(&home, &config);
+    let mut gateway = Gateway::start(&home, &config);
+    let is_over = |gateway: &Gateway, client: &Client| {
+        let after = Client::resume(gateway, None, "/mcp", &client.session);
+        assert_eq!(after.status("tools/list", json!({})), 404);
+    };
+    is_over(&gateway, &closed);
     let again = Client::resume(&gateway, None, "/mcp", &kept.session);
     let record = again.record("a");
     assert_ne!(record["pid"], before);
@@ -251,6 +260,13 @@ fn a_session_outlives_the_gateway_but_not_its_delete() {
         let stranger = Client::resume(&gateway, None, "/mcp", &unknown);
         assert_eq!(stranger.status("tools/list", json!({})), 404, "{unknown}");
     }
+    let third = Client::plain(&gateway);
+    gateway.signal("TERM");
+    gateway.wait();
+    let gateway = Gateway::start(&home, &config);
+    is_over(&gateway, &closed);
+    is_over(&gateway, &kept);
+    Client::resume(&gateway, None, "/mcp", &third.session).names("tools");
 }
 
 #[test]

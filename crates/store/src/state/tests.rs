@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::record::{DecidedProposal, Decision, EndedProposal, GrantChange, OpenedProposal};
+use crate::record::{DecidedProposal, Decision, EndedProposal, EndedSessions, GrantChange, OpenedProposal};
 
 fn token(name: &str) -> Record {
     Record::TokenIssued(IssuedToken {
@@ -195,6 +195,29 @@ fn grants_for_a_time_end_and_what_was_before_holds_again() {
     check(&[&both[..], &[cleared(None)]].concat(), 10, &[]);
 }
 
+fn sessions_ended(count: usize, at_ms: u64, until_ms: u64) -> Record {
+    let marks = (0..count).map(|number| format!("{at_ms} {number}")).collect();
+    Record::SessionsEnded(EndedSessions { marks, at_ms, until_ms })
+}
+
+#[test]
+fn ended_sessions_are_known_as_long_as_their_ids_are_good() {
+    let one = state(&[sessions_ended(2, 1, 100)]);
+    assert_eq!(one.ended_sessions(99).collect::<Vec<_>>(), ["1 0", "1 1"]);
+    assert_eq!(one.ended_sessions(100).count(), 0);
+    let later = state(&[sessions_ended(2, 1, 100), sessions_ended(1, 100, 200)]);
+    assert_eq!((later.ended_sessions(0).collect::<Vec<_>>(), later.len()), (vec!["100 0"], 1));
+}
+
+#[test]
+fn so_many_ended_sessions_are_known_and_no_more() {
+    let mut known = state(&[sessions_ended(1, 1, 100), sessions_ended(ENDED_SESSIONS_KEPT - 1, 2, 100)]);
+    assert_eq!(known.ended_sessions(3).count(), ENDED_SESSIONS_KEPT);
+    known.apply(&sessions_ended(1, 3, 100));
+    assert_eq!(known.ended_sessions(3).count(), ENDED_SESSIONS_KEPT);
+    assert_eq!(known.ended_sessions(3).next(), Some("2 0"));
+}
+
 fn any_record() -> impl Strategy<Value = Record> {
     let id = prop::sample::select(vec!["a", "b", "c"]);
     let decision = prop::sample::select(vec![Decision::Approved, Decision::Rejected, Decision::Withdrawn]);
@@ -211,6 +234,7 @@ fn any_record() -> impl Strategy<Value = Record> {
             at_ms: 0,
         }),
         id.clone().prop_map(token),
+        (0..60_u64, 0..3_usize).prop_map(|(at_ms, count)| sessions_ended(count, at_ms, at_ms + 20)),
         id.clone().prop_map(|byte| Record::AuditKey(SealingKey { key: byte.into(), created_ms: 0 })),
         id.prop_map(|name| Record::TokenRevoked { name: name.into(), at_ms: 0 }),
     ]

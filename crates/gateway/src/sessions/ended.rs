@@ -1,0 +1,89 @@
+//! Sessions that were ended for good, by the marks of their ids, and which of them have yet to be written down. Must not
+//! know why they ended.
+
+use std::collections::{HashSet, VecDeque};
+
+use crate::resume::Mark;
+
+/// Ended sessions that are remembered, so that they stay ended.
+pub const ENDED_KEPT_MAX: usize = 65_536;
+
+/// The last sessions that were ended.
+#[derive(Debug, Default)]
+pub struct Ended {
+    known: HashSet<Mark>,
+    /// Oldest first.
+    order: VecDeque<Mark>,
+    /// Those to be written down, oldest first.
+    unwritten: VecDeque<Mark>,
+}
+
+impl Ended {
+    /// These were ended before, and are written down.
+    pub fn known(marks: impl IntoIterator<Item = Mark>) -> Self {
+        let mut ended = Self::default();
+        marks.into_iter().for_each(|mark| ended.note(mark, false));
+        ended
+    }
+
+    /// One more has ended; `lasting` is whether its id would be good after a restart.
+    pub fn note(&mut self, mark: Mark, lasting: bool) {
+        if !self.known.insert(mark) {
+            return;
+        }
+        self.order.push_back(mark);
+        if lasting {
+            self.unwritten.push_back(mark);
+        }
+        if self.order.len() > ENDED_KEPT_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+            if self.unwritten.front() == Some(&oldest) {
+                self.unwritten.pop_front();
+            }
+        }
+    }
+
+    /// Whether this one has ended.
+    pub fn has(&self, mark: Mark) -> bool {
+        self.known.contains(&mark)
+    }
+
+    /// Those to be written down, each once.
+    pub fn take_unwritten(&mut self) -> Vec<Mark> {
+        std::mem::take(&mut self.unwritten).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(number: usize) -> Mark {
+        Mark::of(&number.to_string())
+    }
+
+    #[test]
+    fn each_is_written_down_once() {
+        let mut ended = Ended::known([mark(0)]);
+        assert!(ended.has(mark(0)) && ended.take_unwritten().is_empty());
+        [1, 2, 1, 0].iter().for_each(|number| ended.note(mark(*number), true));
+        assert_eq!(ended.take_unwritten(), [mark(1), mark(2)]);
+        ended.note(mark(3), true);
+        ended.note(mark(4), false);
+        assert_eq!(ended.take_unwritten(), [mark(3)]);
+        assert!(ended.has(mark(4)));
+        assert!(ended.take_unwritten().is_empty());
+    }
+
+    #[test]
+    fn so_many_are_remembered_and_no_more() {
+        let mut ended = Ended::default();
+        (0..ENDED_KEPT_MAX).for_each(|number| ended.note(mark(number), true));
+        assert!(ended.has(mark(0)));
+        ended.note(mark(ENDED_KEPT_MAX), true);
+        assert!(!ended.has(mark(0)) && ended.has(mark(1)) && ended.has(mark(ENDED_KEPT_MAX)));
+        assert_eq!(ended.take_unwritten().len(), ENDED_KEPT_MAX);
+    }
+}
