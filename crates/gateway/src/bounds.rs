@@ -64,6 +64,11 @@ impl Held {
         self.bytes.load(Ordering::Relaxed).saturating_add(more) <= self.max
     }
 
+    /// How many are held.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     /// Notes bytes; whoever may not exceed the bound asks for room first.
     pub fn add(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);

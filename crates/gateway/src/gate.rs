@@ -82,6 +82,11 @@ impl Gate {
         &self.audit
     }
 
+    /// Whether what must be written down can be; where nothing is, nothing must.
+    pub fn keeps_its_journal(&self) -> bool {
+        self.journal.as_ref().is_none_or(|journal| journal.trouble().is_none())
+    }
+
     /// The clock and ids.
     pub fn ground(&self) -> &Arc<Ground> {
         &self.ground

@@ -8,6 +8,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::gate::Gate;
@@ -34,13 +35,30 @@ pub(super) fn render(gate: &Arc<Gate>, who: &Participant) -> String {
     let mut registry = Registry::with_prefix("portmoot");
     servers(&mut registry, gate, who);
     topics(&mut registry, gate, who);
-    let sessions = Gauge::<i64>::default();
-    sessions.set(number(gate.sessions().len()));
-    registry.register("sessions", "Legacy sessions open over HTTP", sessions);
+    whole(&mut registry, gate);
     let mut text = String::new();
     // Writing into a string cannot fail.
     let _ = encode(&mut text, &registry);
     text
+}
+
+fn whole(registry: &mut Registry, gate: &Gate) {
+    registry.register("build", "The version that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+    let mut one = |name: &str, help: &str, value: i64| {
+        let gauge = Gauge::<i64>::default();
+        gauge.set(value);
+        registry.register(name, help, gauge);
+    };
+    let seconds = i64::try_from(gate.ground().now_ms() / 1000).unwrap_or(i64::MAX);
+    one("uptime_seconds", "Seconds since the gateway began", seconds);
+    one("sessions", "Legacy sessions open over HTTP", number(gate.sessions().len()));
+    one(
+        "held_bytes",
+        "Bytes that wait for readers or are kept for them, and bodies while they are read",
+        number(gate.held().bytes()),
+    );
+    one("audit_available", "0 when what must be recorded is refused", i64::from(gate.audit().is_available()));
+    one("journal_available", "0 when the journal cannot be written", i64::from(gate.keeps_its_journal()));
 }
 
 fn servers(registry: &mut Registry, gate: &Gate, who: &Participant) {
@@ -64,7 +82,7 @@ fn servers(registry: &mut Registry, gate: &Gate, who: &Participant) {
         hidden.get_or_create(&of).inc_by(number(status.quarantined.len()));
     }
     registry.register("server_state", "1 for the state that the server is in", states);
-    registry.register("server_restarts", "Starts of the server after its first", restarts);
+    registry.register("server_restarts", "Sessions with the server that ended unexpectedly", restarts);
     registry.register("server_sessions", "Sessions open with the server", sessions);
     registry.register("server_calls", "Calls open at the server", calls);
     registry.register("server_tools", "Tools that the server lists", tools);
@@ -74,13 +92,17 @@ fn servers(registry: &mut Registry, gate: &Gate, who: &Participant) {
 fn topics(registry: &mut Registry, gate: &Gate, who: &Participant) {
     let (participants, links) =
         (Family::<OfTopicName, Gauge>::default(), Family::<OfTopicName, Gauge>::default());
-    let (open, requests) = (Family::<OfTopicName, Gauge>::default(), Family::<OfTopic, Counter>::default());
+    let (open, proposals) =
+        (Family::<OfTopicName, Gauge>::default(), Family::<OfTopicName, Gauge>::default());
+    let requests = Family::<OfTopic, Counter>::default();
     for pump in gate.topics().iter().filter(|pump| gate.may_know(who, pump.name())) {
         let name = OfTopicName { topic: pump.name().to_string() };
-        let counts = pump.with(|topic| (topic.participants_len(), topic.links_len(), topic.operations_len()));
-        participants.get_or_create(&name).set(number(counts.0));
-        links.get_or_create(&name).set(number(counts.1));
-        open.get_or_create(&name).set(number(counts.2));
+        let counts = pump.with(|topic| {
+            [topic.participants_len(), topic.links_len(), topic.operations_len(), topic.proposals_len()]
+        });
+        for (gauge, count) in [&participants, &links, &open, &proposals].into_iter().zip(counts) {
+            gauge.get_or_create(&name).set(number(count));
+        }
         for (verdict, count) in pump.verdicts() {
             let of = OfTopic { topic: name.topic.clone(), verdict: verdict.into() };
             requests.get_or_create(&of).inc_by(count);
@@ -89,6 +111,7 @@ fn topics(registry: &mut Registry, gate: &Gate, who: &Participant) {
     registry.register("topic_participants", "Participants in the topic, upstreams included", participants);
     registry.register("topic_links", "Links of participants to the topic", links);
     registry.register("topic_operations", "Operations open in the topic", open);
+    registry.register("topic_proposals", "Proposals that are not over", proposals);
     registry.register("requests", "Requests by verdict", requests);
 }
 

@@ -355,6 +355,9 @@ fn what_cannot_be_recorded_is_not_done() {
     assert!(boss.names("tools").contains(&"files_echo".to_owned()));
     let ready = gateway.get("/readyz", None);
     assert_eq!((ready.status, &ready.json()["audit"]), (503, &json!("unavailable")));
+    let metrics = gateway.get("/metrics", Some(&token("boss"))).body;
+    assert!(metrics.contains("portmoot_audit_available 0\n"), "{metrics}");
+    assert!(metrics.contains("portmoot_journal_available 1\n"), "{metrics}");
     let no = api(&gateway, "boss", "POST", "tokens", &json!({ "name": "guest" }));
     assert_eq!(no["code"], "log_unavailable");
     let chat = envelope("mallory", "chat", &json!({ "text": "hello", "format": "plain" }));

@@ -1,6 +1,6 @@
 //! The documents that machines read: what they say is what a gateway does.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -87,6 +87,18 @@ fn every_documented_path_answers_as_documented() {
     assert_eq!(status, "200");
     assert_eq!(served, std::fs::read_to_string(openapi()).unwrap());
     gateway.stop().expect(0);
+}
+
+#[test]
+fn every_metric_is_documented_and_every_documented_one_is_there() {
+    let home = Home::new();
+    let gateway = Gateway::start_with(&home, &[]);
+    let metrics = gateway.get("/metrics", None).body;
+    let samples = metrics.lines().filter(|line| !line.starts_with('#'));
+    let there: BTreeSet<&str> = samples.map(|line| line.split(['{', ' ']).next().unwrap()).collect();
+    let page = std::fs::read_to_string(openapi().with_file_name("metrics.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    assert_eq!(there, rows.collect::<BTreeSet<_>>(), "{metrics}");
 }
 
 /// The names of all tests of the workspace.
