@@ -85,7 +85,7 @@ fn a_session_that_was_lost_holds_no_place() {
 
 #[test]
 fn an_idle_session_ends_and_a_busy_one_does_not() {
-    let gateway = limited("upstream_session_idle = \"100ms\"");
+    let gateway = limited("upstream_session_idle = \"2s\"");
     let [idle, busy, follower] = [(); 3].map(|()| sampler(&gateway));
     let children = [child(&idle), child(&busy), child(&follower)];
     let held = open(&busy, &call("7", "hang", "{}"));
