@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::limits::open;
 use crate::socket::{Gateway, LEGACY, Session, call, fixture_server, until};
 use crate::support::{is_alive, signal};
 
@@ -53,7 +52,7 @@ fn who_is_busy_makes_no_room() {
     let gateway = limited("upstream_sessions_max = 2");
     let [one, two, three] = [(); 3].map(|()| sampler(&gateway));
     let children = [child(&one), child(&two)];
-    let calls = [&one, &two].map(|session| open(session, &call("7", "hang", "{}")));
+    let calls = [&one, &two].map(|session| session.send(call("7", "hang", "{}")));
     until("both are busy", || status(&gateway)["calls"] == 2);
     let refused = three.call("record", &json!({}));
     assert_eq!(refused.pointer("/error/data/code"), Some(&json!("upstream_busy")), "{refused}");
@@ -74,7 +73,7 @@ fn a_session_that_was_lost_holds_no_place() {
     let gateway = limited("upstream_sessions_max = 2");
     let [one, two, three] = [(); 3].map(|()| sampler(&gateway));
     let children = [child(&one), child(&two)];
-    let calls = [&one, &two].map(|session| open(session, &call("7", "hang", "{}")));
+    let calls = [&one, &two].map(|session| session.send(call("7", "hang", "{}")));
     until("both are busy", || status(&gateway)["calls"] == 2);
     signal(u32::try_from(children[1]).unwrap(), "KILL");
     until("it is noticed", || status(&gateway)["sessions"] == 2);
@@ -88,7 +87,7 @@ fn an_idle_session_ends_and_a_busy_one_does_not() {
     let gateway = limited("upstream_session_idle = \"2s\"");
     let [idle, busy, follower] = [(); 3].map(|()| sampler(&gateway));
     let children = [child(&idle), child(&busy), child(&follower)];
-    let held = open(&busy, &call("7", "hang", "{}"));
+    let held = busy.send(call("7", "hang", "{}"));
     until("it is busy", || status(&gateway)["calls"] == 1);
     let subscribed = follower.post(
         r#"{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"test://watched-resource"}}"#,

@@ -7,7 +7,7 @@ use harness::Running;
 use serde_json::{Value, json};
 
 use crate::peer::{Peer, answer, small, tool};
-use crate::socket::{Events, Gateway, LEGACY, Piped, Session, call, fixture_server, initialize, until};
+use crate::socket::{Gateway, LEGACY, Piped, Session, call, fixture_server, initialize, until};
 
 fn limited(limits: &str) -> Gateway {
     Gateway::serve(&format!("[server.limits]\n{limits}\n{}", fixture_server("fixture", "", &[])))
@@ -18,21 +18,6 @@ fn works(session: &Session<'_>) {
         session.call("echo", &json!({"text": "x"})).pointer("/result/content/0/text"),
         Some(&json!("x"))
     );
-}
-
-/// Sends a request on a connection that stays open.
-pub(crate) fn open(session: &Session<'_>, body: &str) -> std::net::TcpStream {
-    let mut stream = session.gateway.connect();
-    let mut head = format!(
-        "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\naccept: */*\r\nconnection: close\r\ncontent-length: {}\r\n",
-        session.gateway.address(),
-        body.len()
-    );
-    for (name, value) in session.headers() {
-        head.push_str(&format!("{name}: {value}\r\n"));
-    }
-    stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
-    stream
 }
 
 fn code(answer: &Value) -> Option<&str> {
@@ -141,7 +126,7 @@ fn calls_of_a_participant() {
     let gateway = Gateway::serve(&config);
     // Two sessions, one participant: the bound is on the person, not on the connection.
     let (one, other) = (gateway.session(), gateway.session());
-    let held = [open(&one, &call("7", "hang", "{}")), open(&other, &call("7", "hang", "{}"))];
+    let held = [one.send(call("7", "hang", "{}")), other.send(call("7", "hang", "{}"))];
     until("both are open", || peer.calls("hang") == 2);
     for session in [&one, &other] {
         assert_eq!(code(&session.call("fine", &json!({}))), Some("overloaded"));
@@ -159,7 +144,7 @@ fn calls_at_an_upstream() {
     let config = format!("[server.limits]\nupstream_calls_max = 2\n{}", peer.child("peer", ""));
     let gateway = Gateway::serve(&config);
     let session = gateway.session();
-    let held = [open(&session, &call("7", "hang", "{}")), open(&session, &call("8", "hang", "{}"))];
+    let held = [session.send(call("7", "hang", "{}")), session.send(call("8", "hang", "{}"))];
     until("both are open", || peer.calls("hang") == 2);
     assert_eq!(code(&session.call("fine", &json!({}))), Some("upstream_busy"));
     session.post(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#);
@@ -172,7 +157,7 @@ fn sessions() {
     for limits in ["sessions_max = 3", "participant_sessions_max = 3"] {
         let gateway = limited(limits);
         let first = gateway.session();
-        let calls = open(&first, &call("7", "hang", "{}"));
+        let calls = first.send(call("7", "hang", "{}"));
         let others: Vec<Session<'_>> = (0..6).map(|_| gateway.session()).collect();
         // What is idle was put out for them; what is busy stayed.
         works(&others[5]);
@@ -183,7 +168,7 @@ fn sessions() {
         // When all are busy, a new one is refused.
         let busy: Vec<_> = [&first, &others[0], &others[5]]
             .iter()
-            .map(|session| open(session, &call("9", "hang", "{}")))
+            .map(|session| session.send(call("9", "hang", "{}")))
             .collect();
         until("all are busy", || gateway.post(&[], initialize(LEGACY, "{}")).status == 503);
         drop(busy);
@@ -271,7 +256,7 @@ fn chatty(messages: usize, bytes: usize) -> Peer {
 fn resumed(limits: &str, peer: &Peer) -> (u16, usize) {
     let gateway = Gateway::serve(&format!("[server.limits]\n{limits}\n{}", peer.child("peer", "")));
     let session = gateway.session();
-    let mut events = Events::new(open(&session, &call("1", "talk", "{}")));
+    let mut events = session.begin(call("1", "talk", "{}"));
     let (first, _) = events.next().unwrap();
     while events.next().is_some() {}
     events.close();
@@ -298,7 +283,7 @@ fn messages_that_wait() {
     let peer = chatty(100, 10);
     let gateway = Gateway::serve(&format!("[server.limits]\nqueue_len_max = 50\n{}", peer.child("peer", "")));
     let session = gateway.session();
-    let mut stream = open(&session, &call("1", "talk", "{}"));
+    let mut stream = session.send(call("1", "talk", "{}"));
     let mut text = String::new();
     stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     let _ = stream.read_to_string(&mut text);

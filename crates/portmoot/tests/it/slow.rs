@@ -4,7 +4,6 @@ use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
-use crate::limits::open;
 use crate::peer::{Peer, answer, small, tool};
 use crate::socket::{Events, Gateway, LEGACY, Session, call, until};
 
@@ -89,7 +88,7 @@ fn unread(messages: usize) -> (Vec<usize>, bool, usize) {
     let limits = format!("[server.limits]\nqueue_len_max = {QUEUE}\nconnections_max = 1\n");
     let gateway = Gateway::serve(&format!("{limits}{}", peer.child("peer", "")));
     let session = gateway.session_as(&[], LEGACY, OWN);
-    let mut events = Events::new(open(&session, &call("1", "talk", "{}")));
+    let mut events = session.begin(call("1", "talk", "{}"));
     let (first, _) = events.next().unwrap();
     events.close();
     go_on(&session);
@@ -123,7 +122,7 @@ fn a_call_whose_stream_is_not_read_is_cancelled_and_costs_nobody_else() {
     let limits = format!("[server.limits]\nqueue_len_max = {QUEUE}\n");
     let gateway = Gateway::serve(&format!("{limits}{}", peer.child("peer", "")));
     let (session, other) = (gateway.session_as(&[], LEGACY, OWN), gateway.session());
-    let mut events = Events::new(open(&session, &call("1", "talk", "{}")));
+    let mut events = session.begin(call("1", "talk", "{}"));
     assert!(events.next().is_some());
     go_on(&session);
     works(&other);

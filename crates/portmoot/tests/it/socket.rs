@@ -24,6 +24,10 @@ pub(crate) struct Gateway {
     _home: Home,
 }
 
+/// The headers of every POST.
+const USUAL: [(&str, &str); 2] =
+    [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+
 /// A TOML table of a server that is started as a child.
 pub(crate) fn stdio_server(name: &str, prefix: &str, command: &str, args: &[&str]) -> String {
     format!("[servers.{name}]\ncommand = {command:?}\nargs = {args:?}\nprefix = {prefix:?}\n")
@@ -74,6 +78,22 @@ impl Gateway {
 
     /// One request on a connection of its own. Headers are added to `Host` and `Connection` only.
     pub(crate) fn request(&self, line: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+        Reply::read(&self.raw(&self.written(line, headers, body)))
+    }
+
+    /// The same, whose answer is read as it comes.
+    pub(crate) fn begin(&self, line: &str, headers: &[(&str, &str)], body: &[u8]) -> Events {
+        Events::new(self.send(line, headers, body))
+    }
+
+    /// The same, whose answer is not read.
+    fn send(&self, line: &str, headers: &[(&str, &str)], body: &[u8]) -> TcpStream {
+        let mut stream = self.connect();
+        stream.write_all(&self.written(line, headers, body)).unwrap();
+        stream
+    }
+
+    fn written(&self, line: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
         let mut bytes = format!("{line} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address());
         for (name, value) in headers {
             bytes.push_str(&format!("{name}: {value}\r\n"));
@@ -82,13 +102,17 @@ impl Gateway {
             bytes.push_str(&format!("content-length: {}\r\n", body.len()));
         }
         bytes.push_str("\r\n");
-        Reply::read(&self.raw(&[bytes.as_bytes(), body].concat()))
+        [bytes.as_bytes(), body].concat()
     }
 
     /// A POST to the endpoint with the usual content type and `Accept`.
     pub(crate) fn post(&self, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Reply {
-        let usual = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
-        self.request("POST /mcp", &[&usual, headers].concat(), body.as_ref())
+        self.request("POST /mcp", &[&USUAL, headers].concat(), body.as_ref())
+    }
+
+    /// The same, whose answer is read as it comes.
+    pub(crate) fn begin_post(&self, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Events {
+        self.begin("POST /mcp", &[&USUAL, headers].concat(), body.as_ref())
     }
 
     /// A modern request; `name` is what `Mcp-Name` repeats.
@@ -104,10 +128,7 @@ impl Gateway {
         name: Option<&str>,
         params: &str,
     ) -> Reply {
-        let mut headers = vec![("mcp-protocol-version", MODERN), ("mcp-method", method)];
-        headers.extend(name.map(|name| ("mcp-name", name)));
-        headers.extend(more);
-        self.post(&headers, modern_body(method, params))
+        self.post(&[&modern_headers(method, name), more].concat(), modern_body(method, params))
     }
 
     /// Opens a legacy session.
@@ -139,6 +160,12 @@ impl Deref for Gateway {
     fn deref(&self) -> &support::Gateway {
         &self.running
     }
+}
+
+/// A modern request's headers.
+pub(crate) fn modern_headers<'a>(method: &'a str, name: Option<&'a str>) -> Vec<(&'a str, &'a str)> {
+    let named = name.map(|name| ("mcp-name", name));
+    [("mcp-protocol-version", MODERN), ("mcp-method", method)].into_iter().chain(named).collect()
 }
 
 /// A modern request's body, id 1; `params` are members.
@@ -180,6 +207,16 @@ impl Session<'_> {
         self.gateway.post(&self.headers(), body)
     }
 
+    /// The same, whose answer is read as it comes.
+    pub(crate) fn begin(&self, body: impl AsRef<[u8]>) -> Events {
+        self.gateway.begin_post(&self.headers(), body)
+    }
+
+    /// The same, whose answer is not read.
+    pub(crate) fn send(&self, body: impl AsRef<[u8]>) -> TcpStream {
+        self.gateway.send("POST /mcp", &[&USUAL, &self.headers()[..]].concat(), body.as_ref())
+    }
+
     /// Calls a tool and gives the whole answer.
     pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Value {
         self.post(call("1", tool, &arguments.to_string())).json()
@@ -193,16 +230,9 @@ impl Session<'_> {
 
     /// Opens the GET stream, or a stream after this event.
     pub(crate) fn listen(&self, after: Option<&str>) -> Events {
-        let mut stream = self.gateway.connect();
-        let mut head = format!(
-            "GET /mcp HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\nconnection: close\r\n",
-            self.gateway.address()
-        );
-        for (name, value) in self.headers().into_iter().chain(after.map(|id| ("last-event-id", id))) {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
-        Events::new(stream)
+        let accept = [("accept", "text/event-stream")];
+        let after: Vec<_> = after.iter().map(|id| ("last-event-id", *id)).collect();
+        self.gateway.begin("GET /mcp", &[&self.headers(), &accept[..], &after].concat(), b"")
     }
 }
 
@@ -311,6 +341,20 @@ impl Events {
             line.clear();
         }
         None
+    }
+
+    /// The next message, with the id of its event; `None` at the end.
+    pub(crate) fn message(&mut self) -> Option<(String, Value)> {
+        let (id, data) = self.next()?;
+        Some((
+            id.unwrap_or_default(),
+            serde_json::from_str(&data).unwrap_or_else(|_| panic!("no JSON: {data}")),
+        ))
+    }
+
+    /// The messages that are still to come.
+    pub(crate) fn rest(&mut self) -> Vec<Value> {
+        std::iter::from_fn(|| self.message()).map(|(_, message)| message).collect()
     }
 
     /// Closes the connection at once.

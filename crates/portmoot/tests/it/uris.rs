@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::limits::open;
 use crate::peer::{Peer, answer, small, tool};
-use crate::socket::{Events, Gateway, LEGACY, Session, until};
+use crate::socket::{Gateway, LEGACY, Session, until};
 
 const OWN: &str = "shared://thing";
 const TEMPLATE: &str = "shared://item/{id}";
@@ -195,7 +194,7 @@ fn a_respelled_uri_is_respelled_in_questions() {
     let session = pair.gateway.session_as(&[], LEGACY, r#"{"sampling":{}}"#);
     for (prefix, uri) in ["a", "b"].iter().zip(&pair.uris) {
         let body = crate::socket::call("5", &format!("{prefix}_ask"), "{}");
-        let mut events = Events::new(open(&session, &body));
+        let mut events = session.begin(body);
         let question: Value = serde_json::from_str(&events.next().unwrap().1).unwrap();
         let content = &question["params"]["messages"][0]["content"]["content"];
         assert_eq!(content[0]["uri"], json!(uri), "{question}");
