@@ -332,9 +332,8 @@ fn node(stage: &Stage, flags: &Flags) -> Option<Variant> {
         eprintln!("no node, or no `ws` in its folder: Node is left out");
         return None;
     }
-    // Real-time scheduling starves the threads that it has for itself.
     let words = ["node".to_owned(), file, "19025".to_owned()];
-    Some(variant("Node `ws`", stage.serve_as(SERVER, 19025, false, &[], &words)))
+    Some(variant("Node `ws`", stage.serve(SERVER, 19025, &words)))
 }
 
 /// NATS, if it is installed.

@@ -14,6 +14,8 @@ use crate::table::Figures;
 pub const SERVER: u32 = 0;
 /// Where load and upstreams run.
 pub const LOAD: u32 = 1;
+/// How `nice` puts a program first.
+const FIRST: [&str; 2] = ["-n", "-20"];
 
 /// A place to run programs in.
 pub struct Stage {
@@ -22,7 +24,9 @@ pub struct Stage {
     portmoot: String,
     /// The folder for configurations.
     pub home: PathBuf,
-    realtime: bool,
+    /// Programs here come first on their cores: before compilers and whatever else runs, but by fair turns among themselves,
+    /// so that no thread of a busy server starves another.
+    favoured: bool,
 }
 
 /// A running server, ended when it is dropped.
@@ -65,16 +69,17 @@ impl Stage {
         let bin = exe.parent().expect("its folder").to_owned();
         let home = std::env::temp_dir().join(format!("portmoot-bench-{}", std::process::id()));
         fs::create_dir_all(&home).expect("a folder for configurations");
-        let realtime =
-            Command::new("chrt").args(["-f", "5", "true"]).status().is_ok_and(|status| status.success());
-        if !realtime {
-            eprintln!("no real-time scheduling here: figures are noisier");
+        let favoured = Command::new("nice").args(FIRST).arg("true").output();
+        // Where it is not allowed it says so, and goes on.
+        let favoured = favoured.is_ok_and(|output| output.stderr.is_empty());
+        if !favoured {
+            eprintln!("programs cannot come first here: figures are noisier");
         }
         Self {
             bin,
             portmoot: flags.text("--portmoot", "portmoot").to_owned(),
             home,
-            realtime: realtime && !flags.has("--ordinary"),
+            favoured: favoured && !flags.has("--ordinary"),
         }
     }
 
@@ -90,11 +95,11 @@ impl Stage {
         ("taskset", args)
     }
 
-    fn pinned(&self, core: u32, realtime: bool, words: &[String]) -> Command {
+    fn pinned(&self, core: u32, words: &[String]) -> Command {
         let mut command = Command::new("taskset");
         command.args(["-c", &core.to_string()]);
-        if realtime {
-            command.args(["chrt", "-f", "5"]);
+        if self.favoured {
+            command.arg("nice").args(FIRST);
         }
         command.args(words);
         command
@@ -105,22 +110,21 @@ impl Stage {
     /// # Panics
     /// When it does not.
     pub fn serve(&self, core: u32, port: u16, words: &[String]) -> Server {
-        self.serve_as(core, port, self.realtime, &[], words)
+        self.serve_with(core, port, &[], words)
     }
 
-    /// The same with ordinary scheduling or not, and with these environment variables.
+    /// The same with these environment variables.
     ///
     /// # Panics
     /// When it does not listen.
-    pub fn serve_as(
+    pub fn serve_with(
         &self,
         core: u32,
         port: u16,
-        realtime: bool,
         env: &[(String, String)],
         words: &[String],
     ) -> Server {
-        let mut command = self.pinned(core, realtime, words);
+        let mut command = self.pinned(core, words);
         let log = fs::File::create(self.home.join(format!("{port}.log"))).expect("a log");
         command
             .current_dir(&self.home)
@@ -169,7 +173,7 @@ impl Stage {
             format!("[server]\nlisten = \"127.0.0.1:{port}\"\ndata_dir = {:?}\n", data.display().to_string());
         fs::write(&file, head + config).expect("a configuration");
         let words = [portmoot, "serve", "--yes", "--config", &file.display().to_string()].map(str::to_owned);
-        self.serve_as(SERVER, port, self.realtime, env, &words)
+        self.serve_with(SERVER, port, env, &words)
     }
 
     /// Runs the load to its end.
@@ -187,7 +191,7 @@ impl Stage {
     pub fn figures(&self, name: &str, words: &[String]) -> Figures {
         let all: Vec<String> = std::iter::once(self.own(name)).chain(words.iter().cloned()).collect();
         let output =
-            self.pinned(LOAD, self.realtime, &all).stderr(Stdio::inherit()).output().expect("the load");
+            self.pinned(LOAD, &all).stderr(Stdio::inherit()).output().expect("the load");
         Figures::read(&String::from_utf8_lossy(&output.stdout))
     }
 
@@ -197,7 +201,7 @@ impl Stage {
     /// When it cannot be started.
     pub fn aside(&self, words: &[String]) -> Child {
         let all: Vec<String> = std::iter::once(self.own("load")).chain(words.iter().cloned()).collect();
-        self.pinned(LOAD, self.realtime, &all)
+        self.pinned(LOAD, &all)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
