@@ -4,6 +4,7 @@
 //! sockets, nor how an operation runs.
 
 mod listens;
+mod openings;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -22,6 +23,7 @@ use crate::tasks::Relayed;
 use crate::upstream::{Hello, QuestionId, Session, SessionKey};
 pub use listens::Filter;
 use listens::{About, Listen};
+use openings::Openings;
 
 /// Questions of servers that may wait for one caller's answer at once.
 pub const CALLER_QUESTIONS_MAX: usize = 64;
@@ -43,9 +45,6 @@ pub trait Open: Send + Sync {
         None
     }
 }
-
-/// An open operation, and the id that the caller gave it.
-type Running = (Id, Arc<dyn Open>);
 
 /// A server's question that waits for this caller's answer.
 pub struct Question {
@@ -103,7 +102,7 @@ pub struct Caller {
     /// Where everything is said on one stream (stdio, the 2024-11-05 pair), that stream; over HTTP made when first needed.
     home: OnceLock<Arc<Stream>>,
     bounds: Arc<Bounds>,
-    open: Mutex<HashMap<OperationId, Running>>,
+    open: Mutex<Openings>,
     questions: Seldom<Questions>,
     interests: Seldom<Interests>,
     log_level: AtomicU8,
@@ -250,18 +249,12 @@ impl Caller {
 
     /// Notes an operation as open.
     pub fn begin(&self, operation: OperationId, id: Id, open: Arc<dyn Open>) {
-        lock(&self.open).insert(operation, (id, open));
+        lock(&self.open).add(operation, id, open);
     }
 
     /// Notes that an operation has ended, and forgets the questions asked for it.
     pub fn finish(&self, operation: OperationId) {
-        {
-            let mut open = lock(&self.open);
-            open.remove(&operation);
-            if open.is_empty() {
-                open.shrink_to(0);
-            }
-        }
+        lock(&self.open).remove(operation);
         if let Some(mut questions) = self.questions.lock() {
             questions.open.retain(|_, question| question.about != Some(operation));
         }
@@ -269,12 +262,12 @@ impl Caller {
 
     /// The open operation with this request id.
     pub fn find(&self, id: &Id) -> Option<Arc<dyn Open>> {
-        lock(&self.open).values().find(|(other, _)| other == id).map(|(_, open)| Arc::clone(open))
+        lock(&self.open).named(id).cloned()
     }
 
     /// The open operation with this id in the topic.
     pub fn operation(&self, id: OperationId) -> Option<Arc<dyn Open>> {
-        lock(&self.open).get(&id).map(|(_, open)| Arc::clone(open))
+        lock(&self.open).get(id).cloned()
     }
 
     /// Whether any operation is open.
@@ -284,7 +277,7 @@ impl Caller {
 
     /// Cancels all that is open and ends what it listens to.
     pub fn leave(&self) {
-        let open: Vec<_> = lock(&self.open).drain().map(|(_, (_, open))| open).collect();
+        let open = lock(&self.open).take();
         open.iter().for_each(|operation| operation.cancel());
         if let Some(mut questions) = self.questions.lock() {
             questions.open.clear();

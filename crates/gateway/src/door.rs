@@ -3,6 +3,7 @@
 mod answer;
 mod body;
 mod events;
+mod head;
 mod held;
 pub mod http;
 mod mcp;
@@ -12,5 +13,5 @@ mod request;
 pub mod stdio;
 mod ws;
 
+pub use head::bearer;
 pub use origin::Hosts;
-pub use request::bearer;

@@ -6,14 +6,16 @@
 mod ended;
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use auth::Participant;
+use siphasher::sip128::SipHasher13;
+use smallvec::SmallVec;
 
 use crate::caller::Caller;
+use crate::ground::random;
 use crate::guests::is_guest;
 use crate::resume::Mark;
 use crate::stream::{Lifetime, Stream};
@@ -28,9 +30,8 @@ pub const STREAMS_MAX: usize = 1024;
 /// Sessions looked at, oldest first, when room is needed.
 const EVICTION_LOOKS: usize = 64;
 
-/// A session id by its hashes under two keys of this process: the sealed id itself is some 240 bytes long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Key(u64, u64);
+/// A session id by its hash under a key of this process: the sealed id itself is some 240 bytes long.
+type Key = u128;
 
 /// One session.
 pub struct Session {
@@ -45,7 +46,8 @@ pub struct Session {
 struct Streams {
     next: u64,
     /// Streams that may still be asked for, oldest first, with the time at which a finished one was left.
-    live: VecDeque<(Arc<Stream>, Option<u64>)>,
+    /// Mostly one at most, which is kept in place.
+    live: SmallVec<[(Arc<Stream>, Option<u64>); 1]>,
 }
 
 impl Session {
@@ -63,7 +65,7 @@ impl Session {
         }
         streams.next += 1;
         let stream = Stream::new(streams.next, Lifetime::Resumable, answers, self.caller.bounds());
-        streams.live.push_back((Arc::clone(&stream), None));
+        streams.live.push((Arc::clone(&stream), None));
         Some(stream)
     }
 
@@ -72,7 +74,7 @@ impl Session {
         let mut streams = self.streams();
         streams.live.retain(|(stream, _)| stream.id() != id);
         if streams.live.is_empty() {
-            streams.live.shrink_to(0);
+            streams.live.shrink_to_fit();
         }
     }
 
@@ -124,7 +126,7 @@ impl Streams {
 pub struct Sessions {
     max: usize,
     per_participant_max: usize,
-    hashers: (RandomState, RandomState),
+    hasher: SipHasher13,
     table: Mutex<Table>,
 }
 
@@ -142,7 +144,8 @@ impl Sessions {
     /// so.
     pub fn new(max: usize, per_participant_max: usize, ended: impl IntoIterator<Item = Mark>) -> Self {
         let table = Table { ended: Ended::known(ended), ..Table::default() };
-        Self { max, per_participant_max, hashers: <_>::default(), table: Mutex::new(table) }
+        let hasher = SipHasher13::new_with_key(&random());
+        Self { max, per_participant_max, hasher, table: Mutex::new(table) }
     }
 
     /// Begins a session for this caller, and gives the ones that were put out to make room for it. No session when those
@@ -240,7 +243,7 @@ impl Sessions {
     }
 
     fn key(&self, id: &str) -> Key {
-        Key(self.hashers.0.hash_one(id), self.hashers.1.hash_one(id))
+        self.hasher.hash(id.as_bytes()).as_u128()
     }
 
     fn known(&self, id: &str) -> Option<Arc<Session>> {

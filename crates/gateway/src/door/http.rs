@@ -23,6 +23,7 @@ use tower::ServiceExt as _;
 
 use super::answer::{self};
 use super::body::Body;
+use super::head::Head;
 use super::held::{self, Watched};
 use super::mcp;
 use super::origin::{Foreign, Hosts};
@@ -161,15 +162,18 @@ pub async fn connection(
 async fn route(entrance: &Entrance, place: Arc<ws::Place>, request: Request<Incoming>) -> Response<Body> {
     let gate = &entrance.gate;
     let config = gate.config();
+    let (parts, body) = request.into_parts();
+    let head = Head::read(&parts.headers);
+    let target = parts.uri.path_and_query().map_or(0, |target| target.as_str().len());
     // The reader's own bound is only as exact as its buffer.
-    if head_bytes(&request) > config.limits.header_bytes_max {
+    if target + head.bytes > config.limits.header_bytes_max {
         return answer::plain(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             "the headers are too long
 ",
         );
     }
-    if let Err(foreign) = Hosts::new(&config.hosts, config.listen.ip()).check(request.headers()) {
+    if let Err(foreign) = Hosts::new(&config.hosts, config.listen.ip()).check(&head) {
         return answer::plain(
             StatusCode::FORBIDDEN,
             match foreign {
@@ -180,28 +184,22 @@ async fn route(entrance: &Entrance, place: Arc<ws::Place>, request: Request<Inco
             },
         );
     }
-    let path = request.uri().path();
+    let path = parts.uri.path();
     let topic = match path.strip_prefix("/mcp") {
         Some("") => Some("main"),
         Some(rest) => rest.strip_prefix('/').filter(|topic| !topic.is_empty() && !topic.contains('/')),
         None => None,
     };
     if let Some(topic) = topic {
-        let topic = topic.to_owned();
-        return mcp::serve(gate, &topic, &place, request).await;
+        return mcp::serve(gate, topic, &place, &parts, &head, body).await;
     }
-    if path == "/ws" {
+    let (is_ws, is_pair) = (path == "/ws", path == "/sse" || path == "/messages");
+    let request = Request::from_parts(parts, body);
+    if is_ws {
         return ws::serve(place, request);
     }
-    if config.legacy_sse && (path == "/sse" || path == "/messages") {
+    if config.legacy_sse && is_pair {
         return pair::serve(gate, &entrance.pairs, request).await;
     }
     entrance.page(request).await
-}
-
-/// Bytes of a request's target and headers, as they stand on the wire.
-fn head_bytes(request: &Request<Incoming>) -> usize {
-    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
-    let fields = request.headers().iter();
-    target + fields.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum::<usize>()
 }

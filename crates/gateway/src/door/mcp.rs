@@ -9,7 +9,8 @@ use std::time::Duration;
 use auth::Participant;
 use bytes::Bytes;
 use http::header::{AsHeaderName, CONNECTION};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::body::Incoming;
 use model::{Era, Refusal, RefusalCode};
 use wire::mcp::header::{self, Opening};
@@ -19,8 +20,9 @@ use wire::rpc::{self, Message, Shape, code};
 use super::answer::{self, Answer};
 use super::body::Body;
 use super::events::{Events, event_id, parse_event_id};
+use super::head::{Field, Head};
 use super::held::Handover;
-use super::request::{accepts, accepts_answers, bearer, is_json, not_allowed, read_body};
+use super::request::{accepts, accepts_answers, not_allowed, read_body};
 use super::ws::Place;
 use crate::caller::Open;
 use crate::gate::Gate;
@@ -33,7 +35,6 @@ use crate::{greeting, legacy, modern};
 pub const QUIET_SECS: u64 = 15;
 const SSE: &str = "text/event-stream";
 static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-static PROTOCOL_VERSION: HeaderName = HeaderName::from_static(header::PROTOCOL_VERSION);
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Serves one request to the endpoint of a topic.
@@ -41,19 +42,23 @@ pub async fn serve(
     gate: &Arc<Gate>,
     topic: &str,
     place: &Place,
-    request: Request<Incoming>,
+    parts: &Parts,
+    head: &Head<'_>,
+    body: Incoming,
 ) -> Response<Body> {
-    let (head, body) = request.into_parts();
-    let session = head.headers.get(&SESSION_ID).and_then(|id| id.to_str().ok());
-    let entered = gate.visitor(bearer(&head.headers), topic, session, &place.guests);
+    let session = match head.session {
+        Field::Text(id) => Some(id),
+        Field::Missing | Field::Unclear => None,
+    };
+    let entered = gate.visitor(head.bearer(), topic, session, &place.guests);
     let (pump, who) = match entered {
         Ok(entered) => entered,
         Err(refusal) => return refused(&refusal),
     };
     // Before 1.1 there are no chunks: the end of the connection is the end of the body.
-    let handover = Some(&place.handover).filter(|_| head.version == http::Version::HTTP_11);
-    let visit = Visit { gate, pump: &pump, who: &who, headers: &head.headers, handover };
-    let answered = match head.method {
+    let handover = Some(&place.handover).filter(|_| parts.version == http::Version::HTTP_11);
+    let visit = Visit { gate, pump: &pump, who: &who, head, headers: &parts.headers, handover };
+    let answered = match parts.method {
         Method::POST => visit.post(body).await,
         Method::GET => visit.get(),
         Method::DELETE => visit.delete(),
@@ -78,13 +83,14 @@ struct Visit<'v> {
     gate: &'v Arc<Gate>,
     pump: &'v Arc<Pump>,
     who: &'v Arc<Participant>,
+    head: &'v Head<'v>,
     headers: &'v HeaderMap,
     handover: Option<&'v Arc<Handover>>,
 }
 
 impl Visit<'_> {
     async fn post(&self, body: Incoming) -> Answer<Response<Body>> {
-        if !is_json(self.headers) {
+        if !self.head.is_json() {
             let why = "the body must be application/json";
             return Err(error(StatusCode::UNSUPPORTED_MEDIA_TYPE, code::INVALID_REQUEST, why));
         }
@@ -100,7 +106,7 @@ impl Visit<'_> {
         let params = Params::read(&message);
         let opening = match &params {
             Ok(params) => header::classify(|name| self.header(name), params),
-            Err(_) if self.value(&PROTOCOL_VERSION).is_some_and(Version::claims_modern) => Opening::Modern,
+            Err(_) if self.head.version.text().is_some_and(Version::claims_modern) => Opening::Modern,
             Err(_) => Opening::Legacy,
         };
         let params = params.map_err(|malformed| match opening {
@@ -124,7 +130,7 @@ impl Visit<'_> {
     /// The value of a header by any name.
     fn header(&self, name: &str) -> Option<&str> {
         match name {
-            header::PROTOCOL_VERSION => self.value(&PROTOCOL_VERSION),
+            header::PROTOCOL_VERSION => self.head.version.text(),
             name => self.value(name),
         }
     }
@@ -157,7 +163,7 @@ impl Visit<'_> {
     }
 
     async fn initialize(&self, message: &Message) -> Answer<Response<Body>> {
-        if self.headers.contains_key(&SESSION_ID) {
+        if self.head.session != Field::Missing {
             let body = rpc::error(message.id(), code::INVALID_REQUEST, "already initialized", None);
             return Err(bad(body));
         }
@@ -245,11 +251,13 @@ impl Visit<'_> {
         let bad_request = |why: &str| error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why);
         let modern =
             |version: &str| Version::parse(version).is_none_or(|version| version.era() == Era::Modern);
-        if self.value(&PROTOCOL_VERSION).is_some_and(modern) {
+        if self.head.version.text().is_some_and(modern) {
             return Err(bad_request("this MCP-Protocol-Version is not supported in a session"));
         }
         let id = self
-            .value(&SESSION_ID)
+            .head
+            .session
+            .text()
             .ok_or_else(|| bad_request("Mcp-Session-Id is missing; initialize first"))?;
         self.gate
             .find_session(self.pump, self.who, id)
@@ -257,7 +265,7 @@ impl Visit<'_> {
     }
 
     fn get(&self) -> Answer<Response<Body>> {
-        if !self.headers.contains_key(&SESSION_ID) {
+        if self.head.session == Field::Missing {
             return Ok(not_allowed("POST", &Method::GET));
         }
         if !accepts(self.headers, SSE) {
@@ -292,7 +300,7 @@ impl Visit<'_> {
     }
 
     fn delete(&self) -> Answer<Response<Body>> {
-        if !self.headers.contains_key(&SESSION_ID) {
+        if self.head.session == Field::Missing {
             return Ok(not_allowed("POST", &Method::DELETE));
         }
         let session = self.session()?;

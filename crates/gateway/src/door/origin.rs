@@ -3,8 +3,7 @@
 
 use std::net::IpAddr;
 
-use http::HeaderMap;
-use http::header::{HOST, ORIGIN};
+use super::head::{Field, Head};
 
 /// The names under which this listener is addressed.
 #[derive(Debug, Clone, Copy)]
@@ -32,23 +31,17 @@ impl<'c> Hosts<'c> {
     }
 
     /// Checks both headers.
-    pub fn check(&self, headers: &HeaderMap) -> Result<(), Foreign> {
-        let mut hosts = headers.get_all(HOST).iter();
-        let host = hosts.next().and_then(|v| v.to_str().ok()).ok_or(Foreign::Host)?;
-        if hosts.next().is_some() || !self.knows(host) {
-            return Err(Foreign::Host);
+    pub fn check(&self, head: &Head<'_>) -> Result<(), Foreign> {
+        match head.host {
+            Field::Text(host) if self.knows(host) => {}
+            Field::Missing | Field::Text(_) | Field::Unclear => return Err(Foreign::Host),
         }
-        let mut origins = headers.get_all(ORIGIN).iter();
-        match origins.next() {
-            None => Ok(()),
-            Some(origin) if origins.next().is_none() => {
-                let host = origin.to_str().ok().and_then(|origin| {
-                    origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))
-                });
-                if host.is_some_and(|host| self.knows(host)) { Ok(()) } else { Err(Foreign::Origin) }
-            }
-            Some(_) => Err(Foreign::Origin),
-        }
+        let host = match head.origin {
+            Field::Missing => return Ok(()),
+            Field::Text(origin) => origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")),
+            Field::Unclear => None,
+        };
+        if host.is_some_and(|host| self.knows(host)) { Ok(()) } else { Err(Foreign::Origin) }
     }
 
     fn knows(&self, authority: &str) -> bool {
@@ -69,14 +62,14 @@ mod tests {
     fn check(host: &[&str], origin: Option<&str>) -> Result<(), Foreign> {
         let names = ["Gate.example.org".to_string(), "other.example.org:8443".to_string()];
         let hosts = Hosts::new(&names, [192, 0, 2, 7].into());
-        let mut headers = HeaderMap::new();
+        let mut headers = http::HeaderMap::new();
         for value in host {
-            headers.append(HOST, value.parse().unwrap());
+            headers.append(http::header::HOST, value.parse().unwrap());
         }
         if let Some(origin) = origin {
-            headers.insert(ORIGIN, origin.parse().unwrap());
+            headers.insert(http::header::ORIGIN, origin.parse().unwrap());
         }
-        hosts.check(&headers)
+        hosts.check(&Head::read(&headers))
     }
 
     #[test]

@@ -15,8 +15,9 @@ use wire::rpc::{self, Message, Shape, code};
 use super::answer::{self, Answer};
 use super::body::Body;
 use super::events::Events;
+use super::head::{Head, bearer};
 use super::mcp::refused;
-use super::request::{bearer, is_json, not_allowed, read_body};
+use super::request::{not_allowed, read_body};
 use crate::caller::{Caller, Open};
 use crate::gate::Gate;
 use crate::ground::random;
@@ -109,7 +110,8 @@ fn open(gate: &Arc<Gate>, pairs: &Arc<Pairs>, request: &Request<Incoming>) -> An
 
 async fn message(gate: &Arc<Gate>, pairs: &Arc<Pairs>, request: Request<Incoming>) -> Answer<Response<Body>> {
     let (head, body) = request.into_parts();
-    let who = gate.asker(bearer(&head.headers), "for an open event stream");
+    let said = Head::read(&head.headers);
+    let who = gate.asker(said.bearer(), "for an open event stream");
     let who = who.map_err(|refusal| Box::new(refused(&refusal)))?;
     let query = head.uri.query().unwrap_or_default();
     let id = query.split('&').find_map(|part| part.strip_prefix("sessionId=")).unwrap_or_default();
@@ -117,7 +119,7 @@ async fn message(gate: &Arc<Gate>, pairs: &Arc<Pairs>, request: Request<Incoming
     let pair = pair.ok_or_else(|| {
         Box::new(answer::plain(StatusCode::NOT_FOUND, "no such session; open /sse again\n"))
     })?;
-    if !is_json(&head.headers) {
+    if !said.is_json() {
         return Err(Box::new(answer::plain(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "the body must be application/json\n",

@@ -66,13 +66,6 @@ fn too_large(limit: usize) -> Response<Body> {
     answer::plain(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is longer than {limit} bytes\n"))
 }
 
-/// The bearer token of a request, if it has one.
-pub fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
 /// Whether a header lists this media type, or a range that holds it.
 pub fn accepts(headers: &HeaderMap, media: &str) -> bool {
     let main = media.split('/').next().unwrap_or_default();
@@ -90,13 +83,6 @@ pub fn accepts_answers(headers: &HeaderMap) -> bool {
     // As nearly all clients write it.
     headers.get(http::header::ACCEPT).is_some_and(|value| value == "application/json, text/event-stream")
         || (accepts(headers, "application/json") && accepts(headers, "text/event-stream"))
-}
-
-/// Whether the body is said to be JSON.
-pub fn is_json(headers: &HeaderMap) -> bool {
-    let value =
-        headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
 }
 
 /// The methods that are answered with 405 here.

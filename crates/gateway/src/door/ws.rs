@@ -31,8 +31,9 @@ use wire::mcpx::Envelope;
 
 use super::answer;
 use super::body::Body;
+use super::head::bearer;
 use super::held::{Handover, Watched};
-use super::request::{bearer, not_allowed};
+use super::request::not_allowed;
 use crate::caller::Caller;
 use crate::gate::Gate;
 use crate::guests::Guests;
