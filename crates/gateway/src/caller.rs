@@ -23,6 +23,7 @@ use crate::tasks::Relayed;
 use crate::upstream::{Hello, QuestionId, Session, SessionKey};
 pub use listens::Filter;
 use listens::{About, Listen};
+pub use openings::Open;
 use openings::Openings;
 
 /// Questions of servers that may wait for one caller's answer at once.
@@ -31,20 +32,6 @@ pub const CALLER_QUESTIONS_MAX: usize = 64;
 pub const LISTENS_MAX: usize = 256;
 /// Resources that one caller may be subscribed to at once.
 pub const SUBSCRIPTIONS_MAX: usize = 1024;
-
-/// An operation that is open for a caller.
-pub trait Open: Send + Sync {
-    /// The caller does not want it any more.
-    fn cancel(&self);
-    /// The topic has ended it.
-    fn refuse(&self, refusal: &Refusal);
-    /// The upstream need not go on with it.
-    fn take_back(&self);
-    /// Its method and target, if it is about something that has a name.
-    fn about(&self) -> Option<(&str, Option<&str>)> {
-        None
-    }
-}
 
 /// A server's question that waits for this caller's answer.
 pub struct Question {

@@ -5,10 +5,22 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use model::OperationId;
+use model::{OperationId, Refusal};
 use wire::rpc::Id;
 
-use super::Open;
+/// An operation that is open for a caller.
+pub trait Open: Send + Sync {
+    /// The caller does not want it any more.
+    fn cancel(&self);
+    /// The topic has ended it.
+    fn refuse(&self, refusal: &Refusal);
+    /// The upstream need not go on with it.
+    fn take_back(&self);
+    /// Its method and target, if it is about something that has a name.
+    fn about(&self) -> Option<(&str, Option<&str>)> {
+        None
+    }
+}
 
 /// An open operation, and the id that the caller gave it.
 struct Opening {
@@ -22,7 +34,7 @@ struct Opening {
 pub(super) struct Openings {
     one: Option<Opening>,
     /// All others.
-    more: Option<Box<HashMap<OperationId, Opening>>>,
+    more: Option<HashMap<OperationId, Opening>>,
 }
 
 impl Openings {
@@ -81,7 +93,7 @@ mod tests {
 
     impl Open for Nothing {
         fn cancel(&self) {}
-        fn refuse(&self, _refusal: &model::Refusal) {}
+        fn refuse(&self, _refusal: &Refusal) {}
         fn take_back(&self) {}
     }
 
@@ -95,9 +107,13 @@ mod tests {
             }
             for turn in 0..ids.len() {
                 let id = ids[(first + turn) % ids.len()];
-                assert!(open.get(OperationId(id)).is_some() && open.named(&Id::number(id as u64 + 100)).is_some());
+                assert!(
+                    open.get(OperationId(id)).is_some() && open.named(&Id::number(id as u64 + 100)).is_some()
+                );
                 open.remove(OperationId(id));
-                assert!(open.get(OperationId(id)).is_none() && open.named(&Id::number(id as u64 + 100)).is_none());
+                assert!(
+                    open.get(OperationId(id)).is_none() && open.named(&Id::number(id as u64 + 100)).is_none()
+                );
                 assert_eq!(open.iter().count(), ids.len() - turn - 1);
             }
             assert!(open.is_empty());
