@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use auth::Participant;
 use bytes::Bytes;
-use model::{Era, LinkId, OperationId, Refusal, TopicName};
+use model::{Era, LinkId, OperationId, TopicName};
 use wire::mcp::ListKind;
 use wire::rpc::{self, Id};
 
