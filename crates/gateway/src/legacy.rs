@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::{Era, Refusal, RefusalCode};
 use wire::json::Splice;
-use wire::mcp::{Params, Version, method};
+use wire::mcp::{Params, Version};
 use wire::rpc::{self, Id, Message, Shape, code};
 
 use crate::caller::{Caller, LOG_LEVELS};
@@ -72,12 +72,12 @@ pub fn receive(pump: &Arc<Pump>, caller: &Arc<Caller>, params: &Params<'_>, out:
 fn request(pump: &Arc<Pump>, caller: &Arc<Caller>, params: &Params<'_>, out: &Arc<Stream>) {
     let message = params.message();
     let Some(id) = message.id() else { return };
-    match message.method() {
+    match params.method() {
         "initialize" => out.answer(rpc::error(Some(id), code::INVALID_REQUEST, "already initialized", None)),
         "ping" => out.answer(rpc::result(id, b"{}")),
         "logging/setLevel" => set_level(pump, caller, params, out),
         "resources/subscribe" | "resources/unsubscribe" => subscribe(pump, caller, params, out),
-        name => match method::lookup(name) {
+        name => match params.known() {
             Some(method) if !method.is_in(Era::Legacy) => {
                 out.answer(rpc::error(
                     Some(id),
@@ -118,7 +118,7 @@ fn set_level(pump: &Arc<Pump>, caller: &Arc<Caller>, params: &Params<'_>, out: &
 fn subscribe(pump: &Arc<Pump>, caller: &Arc<Caller>, params: &Params<'_>, out: &Arc<Stream>) {
     let Some((operation, Routed::Upstream(seat, own))) = pump.admit(caller, params, out) else { return };
     let (pump, caller) = (Arc::clone(pump), Arc::clone(caller));
-    let wanted = params.message().method() == "resources/subscribe";
+    let wanted = params.method() == "resources/subscribe";
     tokio::spawn(async move {
         let public = operation.target.clone().unwrap_or_default();
         let own = own.as_deref().unwrap_or(&public);
@@ -141,7 +141,7 @@ fn unsaid() -> Refusal {
 
 fn notification(pump: &Pump, caller: &Caller, params: &Params<'_>) {
     let message = params.message();
-    match message.method() {
+    match params.method() {
         "notifications/cancelled" => {
             if let Some(open) = params.request_id().and_then(|id| caller.find(&id)) {
                 open.cancel();

@@ -60,7 +60,7 @@ pub fn check(params: &Params<'_>) -> Result<(), HeaderError> {
             "`_meta` lacks io.modelcontextprotocol/clientCapabilities",
         ));
     }
-    match method::lookup(params.message().method()) {
+    match params.known() {
         Some(known) if !known.is_in(Era::Modern) => Err(refused(code::METHOD_NOT_FOUND, "method not found")),
         Some(_) | None => Ok(()),
     }
@@ -125,7 +125,7 @@ fn needs_tasks(method: &str, params: &Params<'_>) -> bool {
 
 /// The headers that a call of this tool must mirror, by its schema (2026-07-28, "x-mcp-header").
 pub fn mirrored(pump: &Pump, caller: &Caller, params: &Params<'_>) -> Vec<HeaderParam> {
-    if params.message().method() != "tools/call" {
+    if params.method() != "tools/call" {
         return Vec::new();
     }
     let Some(wire::mcp::Target::Name(name)) = params.target() else { return Vec::new() };

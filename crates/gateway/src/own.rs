@@ -30,7 +30,7 @@ pub(crate) use mine::unknown_task;
 /// Whether a request is for one of the tools that serve a caller's own proposals, listed or not.
 pub(crate) fn serves_own(params: &Params<'_>) -> bool {
     let serves = |tool| matches!(tool, BuiltinTool::WaitForProposal | BuiltinTool::WithdrawProposal);
-    params.message().method() == "tools/call" && tools::named(params).is_some_and(serves)
+    params.method() == "tools/call" && tools::named(params).is_some_and(serves)
 }
 
 /// Answers a request that was admitted and is for the gateway itself.

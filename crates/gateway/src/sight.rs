@@ -183,7 +183,7 @@ fn whole_response(answered: &Answered, method: &str) -> Bytes {
 /// that it is about (tasks extension, `inputRequests` and `status`).
 fn is_question(message: &Message, method: &str) -> bool {
     let Ok(view) = ResultView::read(message) else { return false };
-    let asks = |requests: &Member<'_>| {
+    let asks = |requests: Member<'_>| {
         requests.raw != b"null" && !members(message.frame(), requests.span).is_ok_and(|all| all.is_empty())
     };
     let waits = || {

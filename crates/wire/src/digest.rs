@@ -73,7 +73,7 @@ pub fn call_params(params: &[u8]) -> Result<Vec<u8>, JsonError> {
             Ok(keys) => {
                 let mut inner = ObjectEdit::new(&keys);
                 let mut left = keys.len();
-                for key in keys.iter().map(|member| &*member.key) {
+                for key in keys.iter().map(|(key, _)| key) {
                     if key.starts_with(OF_PROTOCOL) || OF_TRAVEL.contains(&key) {
                         inner.remove(key);
                         left -= 1;

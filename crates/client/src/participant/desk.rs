@@ -180,7 +180,8 @@ impl Desk {
         match strict(envelope.kind(), envelope.payload_bytes()) {
             Ok(Act::Proposal(call)) => {
                 self.memory.proposed(envelope.id(), envelope.from());
-                vec![Reaction::Event(Box::new(Event::Proposal(Proposed { envelope, call })))]
+                let proposed = Box::new(Proposed { envelope, call });
+                vec![Reaction::Event(Box::new(Event::Proposal(proposed)))]
             }
             Ok(_) => Vec::new(),
             Err(why) => self.broke(&envelope, &why.to_string()),

@@ -66,7 +66,7 @@ pub enum Event {
         envelope: Envelope,
     },
     /// Somebody proposes.
-    Proposal(Proposed),
+    Proposal(Box<Proposed>),
     /// A proposal is in another state, as the gateway tells its proposer.
     ProposalState {
         /// The proposal's id.

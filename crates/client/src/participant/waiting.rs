@@ -41,7 +41,7 @@ pub(super) struct Open {
 #[derive(Debug)]
 pub(super) enum News {
     /// The answer to its fulfilment.
-    Answer(Message),
+    Answer(Box<Message>),
     /// The gateway tells its state.
     State(ProposalState, Option<String>),
     /// The gateway did not take it.
@@ -182,7 +182,7 @@ impl Waiting {
         }
         match message(response, &proposed.kind) {
             Ok(message) => {
-                let _ = proposed.tell.try_send(News::Answer(message));
+                let _ = proposed.tell.try_send(News::Answer(Box::new(message)));
                 Fit::Taken
             }
             Err(why) => Fit::Wrong(why),

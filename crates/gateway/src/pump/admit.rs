@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use model::{OperationId, Refusal, RefusalCode};
 use topic::{Cause, Effect, Effects, Event, Target};
 use wire::mcp::method::TargetKind;
-use wire::mcp::{self, Params, method};
+use wire::mcp::{self, Params};
 use wire::rpc::{self, Message};
 
 use super::record::Judged;
@@ -63,8 +63,7 @@ impl Pump {
         out: &Arc<Stream>,
         holds: bool,
     ) -> Option<(Arc<Operation>, Routed)> {
-        let (message, seats) = (params.message(), self.seats());
-        let known = method::lookup(message.method());
+        let (message, seats, known) = (params.message(), self.seats(), params.known());
         let task = known.filter(|known| known.target == TargetKind::Task);
         let task = task.and_then(|_| self.named_task(caller, params));
         let target = match known {
@@ -74,7 +73,7 @@ impl Pump {
                 there.map(|task| Target::Upstream(task.origin.upstream.as_str()))
             }
             Some(known) if known.list.is_some() || known.target == TargetKind::None => None,
-            Some(known) => target_of(known.target, message.method(), params),
+            Some(known) => target_of(known.target, params.method(), params),
             // A method that we do not know belongs to the one upstream that is shown as it is, if there is one.
             None => {
                 let plain = seats.iter().find(|seat| seat.upstream.spec().config.prefix.is_empty());
@@ -90,7 +89,7 @@ impl Pump {
         // Waiting for one's own proposals needs no capability, as it needs none by a task.
         let (method, target) = match own::serves_own(params) && !self.lists_tool(caller.link(), text) {
             true => ("tasks/result", None),
-            false => (message.method(), target),
+            false => (params.method(), target),
         };
         // Handshakes, pings and lists name nothing: they are recorded only if they are refused.
         let (names, place) = (target.is_some(), self.audit.reserve());
@@ -126,7 +125,7 @@ impl Pump {
                 let _ = operation.upstream.set((seat.id.clone(), seat.link));
             }
             Ok(Routed::Held(..)) => {}
-            Err(_) => operation.refuse(&unknown_method(message.method())),
+            Err(_) => operation.refuse(&unknown_method(params.method())),
         }
         Some((operation, routed.ok()?))
     }

@@ -233,7 +233,7 @@ impl Pump {
 
 /// How the caller of a held call is answered.
 fn way(era: Era, params: &Params<'_>, hello: &Hello) -> Way {
-    let task = params.message().method() == "tools/call"
+    let task = params.method() == "tools/call"
         && match era {
             Era::Legacy => task::asked(params).is_ok_and(|asked| asked.is_some()),
             Era::Modern => task::declares(&hello.capabilities),

@@ -219,10 +219,10 @@ impl Session {
             .store(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
         let headers = self.headers(call.params, call.target);
         let token = call.params.progress_token();
-        let tool = call.target.filter(|_| message.method() == "tools/call");
+        let tool = call.target.filter(|_| call.params.method() == "tools/call");
         let longest = self.opening.spec.config.timeouts.max;
         // What waits for a task's end takes as long as the task: only the hard maximum counts.
-        let waits = message.method() == "tasks/result";
+        let waits = call.params.method() == "tasks/result";
         let patience = if waits { longest } else { self.opening.spec.timeout(tool) };
 
         let number = self.open().number();

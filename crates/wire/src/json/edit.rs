@@ -55,16 +55,19 @@ pub(crate) type Change<'c> = (&'c str, Option<&'c [u8]>);
 
 /// Writes changes of an object's members into `splice`. Of several changes of one key the last counts.
 pub(crate) fn edit_object(members: &Members<'_>, changes: &[Change<'_>], splice: &mut Splice) {
+    if changes.is_empty() {
+        return;
+    }
     let mut kept_end = None;
     let mut before = None;
     let mut list = members.iter().peekable();
-    while let Some(member) = list.next() {
-        match last(changes, &member.key) {
+    while let Some((key, member)) = list.next() {
+        match last(changes, key) {
             Some(None) => {
                 // After a member that stays, the comma before goes too; else the comma after.
                 let start = kept_end.and(before).unwrap_or(member.whole.start);
                 let end = match (kept_end, list.peek()) {
-                    (None, Some(next)) => next.whole.start,
+                    (None, Some((_, next))) => next.whole.start,
                     (Some(_), _) | (None, None) => member.whole.end,
                 };
                 splice.remove(Span { start, end });
@@ -89,12 +92,15 @@ pub(crate) fn edit_object(members: &Members<'_>, changes: &[Change<'_>], splice:
 
 /// Whether an object has no member left after these changes.
 pub(crate) fn leaves_nothing(members: &Members<'_>, changes: &[Change<'_>]) -> bool {
-    members.iter().all(|member| last(changes, &member.key) == Some(None))
+    members.iter().all(|(key, _)| last(changes, key) == Some(None))
         && changes.iter().all(|(key, _)| last(changes, key).flatten().is_none())
 }
 
 /// An object of what is set in the end; `None` if nothing is.
 pub(crate) fn object_of(changes: &[Change<'_>]) -> Option<Vec<u8>> {
+    if changes.is_empty() {
+        return None;
+    }
     let mut out = b"{".to_vec();
     write_changes(&mut out, changes, |_| false);
     out.push(b'}');

@@ -3,72 +3,50 @@
 //! It takes less than JSON allows and never more; all that it does not take is left to the thorough way, which also
 //! knows what to say about bad syntax. It must not know what any member means.
 
+use super::note::{NOTED_BYTES_MAX, Note};
 use super::splice::Span;
 
 /// Values nested deeper are left to the thorough way, which needs no stack for them.
 const DEPTH_MAX: u32 = 32;
 
-/// Gives each member of the object that fills `object` in `frame`: its key, the place of its value, the place of both.
+/// Strings are looked through in so many words of 8 bytes first: the keys of `_meta` end there.
+const WORDS: usize = 6;
+
+/// Gives each member of the object that fills `object` in `frame`, and of the objects that lie in it along `path`: if
+/// the member `path[0]` is an object, its members come before itself, one deeper, and so on.
+///
 /// `None` where it is not sure of the object, as with escapes in a key; what was given by then does not count.
-pub(super) fn scan<'a>(
-    frame: &'a [u8],
-    object: Span,
-    mut give: impl FnMut(&'a str, Span, Span),
-) -> Option<()> {
-    let text = std::str::from_utf8(frame.get(object.start..object.end)?).ok()?;
-    let mut cursor = Cursor { bytes: text.as_bytes(), at: 0 };
-    cursor.open(b'{')?;
-    if cursor.next()? == b'}' {
-        cursor.at += 1;
-    } else {
-        loop {
-            cursor.next()?;
-            let whole = cursor.at;
-            if cursor.string()? {
-                return None;
-            }
-            let key = text.get(whole + 1..cursor.at - 1)?;
-            cursor.open(b':')?;
-            cursor.next()?;
-            let start = object.start + cursor.at;
-            cursor.value(0)?;
-            let end = object.start + cursor.at;
-            give(key, Span { start, end }, Span { start: object.start + whole, end });
-            if cursor.is_last(b'}')? {
-                break;
-            }
-        }
-    }
-    (cursor.at == cursor.bytes.len()).then_some(())
+pub(super) fn scan(frame: &[u8], object: Span, path: &[&[u8]], mut give: impl FnMut(Note)) -> Option<()> {
+    let mut cursor = Cursor::over(frame, object)?;
+    cursor.members(path, 0, &mut give)?;
+    cursor.is_well(object).then_some(())
 }
 
 /// Gives the place of each element of the array that fills `array` in `frame`; `None` as with [`scan`].
 pub(super) fn list(frame: &[u8], array: Span, mut give: impl FnMut(Span)) -> Option<()> {
-    let bytes = frame.get(array.start..array.end)?;
-    std::str::from_utf8(bytes).ok()?;
-    let mut cursor = Cursor { bytes, at: 0 };
+    let mut cursor = Cursor::over(frame, array)?;
     cursor.open(b'[')?;
     if cursor.next()? == b']' {
         cursor.at += 1;
     } else {
         loop {
             cursor.next()?;
-            let start = array.start + cursor.at;
+            let start = cursor.at;
             cursor.value(0)?;
-            give(Span { start, end: array.start + cursor.at });
+            give(Span { start, end: cursor.at });
             if cursor.is_last(b']')? {
                 break;
             }
         }
     }
-    (cursor.at == bytes.len()).then_some(())
+    cursor.is_well(array).then_some(())
 }
 
 /// The string that `raw` spells, if it is one without escapes.
 pub(super) fn plain(raw: &[u8]) -> Option<&str> {
     let text = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     // The last byte is the quote that ends it.
-    let is_plain = end_of_plain(raw.get(1..)?)? == text.len();
+    let is_plain = end_of_plain(raw.get(1..)?, &mut 0)? == text.len();
     if is_plain { std::str::from_utf8(text).ok() } else { None }
 }
 
@@ -77,38 +55,46 @@ fn ends(byte: u8) -> bool {
     (byte == b'"') | (byte == b'\\') | (byte < b' ')
 }
 
-/// How many bytes of a string lie before its next quote or backslash; `None` if it has no end or holds what it may not.
-fn end_of_plain(rest: &[u8]) -> Option<usize> {
-    let mut at = 0;
+/// Whether a string of this text needs no escapes.
+pub(super) fn is_plain(text: &str) -> bool {
+    !text.bytes().any(ends)
+}
+
+/// How many bytes of a string lie before its next quote, backslash or byte that it may not hold; `None` if there is none.
+/// [`HIGH`] bits come into `seen` unless all bytes until there are ASCII.
+fn end_of_plain(rest: &[u8], seen: &mut u64) -> Option<usize> {
     // Long texts are passed over in strides, which compile to a few vector instructions each.
-    while let Some(stride) = rest.get(at..at + 32).and_then(<[u8]>::first_chunk::<32>) {
-        if stride.iter().fold(false, |any, byte| any | ends(*byte)) {
-            break;
-        }
-        at += 32;
+    let plain = |stride: &&[u8; 32]| !stride.iter().fold(false, |any, byte| any | ends(*byte));
+    let mut at = rest.as_chunks().0.iter().take_while(plain).count() * 32;
+    if at > 0 {
+        *seen |= HIGH;
     }
-    let (words, tail) = rest.get(at..)?.as_chunks::<8>();
+    let (words, tail) = rest.get(at..)?.as_chunks();
     for word in words {
-        let ends = ends_in(u64::from_le_bytes(*word));
+        let word = u64::from_le_bytes(*word);
+        *seen |= word;
+        let ends = ends_in(word);
         if ends != 0 {
-            at += ends.trailing_zeros() as usize / 8;
-            return (*rest.get(at)? >= b' ').then_some(at);
+            return Some(at + ends.trailing_zeros() as usize / 8);
         }
         at += 8;
     }
-    at += tail.iter().position(|byte| ends(*byte))?;
-    (*rest.get(at)? >= b' ').then_some(at)
+    *seen |= tail.iter().fold(0, |any, byte| any | u64::from(*byte));
+    Some(at + tail.iter().position(|byte| ends(*byte))?)
 }
+
+/// The bits that only bytes beyond ASCII have.
+const HIGH: u64 = 0x8080_8080_8080_8080;
 
 /// Which of eight bytes end a plain stretch of a string: the high bit of the first such byte is the lowest that is set.
 /// Bits above it mean nothing.
 fn ends_in(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
     // A byte below n sets its high bit in `word - n` and has it not itself; a borrow can only reach bytes above it.
-    let below = |word: u64, n: u8| word.wrapping_sub(ONES * u64::from(n)) & !word;
-    let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
-    (is(b'"') | is(b'\\') | below(word, b' ')) & HIGH
+    let less = |word: u64, n: u8| word.wrapping_sub(ONES * u64::from(n));
+    // What is looked for has no high bit, so neither has the difference of a byte that has none.
+    let is = |byte: u8| less(word ^ (ONES * u64::from(byte)), 1);
+    (is(b'"') | is(b'\\') | less(word, b' ')) & !word & HIGH
 }
 
 /// White space by JSON's grammar.
@@ -118,12 +104,28 @@ pub(super) fn is_space(byte: u8) -> bool {
 
 /// A place in a text, which only moves on.
 struct Cursor<'a> {
+    /// The frame as far as the text goes.
     bytes: &'a [u8],
     at: usize,
+    /// Has a [`HIGH`] bit unless all strings that were passed are ASCII.
+    seen: u64,
 }
 
-impl Cursor<'_> {
+impl<'a> Cursor<'a> {
+    fn over(frame: &'a [u8], text: Span) -> Option<Self> {
+        let bytes = frame.get(..text.end).filter(|bytes| bytes.len() <= NOTED_BYTES_MAX)?;
+        Some(Self { bytes, at: text.start, seen: 0 })
+    }
+
+    /// Whether the text is at its end, and is UTF-8: outside of strings all was ASCII.
+    fn is_well(&self, text: Span) -> bool {
+        let bytes = text.of(self.bytes);
+        let is_ascii = self.seen & HIGH == 0 || bytes.is_ascii();
+        self.at == self.bytes.len() && (is_ascii || std::str::from_utf8(bytes).is_ok())
+    }
+
     /// Moves to the next byte that is no white space, and looks at it.
+    #[inline]
     fn next(&mut self) -> Option<u8> {
         loop {
             let byte = *self.bytes.get(self.at)?;
@@ -135,27 +137,62 @@ impl Cursor<'_> {
     }
 
     /// Moves over this byte, if it is the next.
+    #[inline]
     fn open(&mut self, byte: u8) -> Option<()> {
         (self.next()? == byte).then(|| self.at += 1)
     }
 
     /// Moves over a comma, or over the byte that closes a list: then it is true.
+    #[inline]
     fn is_last(&mut self, close: u8) -> Option<bool> {
         let byte = self.next()?;
         self.at += 1;
         if byte == close { Some(true) } else { (byte == b',').then_some(false) }
     }
 
-    fn value(&mut self, depth: u32) -> Option<()> {
-        match self.next()? {
-            b'"' => self.string().map(drop),
-            b'{' => self.nested(depth, b'}'),
-            b'[' => self.nested(depth, b']'),
-            b't' => self.literal(b"true"),
-            b'f' => self.literal(b"false"),
-            b'n' => self.literal(b"null"),
-            _ => self.number(),
+    /// An object whose members are given.
+    fn members(&mut self, path: &[&[u8]], depth: u8, give: &mut impl FnMut(Note)) -> Option<()> {
+        self.open(b'{')?;
+        if self.next()? == b'}' {
+            self.at += 1;
+            return Some(());
         }
+        loop {
+            self.next()?;
+            let start = self.at + 1;
+            if self.string()? {
+                return None;
+            }
+            let key = Span { start, end: self.at - 1 };
+            self.open(b':')?;
+            let first = self.next()?;
+            let start = self.at;
+            let escaped = match path.split_first() {
+                Some((name, rest)) if first == b'{' && key.of(self.bytes) == *name => {
+                    self.members(rest, depth + 1, give)?;
+                    false
+                }
+                _ => self.value(0)?,
+            };
+            give(Note::new(depth, key, Span { start, end: self.at }, escaped));
+            if self.is_last(b'}')? {
+                return Some(());
+            }
+        }
+    }
+
+    /// Moves over a value; true if it is a string with escapes in it.
+    fn value(&mut self, depth: u32) -> Option<bool> {
+        match self.next()? {
+            b'"' => return self.string(),
+            b'{' => self.nested(depth, b'}')?,
+            b'[' => self.nested(depth, b']')?,
+            b't' => self.literal(b"true")?,
+            b'f' => self.literal(b"false")?,
+            b'n' => self.literal(b"null")?,
+            _ => self.number()?,
+        }
+        Some(false)
     }
 
     /// An object or an array, by the byte that closes it.
@@ -182,21 +219,44 @@ impl Cursor<'_> {
     }
 
     /// Moves over a string; true if there are escapes in it.
+    // In line at each of its three places: strings are what most of a frame consists of.
+    #[inline(always)]
     fn string(&mut self) -> Option<bool> {
-        if *self.bytes.get(self.at)? != b'"' {
-            return None;
-        }
+        let rest = self.bytes.get(self.at..)?.strip_prefix(b"\"")?;
         self.at += 1;
+        // Nearly all strings are plain and end in their first words.
+        let mut at = self.at;
+        for word in rest.as_chunks().0.iter().take(WORDS) {
+            let word = u64::from_le_bytes(*word);
+            self.seen |= word;
+            let ends = ends_in(word);
+            if ends != 0 {
+                let bits = ends.trailing_zeros() & !7;
+                if (word >> bits) & 0xff != u64::from(b'"') {
+                    break;
+                }
+                self.at = at + bits as usize / 8 + 1;
+                return Some(false);
+            }
+            at += 8;
+        }
+        self.any_string()
+    }
+
+    /// As [`Cursor::string`], past the first quote.
+    #[inline(never)]
+    fn any_string(&mut self) -> Option<bool> {
         let mut escaped = false;
         loop {
-            let rest = self.bytes.get(self.at..)?;
-            let plain = end_of_plain(rest)?;
-            self.at += plain + 1;
-            if rest.get(plain) == Some(&b'"') {
-                return Some(escaped);
+            self.at += end_of_plain(self.bytes.get(self.at..)?, &mut self.seen)?;
+            let end = *self.bytes.get(self.at)?;
+            self.at += 1;
+            match end {
+                b'"' => return Some(escaped),
+                b'\\' => self.escape()?,
+                _ => return None,
             }
             escaped = true;
-            self.escape()?;
         }
     }
 
@@ -258,15 +318,14 @@ mod tests {
 
     /// What [`end_of_plain`] must say, byte by byte.
     fn slowly(rest: &[u8]) -> Option<usize> {
-        let at = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))?;
-        (rest[at] >= b' ').then_some(at)
+        rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))
     }
 
     #[test]
     fn strings_end_where_they_end() {
         for fill in [b'a', b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xa2, 0xff] {
             for len in 0..75 {
-                assert_eq!(end_of_plain(&vec![fill; len]), None);
+                assert_eq!(end_of_plain(&vec![fill; len], &mut 0), None);
                 // Of longer texts only what lies at an edge of what is looked for.
                 let edges = [0, 0x1f, b' ', b'!', b'"', b'#', b'[', b'\\', b']', 0x7f, 0x80, 0xff];
                 let bytes = if len < 26 { (0..=u8::MAX).collect() } else { edges.to_vec() };
@@ -274,12 +333,28 @@ mod tests {
                     for byte in bytes.iter().copied() {
                         let mut text = vec![fill; len];
                         text[at] = byte;
-                        assert_eq!(end_of_plain(&text), slowly(&text), "{text:?}");
+                        assert_eq!(end_of_plain(&text, &mut 0), slowly(&text), "{text:?}");
                         // A later end changes nothing.
                         text[len - 1] = b'"';
-                        assert_eq!(end_of_plain(&text), slowly(&text), "{text:?}");
+                        assert_eq!(end_of_plain(&text, &mut 0), slowly(&text), "{text:?}");
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_utf8_is_not_taken_wherever_it_stands() {
+        let takes = |text: &[u8]| scan(text, Span::all(text), &[], |_| {}).is_some();
+        for len in 1..120 {
+            let fill = "x".repeat(len);
+            let text = format!("{{\"{fill}\":[\"{fill}\"]}}").into_bytes();
+            assert!(takes(&text));
+            for at in (2..2 + len).chain(6 + len..6 + 2 * len) {
+                let mut text = text.clone();
+                assert_eq!(text[at], b'x');
+                text[at] = 0xff;
+                assert!(!takes(&text), "{at} of {len}");
             }
         }
     }

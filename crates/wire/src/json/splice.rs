@@ -3,6 +3,7 @@
 //! It must not know JSON: it moves bytes.
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 
 /// A place in a frame: `start` inclusive, `end` exclusive, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -51,8 +52,9 @@ impl Span {
 /// given. An edit inside a place that another edit replaces is swallowed by that one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Splice {
-    edits: Vec<(Span, Span)>,
-    text: Vec<u8>,
+    // Most frames get a few short edits: these need no allocation of their own.
+    edits: SmallVec<[(Span, Span); 4]>,
+    text: SmallVec<[u8; 64]>,
 }
 
 impl Splice {
@@ -64,11 +66,6 @@ impl Splice {
 
     /// Puts `with` where `span` is.
     pub fn replace(&mut self, span: Span, with: &[u8]) {
-        if self.edits.is_empty() {
-            // Most frames get a few short edits; one allocation each will do.
-            self.edits.reserve(4);
-            self.text.reserve(64);
-        }
         let start = self.text.len();
         self.text.extend_from_slice(with);
         // Always in order. Insertions at one place keep theirs, and come before what replaces the bytes after it.
@@ -105,7 +102,7 @@ impl Splice {
     /// As [`Splice::apply`], for the part of the frame that lies at `within`; edits elsewhere do not count.
     #[must_use]
     pub fn apply_within(&self, frame: &[u8], within: Span) -> Vec<u8> {
-        let mut part = Self { edits: Vec::new(), text: self.text.clone() };
+        let mut part = Self { edits: SmallVec::new(), text: self.text.clone() };
         for (span, with) in &self.edits {
             if span.start >= within.start && span.end <= within.end {
                 let moved = Span { start: span.start - within.start, end: span.end - within.start };

@@ -2,6 +2,7 @@
 //!
 //! It must not know what the string means.
 
+use super::members::Member;
 use super::splice::Span;
 use super::text::text;
 
@@ -22,6 +23,16 @@ impl Spot {
         }
         let span = Span { start: whole.start + 1, end: whole.end.saturating_sub(1) };
         let unescaped = if raw.contains(&b'\\') { Some(text(raw)?.into()) } else { None };
+        Some(Self { span, unescaped })
+    }
+
+    /// The string that is the value of a member; `None` if it is no string.
+    pub(crate) fn of(member: &Member<'_>) -> Option<Self> {
+        if member.raw.first() != Some(&b'"') {
+            return None;
+        }
+        let span = Span { start: member.span.start + 1, end: member.span.end.saturating_sub(1) };
+        let unescaped = if member.is_escaped() { Some(text(member.raw)?.into()) } else { None };
         Some(Self { span, unescaped })
     }
 

@@ -4,14 +4,14 @@ use proptest::prelude::*;
 use super::*;
 
 fn keys(text: &str) -> Result<Vec<String>, JsonError> {
-    Ok(members(text.as_bytes(), Span::all(text.as_bytes()))?.iter().map(|m| m.key.to_string()).collect())
+    Ok(members(text.as_bytes(), Span::all(text.as_bytes()))?.iter().map(|(key, _)| key.to_owned()).collect())
 }
 
 #[test]
 fn members_keep_spelling_and_places() {
     let text = b" { \"a\" : -0.0 ,\"\\u0062\":1e400,\n\"c\":12345678901234567890 , \"d\":null, \"e\":\"\\u00e9\\ud800\" } ";
     let read = members(text, Span::all(text)).unwrap();
-    let raw: Vec<_> = read.iter().map(|m| (&*m.key, std::str::from_utf8(m.raw).unwrap())).collect();
+    let raw: Vec<_> = read.iter().map(|(key, m)| (key, std::str::from_utf8(m.raw).unwrap())).collect();
     let expect = [
         ("a", "-0.0"),
         ("b", "1e400"),
@@ -20,7 +20,7 @@ fn members_keep_spelling_and_places() {
         ("e", "\"\\u00e9\\ud800\""),
     ];
     assert_eq!(raw, expect);
-    for member in &read {
+    for (_, member) in read.iter() {
         assert_eq!(member.span.of(text), member.raw);
         assert_eq!(member.whole.of(text).first(), Some(&b'"'));
         assert!(member.whole.of(text).ends_with(member.raw));
@@ -213,9 +213,9 @@ proptest! {
         let out = edited(&text, &[("new", &new)], &remove);
         let before = members(text.as_bytes(), Span::all(text.as_bytes())).unwrap();
         let after = members(out.as_bytes(), Span::all(out.as_bytes())).unwrap();
-        for member in &before {
-            let found = after.get(&member.key).map(|m| m.raw);
-            prop_assert_eq!(found, (!remove.contains(&&*member.key)).then_some(member.raw));
+        for (key, member) in before.iter() {
+            let found = after.get(key).map(|m| m.raw);
+            prop_assert_eq!(found, (!remove.contains(&key)).then_some(member.raw));
         }
         prop_assert_eq!(after.get("new").unwrap().raw, new.as_bytes());
     }

@@ -61,6 +61,11 @@ pub fn is_object(raw: &[u8]) -> bool {
 pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
+    if quick::is_plain(text) {
+        out.push_str(text);
+        out.push('"');
+        return out;
+    }
     for letter in text.chars() {
         match letter {
             '"' => out.push_str("\\\""),

@@ -78,8 +78,8 @@ pub fn split(kind: ListKind, message: &Message) -> Result<Page, JsonError> {
             Err((key, why)) => page.bad.push(BadItem { at, key, why }),
         }
     }
-    for member in &members {
-        match &*member.key {
+    for (key, member) in members.iter() {
+        match key {
             "nextCursor" => page.next_cursor = json::text(member.raw).map(std::borrow::Cow::into_owned),
             "ttlMs" => page.ttl_ms = json::integer(member.raw).map(|ttl| u64::try_from(ttl).unwrap_or(0)),
             "cacheScope" => page.public = json::text(member.raw).as_deref() == Some("public"),

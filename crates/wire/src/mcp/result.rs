@@ -86,7 +86,7 @@ impl<'m> ResultView<'m> {
 
     /// Any member, raw.
     #[must_use]
-    pub fn get(&self, key: &str) -> Option<&Member<'m>> {
+    pub fn get(&self, key: &str) -> Option<Member<'m>> {
         self.members.get(key)
     }
 

@@ -182,7 +182,7 @@ impl<'a> Walk<'a> {
         if !json::is_object(at.of(self.frame)) {
             return Ok(None);
         }
-        Ok(json::members(self.frame, at)?.get(key).cloned())
+        Ok(json::members(self.frame, at)?.get(key))
     }
 }
 

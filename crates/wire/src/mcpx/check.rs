@@ -2,8 +2,6 @@
 //!
 //! The gateway's forwarding path never comes here. It must not know whom an envelope is for or who may send it.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use model::{KindError, KindRef};
 
@@ -209,8 +207,7 @@ fn call(kind: KindRef<'_>, message: Message) -> Result<Call, Mismatch> {
 fn refuse_doubles(members: &Members<'_>, exact: &[&str]) -> Result<(), Mismatch> {
     // Up and then down, so that letters which are no ASCII but fold to it are found too.
     let folded = |text: &str| text.to_uppercase().to_lowercase();
-    for member in members {
-        let key: &Cow<'_, str> = &member.key;
+    for (key, _) in members.iter() {
         if let Some(meant) = exact.iter().find(|one| **one != key && folded(one) == folded(key)) {
             return Err(Mismatch::Payload(format!("the member {key:?} could be taken for `{meant}`")));
         }

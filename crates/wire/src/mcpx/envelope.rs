@@ -3,8 +3,6 @@
 //! The syntax of the whole frame is checked, the payload is not looked into. It must not know what a kind means beyond
 //! its head, nor who may send it.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use model::{PARTICIPANT_BYTES_MAX, Refusal, RefusalCode};
 use smallvec::SmallVec;
@@ -172,12 +170,13 @@ impl Envelope {
 }
 
 fn places(frame: &[u8], tolerant: bool) -> Result<Places, Breach> {
+    let members;
     let mut parts = Parts { frame, tolerant, ..Parts::default() };
-    if json::each(frame, |key, span| parts.take(Cow::Borrowed(key), span)).is_none() {
+    if json::each(frame, |key, span| parts.take(key, span)).is_none() {
         parts = Parts { frame, tolerant, ..Parts::default() };
-        let members = json::scan(frame, Span::all(frame)).map_err(|error| breach(&error, None))?;
-        for member in &members {
-            parts.take(member.key.clone(), member.span);
+        members = json::scan(frame, Span::all(frame)).map_err(|error| breach(&error, None))?;
+        for (key, member) in members.iter() {
+            parts.take(key.as_bytes(), member.span);
         }
     }
     if let Some(key) = parts.duplicate() {
@@ -204,9 +203,9 @@ struct Parts<'a> {
     frame: &'a [u8],
     tolerant: bool,
     /// The first member that the protocol knows and that came twice.
-    twice: Option<Cow<'a, str>>,
+    twice: Option<&'a [u8]>,
     /// The names of all members that it does not know.
-    unknown: Vec<Cow<'a, str>>,
+    unknown: Vec<&'a [u8]>,
     protocol: Option<Span>,
     id: Option<Span>,
     ts: Option<Span>,
@@ -218,16 +217,16 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn take(&mut self, key: Cow<'a, str>, span: Span) {
-        let place = match &*key {
-            "protocol" => &mut self.protocol,
-            "id" => &mut self.id,
-            "ts" => &mut self.ts,
-            "from" => &mut self.from,
-            "to" => &mut self.to,
-            "kind" => &mut self.kind,
-            "correlation_id" => &mut self.correlation_id,
-            "payload" => &mut self.payload,
+    fn take(&mut self, key: &'a [u8], span: Span) {
+        let place = match key {
+            b"protocol" => &mut self.protocol,
+            b"id" => &mut self.id,
+            b"ts" => &mut self.ts,
+            b"from" => &mut self.from,
+            b"to" => &mut self.to,
+            b"kind" => &mut self.kind,
+            b"correlation_id" => &mut self.correlation_id,
+            b"payload" => &mut self.payload,
             _ => return self.unknown.push(key),
         };
         if place.replace(span).is_some() && self.twice.is_none() {
@@ -236,8 +235,9 @@ impl<'a> Parts<'a> {
     }
 
     fn duplicate(&self) -> Option<String> {
-        let unknown = || json::duplicate(self.unknown.iter().map(|key| &**key));
-        self.twice.as_deref().or_else(unknown).map(str::to_owned)
+        let unknown = || json::duplicate(self.unknown.iter().copied());
+        let twice = self.twice.or_else(unknown)?;
+        Some(String::from_utf8_lossy(twice).into_owned())
     }
 
     /// The id, if a refusal can refer to it.

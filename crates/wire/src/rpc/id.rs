@@ -44,7 +44,7 @@ impl Id {
     /// An integer id of our own.
     #[must_use]
     pub fn number(number: u64) -> Self {
-        Self::keep(number.to_string().as_bytes())
+        Self::keep(itoa::Buffer::new().format(number).as_bytes())
     }
 
     /// A string id of our own.
@@ -65,7 +65,10 @@ impl Id {
     /// The value if this is an integer that fits; ids of our own do.
     #[must_use]
     pub fn as_number(&self) -> Option<u64> {
-        std::str::from_utf8(self.raw()).ok()?.parse().ok()
+        self.raw().iter().try_fold(0_u64, |sum, byte| {
+            let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;
+            sum.checked_mul(10)?.checked_add(digit.into())
+        })
     }
 
     /// The text if this is a string, unescaped.

@@ -7,7 +7,10 @@ use bytes::Bytes;
 use super::author;
 use super::code;
 use super::id::Id;
-use crate::json::{self, JsonError, Member, Members, Span, Splice, Spot};
+use crate::json::{self, JsonError, Member, Members, Notes, Span, Splice, Spot};
+
+/// Along these keys lie the objects whose members are noted when a message is read, so that nobody scans them again.
+const PATH: [&[u8]; 2] = [b"params", b"_meta"];
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +34,8 @@ pub struct Message {
     id_span: Option<Span>,
     method: Option<Spot>,
     body: Option<Span>,
+    /// Of the objects along [`PATH`]; `None` if these have to be scanned.
+    notes: Option<Notes>,
 }
 
 /// Why bytes are no message.
@@ -97,6 +102,17 @@ impl Message {
     /// [`Malformed`]: -32700 for bad JSON or UTF-8, -32600 for anything that is no JSON-RPC 2.0 message with a
     /// string or integer id (null, fractions and batches included).
     pub fn read(frame: Bytes) -> Result<Self, Malformed> {
+        let mut parts = Parts::default();
+        let notes = json::outline(&frame, &PATH, |key, member| parts.take(key, member));
+        let Some(notes) = notes.filter(|_| parts.are_all) else {
+            return Self::read_thoroughly(frame);
+        };
+        let places = parts.check()?;
+        Ok(places.message(frame, Some(notes)))
+    }
+
+    /// Reads what may have anything in it that is seldom there.
+    fn read_thoroughly(frame: Bytes) -> Result<Self, Malformed> {
         let members = json::scan(&frame, Span::all(&frame)).map_err(|error| match error {
             JsonError::NotAnObject => Malformed::request("expected one JSON-RPC message (an object)", None),
             other => Malformed::json(&other, None),
@@ -105,16 +121,16 @@ impl Message {
         if around != Span::all(&frame) {
             return Self::read(frame.slice(around.start..around.end));
         }
-        let parts = Parts::of(&frame, &members);
-        let id = parts.id.and_then(|member| Id::read(member.raw));
-        if let Some(key) = members.duplicate() {
-            let id = if key == "id" { None } else { id };
-            return Err(Malformed::json(&JsonError::Duplicate(key.to_owned()), id));
+        let mut parts = Parts::default();
+        for (key, member) in members.iter() {
+            parts.take(key.as_bytes(), member);
         }
-        let (shape, method, body) =
-            parts.check(id.as_ref()).map_err(|why| Malformed::request(why, id.clone()))?;
-        let id_span = id.as_ref().and(parts.id).map(|member| member.span);
-        Ok(Self { shape, id, id_span, method, body, frame })
+        if let Some(key) = members.duplicate() {
+            let id = parts.id().filter(|_| key != "id");
+            return Err(Malformed::json(&JsonError::Duplicate(key), id));
+        }
+        let places = parts.check()?;
+        Ok(places.message(frame, None))
     }
 
     /// The message as it came, without white space around it.
@@ -195,6 +211,25 @@ impl Message {
         })
     }
 
+    /// The members of `params`, which lie at `object`: as [`json::members`] reads them.
+    pub(crate) fn params_members(&self, object: Span) -> Result<Members<'_>, JsonError> {
+        self.noted(object, 1)
+    }
+
+    /// The members of `_meta` in `params`, which lies at `object`: as [`json::members`] reads them.
+    pub(crate) fn meta_members(&self, object: Span) -> Result<Members<'_>, JsonError> {
+        self.noted(object, 2)
+    }
+
+    fn noted(&self, object: Span, depth: u8) -> Result<Members<'_>, JsonError> {
+        match &self.notes {
+            Some(notes) if self.frame.get(object.start) == Some(&b'{') => {
+                Members::noted(&self.frame, object, notes, depth).without_duplicates()
+            }
+            Some(_) | None => json::members(&self.frame, object),
+        }
+    }
+
     /// Gives the message another id; nothing happens to a message without one.
     pub fn set_id(&self, splice: &mut Splice, id: &Id) {
         if let Some(span) = self.id_span {
@@ -208,6 +243,12 @@ impl Message {
         splice.apply(&self.frame)
     }
 
+    /// Whether the members of params were noted.
+    #[cfg(test)]
+    pub(super) fn is_noted(&self) -> bool {
+        self.notes.is_some()
+    }
+
     fn body_of(&self, shapes: &[Shape]) -> Option<&[u8]> {
         let span = self.body?;
         shapes.contains(&self.shape).then(|| span.of(&self.frame))
@@ -215,46 +256,84 @@ impl Message {
 }
 
 /// The members that JSON-RPC knows.
-#[derive(Default)]
-struct Parts<'s, 'a> {
-    frame: &'a [u8],
-    version: Option<&'s Member<'a>>,
-    id: Option<&'s Member<'a>>,
-    method: Option<&'s Member<'a>>,
-    params: Option<&'s Member<'a>>,
-    result: Option<&'s Member<'a>>,
-    error: Option<&'s Member<'a>>,
+struct Parts<'a> {
+    version: Option<Member<'a>>,
+    id: Option<Member<'a>>,
+    method: Option<Member<'a>>,
+    params: Option<Member<'a>>,
+    result: Option<Member<'a>>,
+    error: Option<Member<'a>>,
+    /// Whether there are no others, and none of them twice.
+    are_all: bool,
 }
 
-impl<'s, 'a> Parts<'s, 'a> {
-    fn of(frame: &'a [u8], members: &'s Members<'a>) -> Self {
-        let mut parts = Self { frame, ..Self::default() };
-        for member in members {
-            match &*member.key {
-                "jsonrpc" => parts.version = Some(member),
-                "id" => parts.id = Some(member),
-                "method" => parts.method = Some(member),
-                "params" => parts.params = Some(member),
-                "result" => parts.result = Some(member),
-                "error" => parts.error = Some(member),
-                _ => {}
-            }
-        }
-        parts
+/// Where the parts of a message lie.
+struct Places {
+    shape: Shape,
+    id: Option<Id>,
+    id_span: Option<Span>,
+    method: Option<Spot>,
+    body: Option<Span>,
+}
+
+impl Places {
+    fn message(self, frame: Bytes, notes: Option<Notes>) -> Message {
+        let Self { shape, id, id_span, method, body } = self;
+        Message { frame, shape, id, id_span, method, body, notes }
+    }
+}
+
+impl Default for Parts<'_> {
+    fn default() -> Self {
+        let (version, id, method, params, result, error) = (None, None, None, None, None, None);
+        Self { version, id, method, params, result, error, are_all: true }
+    }
+}
+
+impl<'a> Parts<'a> {
+    fn take(&mut self, key: &[u8], member: Member<'a>) {
+        let part = match key {
+            b"jsonrpc" => &mut self.version,
+            b"id" => &mut self.id,
+            b"method" => &mut self.method,
+            b"params" => &mut self.params,
+            b"result" => &mut self.result,
+            b"error" => &mut self.error,
+            _ => return self.are_all = false,
+        };
+        self.are_all &= part.replace(member).is_none();
     }
 
-    fn check(&self, id: Option<&Id>) -> Result<(Shape, Option<Spot>, Option<Span>), &'static str> {
-        if self.version.is_none_or(|version| json::text(version.raw).as_deref() != Some("2.0")) {
+    fn id(&self) -> Option<Id> {
+        Id::read(self.id?.raw)
+    }
+
+    fn check(&self) -> Result<Places, Malformed> {
+        let id = self.id();
+        match self.shape(id.is_some()) {
+            Ok((shape, method, body)) => {
+                let id_span = id.as_ref().and(self.id).map(|member| member.span);
+                Ok(Places { shape, id, id_span, method, body })
+            }
+            Err(why) => Err(Malformed::request(why, id)),
+        }
+    }
+
+    fn shape(&self, has_id: bool) -> Result<(Shape, Option<Spot>, Option<Span>), &'static str> {
+        if self
+            .version
+            .is_none_or(|version| version.raw != VERSION && version.text().as_deref() != Some("2.0"))
+        {
             return Err("`jsonrpc` must be \"2.0\"");
         }
-        if let Some(method) = self.method {
-            return self.call(method, id);
+        if let Some(method) = &self.method {
+            return self.call(method, has_id);
         }
         match (self.result, self.error) {
             (Some(_), Some(_)) => Err("an answer has either `result` or `error`, not both"),
-            (Some(result), None) if id.is_some() => Ok((Shape::Result, None, Some(result.span))),
+            (Some(result), None) if has_id => Ok((Shape::Result, None, Some(result.span))),
             (Some(_), None) => Err("a result needs the id of its request, a string or an integer"),
-            (None, Some(_)) if id.is_none() && self.id.is_some_and(|id| id.raw != b"null") => Err(BAD_ID),
+            (None, Some(_)) if !has_id && self.id.is_some_and(|id| id.raw != b"null") => Err(BAD_ID),
             (None, Some(error)) if json::is_object(error.raw) => Ok((Shape::Error, None, Some(error.span))),
             (None, Some(_)) => Err("`error` must be an object"),
             (None, None) => Err("a message needs `method`, `result` or `error`"),
@@ -264,23 +343,25 @@ impl<'s, 'a> Parts<'s, 'a> {
     fn call(
         &self,
         method: &Member<'a>,
-        id: Option<&Id>,
+        has_id: bool,
     ) -> Result<(Shape, Option<Spot>, Option<Span>), &'static str> {
         if self.result.is_some() || self.error.is_some() {
             return Err("a message with `method` has neither `result` nor `error`");
         }
-        if self.id.is_some() && id.is_none() {
+        if self.id.is_some() && !has_id {
             return Err(BAD_ID);
         }
-        let name = Spot::read(self.frame, method.span).ok_or("`method` must be a string")?;
+        let name = Spot::of(method).ok_or("`method` must be a string")?;
         let params = match self.params {
             Some(params) if matches!(params.raw.first(), Some(b'{' | b'[')) => Some(params.span),
             Some(_) => return Err("`params` must be an object"),
             None => None,
         };
-        let shape = if id.is_some() { Shape::Request } else { Shape::Notification };
+        let shape = if has_id { Shape::Request } else { Shape::Notification };
         Ok((shape, Some(name), params))
     }
 }
 
+/// `jsonrpc` as it is nearly always spelled.
+const VERSION: &[u8] = b"\"2.0\"";
 const BAD_ID: &str = "`id` must be a string or an integer";

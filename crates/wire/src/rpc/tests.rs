@@ -1,8 +1,10 @@
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::json::Splice;
+use crate::json::{JsonError, Member, Members, NOTES_MAX, Splice, members};
 
 fn read(text: &str) -> Result<Message, Malformed> {
     Message::read(Bytes::copy_from_slice(text.as_bytes()))
@@ -137,6 +139,43 @@ fn one_line_hides_no_second_call() {
     assert_eq!(one_line(line.clone()).as_ptr(), line.as_ptr());
 }
 
+/// Whether the members of params and `_meta` are those that a scan finds there.
+fn check_notes(text: &str) -> Result<(), TestCaseError> {
+    let message = read(text).unwrap();
+    let listed = |members: Result<Members<'_>, JsonError>| {
+        let owned = |(key, member): (&str, Member<'_>)| {
+            (key.to_owned(), member.text().map(Cow::into_owned), member.span, member.whole)
+        };
+        members
+            .map(|members| (members.object(), members.len(), members.iter().map(owned).collect::<Vec<_>>()))
+    };
+    let at = message.body_span().unwrap();
+    let anew = members(message.frame(), at);
+    prop_assert_eq!(listed(message.params_members(at)), listed(anew.clone()), "{}", text);
+    if let Some(meta) = anew.ok().and_then(|params| params.get("_meta")) {
+        prop_assert_eq!(
+            listed(message.meta_members(meta.span)),
+            listed(members(message.frame(), meta.span)),
+            "{}",
+            text
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn so_many_members_are_noted_and_no_more() {
+    for count in [NOTES_MAX, NOTES_MAX + 1] {
+        let list: Vec<_> = (1..count).map(|at| format!("\"k{at}\":{at}")).collect();
+        for (meta, rest) in [("", &list[..]), (&*list.join(","), &[])] {
+            let params = [&[format!("\"_meta\":{{{meta}}}")], rest].concat().join(",");
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"a","params":{{{params}}}}}"#);
+            assert_eq!(read(&text).unwrap().is_noted(), count == NOTES_MAX);
+            check_notes(&text).unwrap();
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
@@ -144,6 +183,22 @@ proptest! {
         let _ = Message::read(bytes.clone());
         let _ = read_batch(&bytes, 4);
         let _ = Id::read(&bytes);
+    }
+
+    #[test]
+    fn what_is_noted_is_what_a_scan_reads(
+        params in crate::json::tests::object_of(crate::json::tests::value()),
+        meta in crate::json::tests::object_of(crate::json::tests::value()), twice in 0..4u8, escapes: bool,
+    ) {
+        let member = match twice {
+            0 => format!("\"_meta\" : {meta}"),
+            1 => format!("\"_meta\":{meta},\"_meta\":{{\"x\":1}}"),
+            2 => format!("\"_meta\":[{meta}],\"x\":{{\"_meta\":{meta}}}"),
+            _ => format!("\"x\":1,\"params\":{{\"_meta\":{meta}}}"),
+        };
+        let params = if params == "{}" { format!("{{{member}}}") } else { params.replacen('{', &format!("{{{member},"), 1) };
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"params": {params},"method":"a","_meta":{meta}}}"#);
+        check_notes(&if escapes { text } else { text.replace("\\u0078", "x") })?;
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl Board {
     pub(super) fn hear(&mut self, event: &Event) {
         match event {
             Event::Proposal(proposed) => {
-                self.open.push_back((self.next, proposed.clone()));
+                self.open.push_back((self.next, Proposed::clone(proposed)));
                 self.next += 1;
                 if self.open.len() > BOARD_MAX {
                     self.open.pop_front();

@@ -8,7 +8,6 @@ use super::schema::{HeaderParam, HeaderType};
 use super::value::{argument, decode, has_name, whole};
 use crate::json;
 use crate::mcp::meta;
-use crate::mcp::method::lookup;
 use crate::mcp::params::{Params, Target};
 use crate::mcp::version::{Era, Version};
 use crate::rpc::{Malformed, Shape, code};
@@ -30,7 +29,7 @@ pub fn classify<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) 
     let told = get(PROTOCOL_VERSION).is_some_and(|version| Version::claims_modern(trim(version)));
     if told || params.is_modern() {
         Opening::Modern
-    } else if params.message().method() == "initialize" {
+    } else if params.method() == "initialize" {
         Opening::LegacyInitialize
     } else {
         Opening::Legacy
@@ -49,7 +48,7 @@ pub fn check<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) -> 
     let message = params.message();
     let request = message.shape() == Shape::Request;
     let version = check_version(get(PROTOCOL_VERSION).map(trim), params, request)?;
-    let method = message.method();
+    let method = params.method();
     match get(METHOD).map(trim) {
         Some(value) if value == method => {}
         Some(_) => return Err(HeaderError::mismatch("the Mcp-Method header differs from the body's method")),
@@ -71,7 +70,7 @@ pub fn check<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) -> 
         let key = meta::CLIENT_CAPABILITIES;
         return Err(HeaderError::params(format!("`_meta[\"{key}\"]` must be an object")));
     }
-    if lookup(method).is_some_and(|known| !known.is_in(Era::Modern)) {
+    if params.known().is_some_and(|known| !known.is_in(Era::Modern)) {
         return Err(HeaderError {
             status: 404,
             code: code::METHOD_NOT_FOUND,

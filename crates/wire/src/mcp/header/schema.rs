@@ -63,8 +63,8 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         let members = self.read(at)?;
-        for member in &members {
-            match &*member.key {
+        for (key, member) in members.iter() {
+            match key {
                 KEY if on_path && !self.path.is_empty() => {
                     let kind = members.get("type").and_then(|kind| json::text(kind.raw));
                     self.annotation(member.raw, kind.as_deref())?;
@@ -90,8 +90,8 @@ impl<'a> Walk<'a> {
         if !json::is_object(at.of(self.schema)) {
             return Ok(());
         }
-        for member in &self.read(at)? {
-            self.path.push(member.key.to_string());
+        for (key, member) in self.read(at)?.iter() {
+            self.path.push(key.to_owned());
             self.schema(member.span, on_path, depth + 1)?;
             self.path.pop();
         }

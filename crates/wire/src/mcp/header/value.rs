@@ -61,7 +61,7 @@ pub fn standard(
     target: Option<&str>,
     annotations: &[HeaderParam],
 ) -> Result<Vec<(String, String)>, JsonError> {
-    let method = params.message().method();
+    let method = params.method();
     let mut headers = vec![
         ("MCP-Protocol-Version".to_owned(), version.as_str().to_owned()),
         ("Mcp-Method".to_owned(), method.to_owned()),

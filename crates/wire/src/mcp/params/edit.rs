@@ -12,6 +12,7 @@ use crate::rpc::Id;
 #[derive(Debug, Clone)]
 pub struct ParamsEdit<'p, 'm> {
     params: &'p Params<'m>,
+    /// As it is written, with quotes.
     target: Option<String>,
     body: BodyEdit,
 }
@@ -27,13 +28,13 @@ impl<'m> Params<'m> {
 impl ParamsEdit<'_, '_> {
     /// Gives the target (name, uri, task id, or what `ref` names) another text. Does nothing without a target.
     pub fn set_target(&mut self, text: &str) -> &mut Self {
-        self.target = Some(text.to_owned());
+        self.target = Some(quote(text));
         self
     }
 
     /// Sets the progress token, where this kind of message has it.
     pub fn set_progress_token(&mut self, token: &Id) -> &mut Self {
-        match self.params.message().method() {
+        match self.params.method() {
             "notifications/progress" => self.set(meta::PROGRESS_TOKEN, token.raw()),
             _ => self.set_meta(meta::PROGRESS_TOKEN, token.raw()),
         }
@@ -86,7 +87,7 @@ impl ParamsEdit<'_, '_> {
     /// Writes the changes into `splice`, in places of the message's frame.
     pub fn finish(&self, splice: &mut Splice) {
         if let (Some(text), Some(span)) = (&self.target, self.params.target_span()) {
-            splice.replace(span, quote(text).as_bytes());
+            splice.replace(span, text.as_bytes());
         }
         let made = self.body.finish(self.params.members(), self.params.meta(), splice);
         if let (Some(object), Some(method)) = (made, self.params.message().method_span()) {

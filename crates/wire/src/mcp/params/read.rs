@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use crate::json::{self, Member, Members, Span};
 use crate::mcp::meta;
-use crate::mcp::method::{TargetKind, lookup};
+use crate::mcp::method::{Method, TargetKind, lookup};
 use crate::rpc::{Id, Malformed, Message};
 
 /// What a request aims at.
@@ -44,6 +44,8 @@ struct Field<'m> {
 #[derive(Debug, Clone)]
 pub struct Params<'m> {
     message: &'m Message,
+    method: &'m str,
+    known: Option<&'static Method>,
     members: Option<Members<'m>>,
     meta: Option<Members<'m>>,
     target: Option<Field<'m>>,
@@ -58,24 +60,26 @@ impl<'m> Params<'m> {
     /// neither string nor integer.
     pub fn read(message: &'m Message) -> Result<Self, Malformed> {
         let id = || message.id().cloned();
-        let mut params = Self { message, members: None, meta: None, target: None };
+        let method = message.method();
+        let known = lookup(method);
+        let mut params = Self { message, method, known, members: None, meta: None, target: None };
         if let Some(span) = message.params().and(message.body_span()) {
-            let members = json::members(message.frame(), span).map_err(|error| match error {
+            let members = message.params_members(span).map_err(|error| match error {
                 json::JsonError::NotAnObject => Malformed::params("`params` must be an object", id()),
                 other => Malformed::json(&other, id()),
             })?;
             if let Some(member) = members.get("_meta").filter(|member| member.raw != b"null") {
-                params.meta =
-                    Some(json::members(message.frame(), member.span).map_err(|error| match error {
-                        json::JsonError::NotAnObject => Malformed::params("`_meta` must be an object", id()),
-                        other => Malformed::json(&other, id()),
-                    })?);
+                let meta = message.meta_members(member.span).map_err(|error| match error {
+                    json::JsonError::NotAnObject => Malformed::params("`_meta` must be an object", id()),
+                    other => Malformed::json(&other, id()),
+                })?;
+                params.meta = Some(meta);
             }
             params.members = Some(members);
         }
         // A method that the request's era does not have is refused as such, whatever its params lack.
-        let known = lookup(message.method()).filter(|method| method.modern || !params.is_modern());
-        params.target = params.find_target(known.map_or(TargetKind::None, |method| method.target))?;
+        let has = known.filter(|method| method.modern || !params.is_modern());
+        params.target = params.find_target(has.map_or(TargetKind::None, |method| method.target))?;
         if params.meta_raw(meta::PROGRESS_TOKEN).is_some() && params.progress_token().is_none() {
             return Err(Malformed::params("`progressToken` must be a string or an integer", id()));
         }
@@ -86,6 +90,18 @@ impl<'m> Params<'m> {
     #[must_use]
     pub fn message(&self) -> &'m Message {
         self.message
+    }
+
+    /// The message's method, unescaped; empty for answers.
+    #[must_use]
+    pub fn method(&self) -> &'m str {
+        self.method
+    }
+
+    /// What is known about the method.
+    #[must_use]
+    pub fn known(&self) -> Option<&'static Method> {
+        self.known
     }
 
     /// What the request aims at, by its method's rule; `None` for methods without a target.
@@ -102,14 +118,14 @@ impl<'m> Params<'m> {
 
     /// Any member of params, raw.
     #[must_use]
-    pub fn get(&self, key: &str) -> Option<&Member<'m>> {
+    pub fn get(&self, key: &str) -> Option<Member<'m>> {
         self.members.as_ref()?.get(key)
     }
 
     /// A member of params that is a string.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<Cow<'m, str>> {
-        json::text(self.get(key)?.raw)
+        self.get(key)?.text()
     }
 
     /// The members of params, if there are params.
@@ -151,7 +167,7 @@ impl<'m> Params<'m> {
     /// `params.protocolVersion` of `initialize`, else the modern key of `_meta`.
     #[must_use]
     pub fn protocol_version(&self) -> Option<Cow<'m, str>> {
-        match self.message.method() {
+        match self.method {
             "initialize" => self.text("protocolVersion"),
             _ => self.meta_text(meta::PROTOCOL_VERSION),
         }
@@ -202,18 +218,18 @@ impl<'m> Params<'m> {
     /// A value of `_meta` that is a string.
     #[must_use]
     pub fn meta_text(&self, key: &str) -> Option<Cow<'m, str>> {
-        json::text(self.meta_raw(key)?)
+        self.meta.as_ref()?.get(key)?.text()
     }
 
     fn initial(&self, of_initialize: &str, of_meta: &str) -> Option<&'m [u8]> {
-        match self.message.method() {
+        match self.method {
             "initialize" => self.get(of_initialize).map(|member| member.raw),
             _ => self.meta_raw(of_meta),
         }
     }
 
-    fn progress_member(&self) -> Option<&Member<'m>> {
-        match self.message.method() {
+    fn progress_member(&self) -> Option<Member<'m>> {
+        match self.method {
             "notifications/progress" => self.get(meta::PROGRESS_TOKEN),
             _ => self.meta.as_ref()?.get(meta::PROGRESS_TOKEN),
         }
@@ -234,7 +250,7 @@ impl<'m> Params<'m> {
         let wrong =
             || Malformed::params(format!("`params.{key}` must be a string"), self.message.id().cloned());
         let member = self.get(key).ok_or_else(wrong)?;
-        let text = json::text(member.raw).ok_or_else(wrong)?;
+        let text = member.text().ok_or_else(wrong)?;
         Ok(Some(Field { kind, text, span: member.span }))
     }
 
@@ -245,13 +261,13 @@ impl<'m> Params<'m> {
             json::JsonError::NotAnObject => wrong("`params.ref` must be an object"),
             other => Malformed::json(&other, self.message.id().cloned()),
         })?;
-        let kind = members.get("type").and_then(|kind| json::text(kind.raw));
+        let kind = members.get("type").and_then(|kind| kind.text());
         let (kind, key) = match kind.as_deref() {
             Some("ref/prompt") => (TargetKind::Name, "name"),
             Some("ref/resource") => (TargetKind::Uri, "uri"),
             Some(_) | None => return Err(wrong("`params.ref.type` must be `ref/prompt` or `ref/resource`")),
         };
-        let field = members.get(key).and_then(|member| Some((json::text(member.raw)?, member.span)));
+        let field = members.get(key).and_then(|member| Some((member.text()?, member.span)));
         let (text, span) = field.ok_or_else(|| wrong("`params.ref` must name a prompt or a resource"))?;
         Ok(Field { kind, text, span })
     }

@@ -166,11 +166,11 @@ proptest! {
         let before = Params::read(&message).unwrap();
         let again = self::message(&out);
         let after = Params::read(&again).unwrap();
-        for member in before.members().unwrap().iter().filter(|m| m.key != "_meta") {
-            prop_assert_eq!(after.get(&member.key).unwrap().raw, member.raw);
+        for (key, member) in before.members().unwrap().iter().filter(|(key, _)| *key != "_meta") {
+            prop_assert_eq!(after.get(key).unwrap().raw, member.raw);
         }
-        for member in before.meta().unwrap() {
-            prop_assert_eq!(after.meta_raw(&member.key), Some(member.raw));
+        for (key, member) in before.meta().unwrap().iter() {
+            prop_assert_eq!(after.meta_raw(key), Some(member.raw));
         }
     }
 

@@ -33,8 +33,8 @@ impl<'a> Greeting<'a> {
         };
         let in_meta = known.as_ref().and_then(|meta| meta.get(meta::SERVER_INFO)).map(|member| member.raw);
         let mut extras = Vec::new();
-        for member in &all {
-            match &*member.key {
+        for (key, member) in all.iter() {
+            match key {
                 "capabilities" | "serverInfo" | "instructions" | "protocolVersion" | "supportedVersions"
                 | "resultType" | "ttlMs" | "cacheScope" | "_meta" => {}
                 key => extras.push((key.to_owned(), member.raw.to_vec())),
@@ -95,8 +95,8 @@ pub fn discover(greeting: &Greeting<'_>, versions: &[Version]) -> Vec<u8> {
 /// `_meta` without the protocol's own keys; `None` if nothing is left.
 fn foreign(known: &Members<'_>) -> Option<Vec<u8>> {
     let mut out = Writer::new();
-    for member in known.iter().filter(|member| !meta::ANSWER_KEYS.contains(&&*member.key)) {
-        out.member(&member.key, member.raw);
+    for (key, member) in known.iter().filter(|(key, _)| !meta::ANSWER_KEYS.contains(key)) {
+        out.member(key, member.raw);
     }
     (!out.is_empty()).then(|| out.end())
 }
@@ -109,8 +109,8 @@ fn with_server_info(known: Option<&[u8]>, server_info: Option<&[u8]>) -> Option<
     out.member(meta::SERVER_INFO, info);
     let known = known.unwrap_or(b"{}");
     if let Ok(rest) = members(known, Span::all(known)) {
-        for member in &rest {
-            out.member(&member.key, member.raw);
+        for (key, member) in rest.iter() {
+            out.member(key, member.raw);
         }
     }
     Some(out.end())
