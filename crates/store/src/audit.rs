@@ -18,13 +18,13 @@ use std::time::Duration;
 
 use crate::disk::{Disk, Folder};
 use crate::error::StoreError;
-use crate::group::{Bounds, Group, Place};
+use crate::group::{Bounds, Group, Place, Told};
 use crate::journal::Journal;
 use crate::record::{Record, SealingKey};
 use crate::writer::Writer;
 use chain::{Chain, hex, unhex};
 use files::{FOLDER, Files, Piece, on, pieces};
-use log::Log;
+use log::{Bodies, Log};
 
 pub use chain::{Head, NoHead};
 pub use entry::{ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, Entry, Payloads, Policy, Recorded, Verdict};
@@ -39,21 +39,24 @@ pub const AUDIT_PLACES_MAX: usize = 65_536;
 /// Bytes of entries that may wait for the disk.
 pub const AUDIT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// How long entries that nobody waits for gather before they are written, milliseconds: each group costs two syncs. When
-/// half of what may wait does, it is written at once.
+/// How long entries that nobody waits for gather before they are written, milliseconds: each group costs two syncs. With
+/// this, or with [`AUDIT_GATHER_BYTES`], or when half of what may wait does, they are written.
 pub const AUDIT_GATHER_MS: u64 = 25;
+
+/// So many bytes of entries are written without gathering more: they are still in the processor's cache then.
+pub const AUDIT_GATHER_BYTES: usize = 256 * 1024;
 
 /// The audit log of one data directory; clones are the same log. What waits is written when the last one is dropped.
 #[derive(Debug, Clone)]
 pub struct Audit {
-    group: Arc<Group<Vec<u8>>>,
+    group: Arc<Group<Bodies>>,
     policy: Arc<Policy>,
     head: Arc<Mutex<Head>>,
 }
 
 /// A place in the audit log's queue, kept free before a step. Given back when dropped.
 pub struct AuditPlace {
-    place: Place<Vec<u8>>,
+    place: Place<Bodies>,
     policy: Arc<Policy>,
 }
 
@@ -89,6 +92,7 @@ impl Audit {
             places_max: AUDIT_PLACES_MAX,
             bytes_max: AUDIT_BYTES_MAX,
             gather: Duration::from_millis(AUDIT_GATHER_MS),
+            gather_bytes: AUDIT_GATHER_BYTES,
         };
         let group = Arc::new(Group::start("audit", log, bounds)?);
         Ok(Audit { group, policy: Arc::new(policy), head })
@@ -109,7 +113,7 @@ impl Audit {
     /// As [`AuditPlace::write_then`].
     pub fn flush(&self) -> Result<(), StoreError> {
         let (tell, told) = mpsc::sync_channel(1);
-        self.group.place().fill(Vec::new(), 0, Some(Box::new(move |result| _ = tell.send(result))));
+        self.group.place().fill(Some(Box::new(move |result| _ = tell.send(result))), |_| {});
         told.recv().unwrap_or(Err(StoreError::Stopped))
     }
 
@@ -129,16 +133,17 @@ impl Audit {
 impl AuditPlace {
     /// Writes an entry, soon.
     pub fn write(self, entry: &Entry<'_>) {
-        let body = self.policy.body(entry);
-        let bytes = body.len();
-        self.place.fill(body, bytes, None);
+        self.fill(None, entry);
     }
 
     /// Writes an entry at once; `told` runs on the log's thread when it is durable, or cannot be. It must be short.
     pub fn write_then(self, entry: &Entry<'_>, told: impl FnOnce(Result<(), StoreError>) + Send + 'static) {
-        let body = self.policy.body(entry);
-        let bytes = body.len();
-        self.place.fill(body, bytes, Some(Box::new(told)));
+        self.fill(Some(Box::new(told)), entry);
+    }
+
+    fn fill(self, told: Option<Told>, entry: &Entry<'_>) {
+        let payload = self.policy.written(entry.payload);
+        self.place.fill(told, |bodies| bodies.add(entry, &payload));
     }
 }
 

@@ -12,12 +12,21 @@ use crate::error::StoreError;
 /// Who is told once an item is durable, or cannot be. Runs on the writing thread: it must be short and must not wait.
 pub(crate) type Told = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
+/// Items that wait to be written together. There are two of it, one that gathers and one that is written, in turns.
+pub(crate) trait Items: Default + Send + 'static {
+    /// Bytes of all that is in it.
+    fn bytes(&self) -> usize;
+
+    /// Takes all out. May keep its memory for what comes next, but not without a bound.
+    fn clear(&mut self);
+}
+
 /// What makes a group of items durable.
 pub(crate) trait Sink: Send + 'static {
-    type Item: Send;
+    type Items: Items;
 
     /// Writes and syncs them all. After an error it is not called again.
-    fn commit(&mut self, items: &[Waiting<Self::Item>]) -> Result<(), StoreError>;
+    fn commit(&mut self, items: &Self::Items) -> Result<(), StoreError>;
 }
 
 /// How much may wait, and how long.
@@ -27,19 +36,14 @@ pub(crate) struct Bounds {
     pub(crate) places_max: usize,
     /// Bytes of items. One more item is taken while they are below this.
     pub(crate) bytes_max: usize,
-    /// How long items for which nobody waits may gather before they are written; no longer once half the places are taken.
+    /// How long items for which nobody waits may gather before they are written.
     pub(crate) gather: Duration,
-}
-
-/// An item in the queue.
-pub(crate) struct Waiting<I> {
-    pub(crate) item: I,
-    bytes: usize,
-    told: Option<Told>,
+    /// So many bytes gather no longer, nor do half of `places_max`.
+    pub(crate) gather_bytes: usize,
 }
 
 /// The queue and its thread. The thread ends, with all that waits written, when this is dropped.
-pub(crate) struct Group<I: Send + 'static> {
+pub(crate) struct Group<I> {
     shared: Arc<Shared<I>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -50,12 +54,13 @@ struct Shared<I> {
     bounds: Bounds,
     /// Places reserved or in the queue or being written.
     places: AtomicUsize,
+    /// Bytes in the queue or being written.
     bytes: AtomicUsize,
     stopped: AtomicBool,
 }
 
 struct Queue<I> {
-    waiting: Vec<Waiting<I>>,
+    waiting: Waiting<I>,
     /// Somebody waits for an item, or the end has come: no gathering.
     urgent: bool,
     closing: bool,
@@ -63,16 +68,25 @@ struct Queue<I> {
     trouble: Option<String>,
 }
 
+/// A group, as far as it has gathered.
+#[derive(Default)]
+struct Waiting<I> {
+    items: I,
+    /// Places that it has taken.
+    places: usize,
+    told: Vec<Told>,
+}
+
 /// A place in the queue, kept free for one item. Given back when dropped.
-pub(crate) struct Place<I: Send + 'static> {
+pub(crate) struct Place<I> {
     shared: Arc<Shared<I>>,
     used: bool,
 }
 
-impl<I: Send + 'static> Group<I> {
+impl<I: Items> Group<I> {
     /// Starts the thread.
-    pub(crate) fn start(name: &str, sink: impl Sink<Item = I>, bounds: Bounds) -> std::io::Result<Group<I>> {
-        let queue = Queue { waiting: Vec::new(), urgent: false, closing: false, trouble: None };
+    pub(crate) fn start(name: &str, sink: impl Sink<Items = I>, bounds: Bounds) -> std::io::Result<Group<I>> {
+        let queue = Queue { waiting: Waiting::default(), urgent: false, closing: false, trouble: None };
         let shared = Arc::new(Shared {
             queue: Mutex::new(queue),
             wake: Condvar::new(),
@@ -86,7 +100,7 @@ impl<I: Send + 'static> Group<I> {
         Ok(Group { shared, thread: Some(thread) })
     }
 
-    /// Keeps a place free.
+    /// Keeps a place free. Takes no lock.
     pub(crate) fn reserve(&self) -> Result<Place<I>, StoreError> {
         let shared = &self.shared;
         if shared.stopped.load(Ordering::Acquire) {
@@ -107,7 +121,9 @@ impl<I: Send + 'static> Group<I> {
         self.shared.places.fetch_add(1, Ordering::Relaxed);
         Place { shared: Arc::clone(&self.shared), used: false }
     }
+}
 
+impl<I> Group<I> {
     /// Why nothing is written any more; `None` while all is well.
     pub(crate) fn trouble(&self) -> Option<String> {
         match self.shared.stopped.load(Ordering::Acquire) {
@@ -117,31 +133,36 @@ impl<I: Send + 'static> Group<I> {
     }
 }
 
-impl<I: Send + 'static> Place<I> {
-    /// Puts an item into the queue.
-    pub(crate) fn fill(mut self, item: I, bytes: usize, told: Option<Told>) {
+impl<I: Items> Place<I> {
+    /// Puts an item into the queue: `put` adds it, under the queue's lock. After an end it is not called.
+    pub(crate) fn fill(mut self, told: Option<Told>, put: impl FnOnce(&mut I)) {
         self.used = true;
-        let shared = &self.shared;
-        shared.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let (shared, waits) = (&*self.shared, told.is_some());
         let mut queue = shared.lock();
         if shared.stopped.load(Ordering::Acquire) {
             drop(queue);
-            shared.done(1, bytes);
+            shared.done(1, 0);
             told.into_iter().for_each(|told| told(Err(StoreError::Stopped)));
             return;
         }
-        let hurry = told.is_some() && !queue.urgent;
-        let wake = hurry || queue.waiting.is_empty() || queue.waiting.len() + 1 == shared.half();
-        queue.urgent |= told.is_some();
-        queue.waiting.push(Waiting { item, bytes, told });
+        let waiting = &mut queue.waiting;
+        let (first, before) = (waiting.places == 0, shared.is_enough(waiting));
+        let bytes = waiting.items.bytes();
+        put(&mut waiting.items);
+        waiting.places += 1;
+        waiting.told.extend(told);
+        shared.bytes.fetch_add(waiting.items.bytes() - bytes, Ordering::Relaxed);
+        let enough = shared.is_enough(waiting) && !before;
+        let hurry = waits && !queue.urgent;
+        queue.urgent |= waits;
         drop(queue);
-        if wake {
+        if first || enough || hurry {
             shared.wake.notify_one();
         }
     }
 }
 
-impl<I: Send + 'static> Drop for Place<I> {
+impl<I> Drop for Place<I> {
     fn drop(&mut self) {
         if !self.used {
             self.shared.done(1, 0);
@@ -149,7 +170,7 @@ impl<I: Send + 'static> Drop for Place<I> {
     }
 }
 
-impl<I: Send + 'static> Drop for Group<I> {
+impl<I> Drop for Group<I> {
     fn drop(&mut self) {
         self.shared.lock().closing = true;
         self.shared.wake.notify_one();
@@ -161,7 +182,7 @@ impl<I: Send + 'static> Drop for Group<I> {
     }
 }
 
-impl<I: Send + 'static> Debug for Group<I> {
+impl<I> Debug for Group<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Group").field("places", &self.shared.places).finish_non_exhaustive()
     }
@@ -172,30 +193,9 @@ impl<I> Shared<I> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So many items are written without gathering more.
-    fn half(&self) -> usize {
-        self.bounds.places_max / 2
-    }
-
     fn done(&self, places: usize, bytes: usize) {
         self.places.fetch_sub(places, Ordering::Relaxed);
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    /// The next group; nothing when the end has come.
-    fn next(&self) -> Vec<Waiting<I>> {
-        let mut queue = self.lock();
-        while queue.waiting.is_empty() && !queue.closing {
-            queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
-        }
-        if !queue.urgent && !queue.closing && !self.bounds.gather.is_zero() {
-            let half = self.half();
-            let still = |queue: &mut Queue<I>| !queue.urgent && !queue.closing && queue.waiting.len() < half;
-            let waited = self.wake.wait_timeout_while(queue, self.bounds.gather, still);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        queue.urgent = false;
-        std::mem::take(&mut queue.waiting)
     }
 
     fn stop(&self, why: String) {
@@ -205,10 +205,35 @@ impl<I> Shared<I> {
     }
 }
 
-/// Whatever ends the thread, nobody is left to wait for it.
-struct End<'a, I>(&'a Shared<I>);
+impl<I: Items> Shared<I> {
+    /// Whether so much is written without gathering more.
+    fn is_enough(&self, waiting: &Waiting<I>) -> bool {
+        let Bounds { places_max, gather_bytes, .. } = self.bounds;
+        waiting.places >= places_max / 2 || waiting.items.bytes() >= gather_bytes
+    }
 
-impl<I> Drop for End<'_, I> {
+    /// Swaps the next group for an empty one; false when the end has come.
+    fn next(&self, group: &mut Waiting<I>) -> bool {
+        let mut queue = self.lock();
+        while queue.waiting.places == 0 && !queue.closing {
+            queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        if !self.bounds.gather.is_zero() {
+            let still =
+                |queue: &mut Queue<I>| !queue.urgent && !queue.closing && !self.is_enough(&queue.waiting);
+            let waited = self.wake.wait_timeout_while(queue, self.bounds.gather, still);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        queue.urgent = false;
+        std::mem::swap(&mut queue.waiting, group);
+        group.places > 0
+    }
+}
+
+/// Whatever ends the thread, nobody is left to wait for it.
+struct End<'a, I: Items>(&'a Shared<I>);
+
+impl<I: Items> Drop for End<'_, I> {
     fn drop(&mut self) {
         self.0.stop("the writing thread has ended".into());
         let left = std::mem::take(&mut self.0.lock().waiting);
@@ -216,23 +241,20 @@ impl<I> Drop for End<'_, I> {
     }
 }
 
-fn run<I>(shared: &Shared<I>, mut sink: impl Sink<Item = I>) {
+fn run<I: Items>(shared: &Shared<I>, mut sink: impl Sink<Items = I>) {
     let _end = End(shared);
-    loop {
-        let group = shared.next();
-        if group.is_empty() {
-            return;
-        }
+    let mut group = Waiting::default();
+    while shared.next(&mut group) {
         let mut result = match shared.stopped.load(Ordering::Acquire) {
             true => Err(StoreError::Stopped),
-            false => sink.commit(&group),
+            false => sink.commit(&group.items),
         };
         if let Err(error) = &result {
             shared.stop(error.to_string());
         }
-        let bytes = group.iter().map(|waiting| waiting.bytes).sum();
-        shared.done(group.len(), bytes);
-        for told in group.into_iter().filter_map(|waiting| waiting.told) {
+        shared.done(std::mem::take(&mut group.places), group.items.bytes());
+        group.items.clear();
+        for told in group.told.drain(..) {
             // The first is told the cause, all after it that it has stopped.
             let after = if result.is_ok() { Ok(()) } else { Err(StoreError::Stopped) };
             told(std::mem::replace(&mut result, after));
@@ -246,27 +268,47 @@ mod tests {
 
     use super::*;
 
-    /// Tells how many items each group has.
+    /// Tells how many bytes each group has.
     struct Tell(mpsc::Sender<usize>);
 
-    impl Sink for Tell {
-        type Item = u8;
+    impl Items for Vec<u8> {
+        fn bytes(&self) -> usize {
+            self.len()
+        }
 
-        fn commit(&mut self, items: &[Waiting<u8>]) -> Result<(), StoreError> {
+        fn clear(&mut self) {
+            Vec::clear(self);
+        }
+    }
+
+    impl Sink for Tell {
+        type Items = Vec<u8>;
+
+        fn commit(&mut self, items: &Vec<u8>) -> Result<(), StoreError> {
             self.0.send(items.len()).map_err(|_| StoreError::Stopped)
         }
     }
 
-    #[test]
-    fn nothing_gathers_once_half_of_what_may_wait_does() {
-        let (tell, told) = mpsc::channel();
+    /// A group in which everything gathers for an hour, unless it is enough.
+    fn group(tell: mpsc::Sender<usize>) -> Group<Vec<u8>> {
         let hour = Duration::from_secs(3600);
-        let bounds = Bounds { places_max: 8, bytes_max: 1024, gather: hour };
-        let group = Group::start("half", Tell(tell), bounds).unwrap();
-        for _ in 0..4 {
-            group.reserve().unwrap().fill(0, 1, None);
+        let bounds = Bounds { places_max: 8, bytes_max: 1024, gather: hour, gather_bytes: 100 };
+        Group::start("test", Tell(tell), bounds).unwrap()
+    }
+
+    #[test]
+    fn nothing_gathers_once_it_is_enough() {
+        let (tell, told) = mpsc::channel();
+        let group = group(tell);
+        let next = || told.recv_timeout(Duration::from_secs(10));
+        for (count, bytes) in [(4, 1), (2, 50), (1, 100), (4, 1)] {
+            for _ in 0..count {
+                group.reserve().unwrap().fill(None, |items| items.resize(items.len() + bytes, 0));
+            }
+            assert_eq!(next(), Ok(count * bytes));
         }
-        assert_eq!(told.recv_timeout(Duration::from_secs(10)), Ok(4));
+        group.reserve().unwrap().fill(None, |items| items.push(0));
         drop(group);
+        assert_eq!(next(), Ok(1));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::directory::{Directory, io};
 use crate::error::StoreError;
-use crate::group::{Bounds, Group, Place, Sink, Waiting};
+use crate::group::{Bounds, Group, Items, Place, Sink};
 use crate::journal::{Journal, Log, lines, shortest};
 use crate::record::Record;
 use crate::state::State;
@@ -27,15 +27,17 @@ pub struct Writer(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     // Dropped in this order: the thread ends before the directory is given back.
-    group: Group<Batch>,
+    group: Group<Submitted>,
     state: Arc<Mutex<State>>,
     directory: Option<Directory>,
 }
 
 /// A place in the writer's queue: what fills it is not refused for want of room.
-pub struct JournalPlace(Place<Batch>);
+pub struct JournalPlace(Place<Submitted>);
 
-struct Batch {
+/// What was submitted and waits for the disk.
+#[derive(Default)]
+struct Submitted {
     text: Vec<u8>,
     records: Vec<Record>,
 }
@@ -43,7 +45,6 @@ struct Batch {
 struct Commit {
     log: Log,
     state: Arc<Mutex<State>>,
-    text: Vec<u8>,
 }
 
 impl Writer {
@@ -67,9 +68,13 @@ impl Writer {
 
     pub(crate) fn new(directory: Option<Directory>, log: Log, state: State) -> std::io::Result<Writer> {
         let state = Arc::new(Mutex::new(state));
-        let commit = Commit { log, state: Arc::clone(&state), text: Vec::new() };
-        let bounds =
-            Bounds { places_max: WRITER_PLACES_MAX, bytes_max: WRITER_BYTES_MAX, gather: Duration::ZERO };
+        let commit = Commit { log, state: Arc::clone(&state) };
+        let bounds = Bounds {
+            places_max: WRITER_PLACES_MAX,
+            bytes_max: WRITER_BYTES_MAX,
+            gather: Duration::ZERO,
+            gather_bytes: 0,
+        };
         let group = Group::start("journal", commit, bounds)?;
         Ok(Writer(Arc::new(Inner { group, state, directory })))
     }
@@ -132,10 +137,10 @@ impl JournalPlace {
     /// As [`Writer::submit`], with the room that was kept.
     pub fn submit(self, records: Vec<Record>, told: impl FnOnce(Result<(), StoreError>) + Send + 'static) {
         match lines(&records) {
-            Ok(text) => {
-                let bytes = text.len();
-                self.0.fill(Batch { text, records }, bytes, Some(Box::new(told)));
-            }
+            Ok(text) => self.0.fill(Some(Box::new(told)), |all| {
+                all.text.extend(text);
+                all.records.extend(records);
+            }),
             Err(cause) => told(Err(io("write", Path::new("journal"), cause))),
         }
     }
@@ -147,16 +152,23 @@ impl std::fmt::Debug for JournalPlace {
     }
 }
 
-impl Sink for Commit {
-    type Item = Batch;
+impl Items for Submitted {
+    fn bytes(&self) -> usize {
+        self.text.len()
+    }
 
-    fn commit(&mut self, items: &[Waiting<Batch>]) -> Result<(), StoreError> {
-        let batches = || items.iter().map(|waiting| &waiting.item);
-        self.text.clear();
-        batches().for_each(|batch| self.text.extend_from_slice(&batch.text));
-        self.log.append(&self.text, batches().map(|batch| batch.records.len()).sum())?;
+    fn clear(&mut self) {
+        *self = Submitted::default();
+    }
+}
+
+impl Sink for Commit {
+    type Items = Submitted;
+
+    fn commit(&mut self, all: &Submitted) -> Result<(), StoreError> {
+        self.log.append(&all.text, all.records.len())?;
         let mut state = lock(&self.state);
-        batches().flat_map(|batch| &batch.records).for_each(|record| state.apply(record));
+        all.records.iter().for_each(|record| state.apply(record));
         // The records are durable whatever becomes of the tidying.
         let anew = self.log.is_due(&state).then(|| shortest(&state).ok()).flatten();
         drop(state);

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use model::OperationId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use sha2::{Digest, Sha256};
 
 use super::chain::{push_hex, push_number};
 use super::redact::{REDACTED, Redaction};
@@ -23,7 +22,7 @@ pub enum Verdict {
     Admitted,
     /// Turned down.
     Refused,
-    /// Kept as a proposal until somebody decides.
+    /// Written as a proposal until somebody decides.
     Held,
     /// A proposal may run.
     Approved,
@@ -118,67 +117,74 @@ impl Policy {
         Policy { payloads, redaction: Redaction::new(redact) }
     }
 
-    /// The entry's members, without number, mac and braces. Never holds a line feed.
-    pub(super) fn body(&self, entry: &Entry<'_>) -> Vec<u8> {
-        let mut out = Vec::with_capacity(384 + entry.payload.map_or(0, <[u8]>::len).min(1024));
+    /// What is written of a payload: the costly part, so that no lock is held meanwhile.
+    pub(super) fn written<'p>(&self, payload: Option<&'p [u8]>) -> Written<'p> {
+        let Some(payload) = payload else { return Written::Nothing };
+        match self.payloads {
+            Payloads::None => Written::Nothing,
+            Payloads::Digest => Written::Digest(self.redaction.digest(payload)),
+            Payloads::Full => match self.redaction.apply(payload) {
+                Some(text) if text.len() <= ENTRY_PAYLOAD_BYTES_MAX => Written::Full(text),
+                // What is no JSON could be anything.
+                Some(_) | None => Written::Digest(self.redaction.digest(payload)),
+            },
+        }
+    }
+}
+
+/// What is written of one payload.
+#[derive(Debug)]
+pub(super) enum Written<'p> {
+    Nothing,
+    /// On one line, redacted.
+    Full(Cow<'p, [u8]>),
+    /// SHA-256 of that.
+    Digest([u8; 32]),
+}
+
+impl Entry<'_> {
+    /// Writes the entry's members, without number, mac and braces. Never holds a line feed.
+    pub(super) fn spell(&self, out: &mut Vec<u8>, payload: &Written<'_>) {
         out.extend_from_slice(br#""at_ms":"#);
-        push_number(&mut out, entry.at_ms);
-        let mut member = |name: &str, value: &str| {
-            out.extend_from_slice(name.as_bytes());
-            push_string(&mut out, cut(value).as_ref());
-        };
-        if let Some(topic) = entry.topic {
-            member(r#","topic":"#, topic);
+        push_number(out, self.at_ms);
+        if let Some(topic) = self.topic {
+            member(out, br#","topic":"#, topic);
         }
-        member(r#","from":"#, entry.from);
-        member(r#","kind":"#, entry.kind);
-        if let Some(own) = entry.own {
-            member(r#","own":"#, own);
+        member(out, br#","from":"#, self.from);
+        member(out, br#","kind":"#, self.kind);
+        if let Some(own) = self.own {
+            member(out, br#","own":"#, own);
         }
-        for (at, name) in entry.to.iter().enumerate() {
-            member(if at == 0 { r#","to":["# } else { "," }, name);
+        for (at, name) in self.to.iter().enumerate() {
+            member(out, if at == 0 { br#","to":["# } else { b"," }, name);
         }
-        if !entry.to.is_empty() {
+        if !self.to.is_empty() {
             out.push(b']');
         }
-        let mut member = |name: &str, value: &str| {
-            out.extend_from_slice(name.as_bytes());
-            push_string(&mut out, cut(value).as_ref());
-        };
-        member(r#","verdict":"#, entry.verdict.as_str());
-        if let Some(why) = entry.why {
-            member(r#","why":"#, why);
+        member(out, br#","verdict":"#, self.verdict.as_str());
+        if let Some(why) = self.why {
+            member(out, br#","why":"#, why);
         }
-        if let Some(digest) = entry.digest {
-            member(r#","digest":"#, digest);
+        if let Some(digest) = self.digest {
+            member(out, br#","digest":"#, digest);
         }
-        if let Some(operation) = entry.operation {
+        if let Some(operation) = self.operation {
             out.extend_from_slice(br#","operation":""#);
-            push_hex(&mut out, &operation.0.to_be_bytes());
+            push_hex(out, &operation.0.to_be_bytes());
             out.push(b'"');
         }
-        if let Some(payload) = entry.payload {
-            self.payload(&mut out, payload);
+        match payload {
+            Written::Nothing => {}
+            Written::Full(text) => {
+                out.extend_from_slice(br#","payload":"#);
+                out.extend_from_slice(text);
+            }
+            Written::Digest(digest) => {
+                out.extend_from_slice(br#","payload_sha256":""#);
+                push_hex(out, digest);
+                out.push(b'"');
+            }
         }
-        out
-    }
-
-    /// What is no JSON could be anything, so only its digest is written.
-    fn payload(&self, out: &mut Vec<u8>, payload: &[u8]) {
-        if self.payloads == Payloads::None {
-            return;
-        }
-        let redacted = self.redaction.apply(payload);
-        if let (Some(redacted), Payloads::Full) = (&redacted, self.payloads)
-            && redacted.len() <= ENTRY_PAYLOAD_BYTES_MAX
-        {
-            out.extend_from_slice(br#","payload":"#);
-            out.extend_from_slice(redacted);
-            return;
-        }
-        out.extend_from_slice(br#","payload_sha256":""#);
-        push_hex(out, &Sha256::digest(redacted.as_deref().unwrap_or(payload)));
-        out.push(b'"');
     }
 }
 
@@ -233,14 +239,46 @@ fn cut(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{kept}\u{2026}"))
 }
 
-fn push_string(out: &mut Vec<u8>, text: &str) {
-    let needs_escape = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
-    if text.bytes().fold(false, |any, byte| any | needs_escape(byte)) {
+fn member(out: &mut Vec<u8>, name: &[u8], text: &str) {
+    let text = cut(text);
+    out.extend_from_slice(name);
+    if needs_escape(text.as_bytes()) {
         // Writing to memory does not fail.
-        let _ = serde_json::to_writer(out, text);
+        let _ = serde_json::to_writer(out, text.as_ref());
     } else {
         out.push(b'"');
         out.extend_from_slice(text.as_bytes());
         out.push(b'"');
+    }
+}
+
+/// Whether JSON writes a byte of this otherwise: a quotation mark, a backslash or a control character. Looks at eight at
+/// once.
+fn needs_escape(text: &[u8]) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & (ONES << 7);
+    let is = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let any = |word: u64| below(word, b' ') | is(word, b'"') | is(word, b'\\');
+    let (words, rest) = text.as_chunks();
+    let mut last = [b' '; 8];
+    last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    words.iter().chain([&last]).fold(0, |found, word| found | any(u64::from_ne_bytes(*word))) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every byte at every place among others.
+    #[test]
+    fn what_needs_an_escape() {
+        for byte in 0..=255 {
+            for (at, length) in (0..20).flat_map(|length| (0..length).map(move |at| (at, length))) {
+                let mut text = vec![b'!'; length];
+                text[at] = byte;
+                assert_eq!(needs_escape(&text), byte < b' ' || byte == b'"' || byte == b'\\', "{text:?}");
+            }
+        }
+        assert!(!needs_escape(b""));
     }
 }

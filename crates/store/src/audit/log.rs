@@ -4,14 +4,17 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::chain::{Chain, Head, Link};
-use super::entry::{Entry, Policy, Verdict};
+use super::entry::{Entry, Verdict, Written};
 use super::files::{Files, HEAD_FILE, Kept, Piece, SLOTS, name, on, pieces};
 use crate::disk::DiskFile;
 use crate::error::StoreError;
-use crate::group::{Sink, Waiting};
+use crate::group::{Items, Sink};
 
 /// When a segment has this many bytes, the next entry begins another.
 pub const SEGMENT_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// Memory of what was written that is kept for what comes next.
+const BODIES_KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The log, open for writing.
 #[derive(Debug)]
@@ -206,7 +209,7 @@ fn beyond(files: &Files, head: Head, firsts: &[u64]) -> Result<Head, StoreError>
 }
 
 fn broken(why: &str, at_ms: u64) -> Vec<u8> {
-    Policy::default().body(&Entry {
+    let entry = Entry {
         at_ms,
         topic: None,
         from: model::GATEWAY,
@@ -218,14 +221,49 @@ fn broken(why: &str, at_ms: u64) -> Vec<u8> {
         operation: None,
         digest: None,
         payload: None,
-    })
+    };
+    let mut body = Vec::new();
+    entry.spell(&mut body, &Written::Nothing);
+    body
+}
+
+/// The bodies of entries, one behind the other.
+#[derive(Debug, Default)]
+pub(super) struct Bodies {
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Bodies {
+    /// Adds an entry, of whose payload this is written.
+    pub(super) fn add(&mut self, entry: &Entry<'_>, payload: &Written<'_>) {
+        entry.spell(&mut self.text, payload);
+        self.ends.push(self.text.len());
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).map(|(start, end)| self.text.get(*start..*end).unwrap_or_default())
+    }
+}
+
+impl Items for Bodies {
+    fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        self.text.shrink_to(BODIES_KEPT_BYTES_MAX);
+        self.ends.clear();
+        self.ends.shrink_to(BODIES_KEPT_BYTES_MAX / size_of::<usize>());
+    }
 }
 
 impl Sink for Log {
-    type Item = Vec<u8>;
+    type Items = Bodies;
 
-    fn commit(&mut self, items: &[Waiting<Vec<u8>>]) -> Result<(), StoreError> {
-        // An empty one is somebody who only waits for all before it.
-        self.write(items.iter().map(|waiting| waiting.item.as_slice()).filter(|body| !body.is_empty()))
+    fn commit(&mut self, bodies: &Bodies) -> Result<(), StoreError> {
+        self.write(bodies.iter())
     }
 }

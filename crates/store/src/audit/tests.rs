@@ -21,7 +21,13 @@ fn report(disk: &Sim, begun: bool) -> Report {
 }
 
 fn body(at: u64) -> Vec<u8> {
-    Policy::default().body(&entry(at, &format!("mcp/request:tools/call:tool-{at}")))
+    spelled(&Policy::default(), &entry(at, &format!("mcp/request:tools/call:tool-{at}")))
+}
+
+fn spelled(policy: &Policy, entry: &Entry<'_>) -> Vec<u8> {
+    let mut body = Vec::new();
+    entry.spell(&mut body, &policy.written(entry.payload));
+    body
 }
 
 fn entry(at_ms: u64, kind: &str) -> Entry<'_> {
@@ -300,7 +306,7 @@ fn a_disk_that_is_gone_stops_the_log_and_places_are_bounded() {
 fn what_is_written_of_an_entry() {
     let check = |payloads: Payloads, payload: &[u8], expected: &str| {
         let entry = Entry { payload: Some(payload), to: &[], why: None, ..entry(5, "a\"\n\u{202e}") };
-        let text = String::from_utf8(Policy::new(payloads, &REDACTED).body(&entry)).unwrap();
+        let text = String::from_utf8(spelled(&Policy::new(payloads, &REDACTED), &entry)).unwrap();
         let start = "\"at_ms\":5,\"topic\":\"main\",\"from\":\"scout\",\"kind\":\"a\\\"\\n\u{202e}\"";
         let rest = text.strip_prefix(start).unwrap();
         let rest =
@@ -320,11 +326,11 @@ fn what_is_written_of_an_entry() {
         r#","payload_sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855""#;
     check(Payloads::Full, b"", of_nothing);
     let long = format!("\"{}\"", "x".repeat(ENTRY_PAYLOAD_BYTES_MAX));
-    let body = Policy::new(Payloads::Full, &REDACTED)
-        .body(&Entry { payload: Some(long.as_bytes()), ..entry(1, "a") });
+    let full = Policy::new(Payloads::Full, &REDACTED);
+    let body = spelled(&full, &Entry { payload: Some(long.as_bytes()), ..entry(1, "a") });
     assert!(body.len() < 400);
     let longest = "\u{e4}".repeat(ENTRY_TEXT_BYTES_MAX);
-    let body = Policy::default().body(&entry(1, &longest));
+    let body = spelled(&Policy::default(), &entry(1, &longest));
     assert!(body.len() < ENTRY_TEXT_BYTES_MAX + 400);
 }
 
