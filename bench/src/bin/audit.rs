@@ -27,7 +27,7 @@ fn entry(at_ms: u64) -> Entry<'static> {
         at_ms,
         topic: Some("main"),
         from: "robot-alpha",
-        kind: KIND,
+        kind: KIND.into(),
         own: None,
         to: &["github"],
         verdict: Verdict::Admitted,

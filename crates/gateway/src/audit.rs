@@ -3,7 +3,10 @@
 //! Owns what is refused while the log cannot be written. Must not know what decides, nor how entries are kept.
 
 mod flood;
+mod missed;
 mod place;
+
+use std::sync::Arc;
 
 use model::{Refusal, RefusalCode};
 use store::audit::{Audit, Entry, Policy, REDACTED, Verdict};
@@ -13,6 +16,7 @@ use crate::config::Config;
 use crate::ground::{random, unix_ms};
 use flood::Floods;
 pub use flood::{FLOOD, FLOOD_ENTRIES_MAX, FLOOD_WINDOW, FLOODS_MAX};
+use missed::Missed;
 pub use place::{Place, entry};
 
 /// The kind under which the issue and the revocation of tokens are recorded.
@@ -32,6 +36,21 @@ pub const NOBODY: &str = "system:nobody";
 pub struct Recorder {
     log: Option<Audit>,
     floods: Floods,
+    /// What was refused because it could not be recorded.
+    refused: Arc<Missed>,
+    /// What happened and could not be recorded.
+    lost: Arc<Missed>,
+}
+
+/// How the log does, in numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    /// Entries that wait for the disk.
+    pub(crate) waiting: usize,
+    /// Acts that were refused because they could not be recorded.
+    pub(crate) refused: u64,
+    /// Entries that were lost.
+    pub(crate) lost: u64,
 }
 
 impl Recorder {
@@ -45,7 +64,7 @@ impl Recorder {
         let redact: Vec<&str> = REDACTED.into_iter().chain(more).collect();
         let policy = Policy::new(config.audit.payloads, &redact);
         let log = Audit::open(journal, &random(), unix_ms(), policy)?;
-        Ok(Recorder { log: Some(log), floods: Floods::default() })
+        Ok(Recorder { log: Some(log), ..Recorder::default() })
     }
 
     /// Keeps room for one entry. Never waits.
@@ -55,19 +74,29 @@ impl Recorder {
     pub fn reserve(&self) -> Result<Place, Refusal> {
         let Some(log) = &self.log else { return Ok(Place::none()) };
         let place = log.reserve().map_err(|error| {
-            tracing::debug!(%error, "nothing can be recorded");
+            if let Some(count) = self.refused.one(unix_ms()) {
+                let trouble = log.trouble();
+                tracing::error!(%error, trouble, count, "what must be recorded is refused: the audit log takes nothing");
+            }
             let why = "this must be recorded, and the audit log cannot be written";
             Refusal::new(RefusalCode::LogUnavailable, why).hint("the gateway's log says why")
         })?;
         Ok(Place::of(place))
     }
 
-    /// Keeps room for one entry about something that happens anyway; if there is none, the loss is logged.
+    /// Keeps room for one entry about something that happens anyway; if there is none, the loss is counted and logged.
     pub(crate) fn reserve_or_tell(&self) -> Place {
-        self.reserve().unwrap_or_else(|_| {
-            tracing::error!(trouble = self.trouble(), "an entry of the audit log is lost");
-            Place::none()
-        })
+        let Some(log) = &self.log else { return Place::none() };
+        log.reserve().map_or_else(
+            |error| {
+                if let Some(count) = self.lost.one(unix_ms()) {
+                    let trouble = log.trouble();
+                    tracing::error!(%error, trouble, count, "entries of the audit log are lost");
+                }
+                Place::none()
+            },
+            Place::of,
+        )
     }
 
     /// Writes an entry about what costs its sender little: of a flood of them only the first are written out, then a count.
@@ -86,11 +115,13 @@ impl Recorder {
     /// Whether what must be recorded can be, now.
     #[must_use]
     pub fn is_available(&self) -> bool {
-        self.reserve().is_ok()
+        self.log.as_ref().is_none_or(|log| log.reserve().is_ok())
     }
 
-    fn trouble(&self) -> Option<String> {
-        self.log.as_ref().and_then(Audit::trouble)
+    /// How the log does; nothing where there is none.
+    pub(crate) fn load(&self) -> Option<Load> {
+        let waiting = self.log.as_ref()?.waiting();
+        Some(Load { waiting, refused: self.refused.count(), lost: self.lost.count() })
     }
 
     /// Waits until all that was recorded is durable.

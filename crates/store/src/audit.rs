@@ -27,7 +27,9 @@ use files::{FOLDER, Files, Piece, on, pieces};
 use log::{Bodies, Log};
 
 pub use chain::{Head, NoHead};
-pub use entry::{ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, Entry, Payloads, Policy, Recorded, Verdict};
+pub use entry::{
+    ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, Entry, Payloads, Policy, Recorded, Verdict, What,
+};
 pub use log::SEGMENT_BYTES_MAX;
 pub use query::{Filter, Kinds};
 pub use redact::REDACTED;
@@ -121,6 +123,12 @@ impl Audit {
     #[must_use]
     pub fn head(&self) -> Head {
         *self.head.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Entries that wait for the disk, reserved places included.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.group.places()
     }
 
     /// Why nothing can be written any more; `None` while all is well. For readiness and logs, not for strangers.

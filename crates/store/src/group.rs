@@ -74,6 +74,8 @@ struct Waiting<I> {
     items: I,
     /// Places that it has taken.
     places: usize,
+    /// Whether it is so much that it gathers no longer.
+    enough: bool,
     told: Vec<Told>,
 }
 
@@ -124,6 +126,11 @@ impl<I: Items> Group<I> {
 }
 
 impl<I> Group<I> {
+    /// Places that are taken.
+    pub(crate) fn places(&self) -> usize {
+        self.shared.places.load(Ordering::Relaxed)
+    }
+
     /// Why nothing is written any more; `None` while all is well.
     pub(crate) fn trouble(&self) -> Option<String> {
         match self.shared.stopped.load(Ordering::Acquire) {
@@ -146,13 +153,14 @@ impl<I: Items> Place<I> {
             return;
         }
         let waiting = &mut queue.waiting;
-        let (first, before) = (waiting.places == 0, shared.is_enough(waiting));
-        let bytes = waiting.items.bytes();
+        let before = waiting.items.bytes();
         put(&mut waiting.items);
         waiting.places += 1;
         waiting.told.extend(told);
-        shared.bytes.fetch_add(waiting.items.bytes() - bytes, Ordering::Relaxed);
-        let enough = shared.is_enough(waiting) && !before;
+        shared.bytes.fetch_add(waiting.items.bytes() - before, Ordering::Relaxed);
+        let enough = !waiting.enough && shared.is_enough(waiting);
+        waiting.enough |= enough;
+        let first = waiting.places == 1;
         let hurry = waits && !queue.urgent;
         queue.urgent |= waits;
         drop(queue);
@@ -206,7 +214,6 @@ impl<I> Shared<I> {
 }
 
 impl<I: Items> Shared<I> {
-    /// Whether so much is written without gathering more.
     fn is_enough(&self, waiting: &Waiting<I>) -> bool {
         let Bounds { places_max, gather_bytes, .. } = self.bounds;
         waiting.places >= places_max / 2 || waiting.items.bytes() >= gather_bytes
@@ -219,8 +226,7 @@ impl<I: Items> Shared<I> {
             queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         if !self.bounds.gather.is_zero() {
-            let still =
-                |queue: &mut Queue<I>| !queue.urgent && !queue.closing && !self.is_enough(&queue.waiting);
+            let still = |queue: &mut Queue<I>| !queue.urgent && !queue.closing && !queue.waiting.enough;
             let waited = self.wake.wait_timeout_while(queue, self.bounds.gather, still);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -252,7 +258,8 @@ fn run<I: Items>(shared: &Shared<I>, mut sink: impl Sink<Items = I>) {
         if let Err(error) = &result {
             shared.stop(error.to_string());
         }
-        shared.done(std::mem::take(&mut group.places), group.items.bytes());
+        shared.done(group.places, group.items.bytes());
+        (group.places, group.enough) = (0, false);
         group.items.clear();
         for told in group.told.drain(..) {
             // The first is told the cause, all after it that it has stopped.

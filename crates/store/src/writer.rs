@@ -73,7 +73,7 @@ impl Writer {
             places_max: WRITER_PLACES_MAX,
             bytes_max: WRITER_BYTES_MAX,
             gather: Duration::ZERO,
-            gather_bytes: 0,
+            gather_bytes: WRITER_BYTES_MAX,
         };
         let group = Group::start("journal", commit, bounds)?;
         Ok(Writer(Arc::new(Inner { group, state, directory })))

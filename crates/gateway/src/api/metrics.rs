@@ -36,6 +36,7 @@ pub(super) fn render(gate: &Arc<Gate>, who: &Participant) -> String {
     servers(&mut registry, gate, who);
     topics(&mut registry, gate, who);
     whole(&mut registry, gate);
+    audit(&mut registry, gate);
     let mut text = String::new();
     // Writing into a string cannot fail.
     let _ = encode(&mut text, &registry);
@@ -113,6 +114,18 @@ fn topics(registry: &mut Registry, gate: &Gate, who: &Participant) {
     registry.register("topic_operations", "Operations open in the topic", open);
     registry.register("topic_proposals", "Proposals that are not over", proposals);
     registry.register("requests", "Requests by verdict", requests);
+}
+
+fn audit(registry: &mut Registry, gate: &Gate) {
+    let Some(load) = gate.audit().load() else { return };
+    let (waiting, refused, lost) =
+        (Gauge::<i64>::default(), Counter::<u64>::default(), Counter::<u64>::default());
+    waiting.set(number(load.waiting));
+    refused.inc_by(load.refused);
+    lost.inc_by(load.lost);
+    registry.register("audit_waiting", "Entries of the audit log that wait for the disk", waiting);
+    registry.register("audit_refused", "Acts refused because they could not be recorded", refused);
+    registry.register("audit_lost", "Entries of the audit log that are lost", lost);
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

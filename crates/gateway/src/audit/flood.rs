@@ -108,8 +108,8 @@ impl Seen {
         }
         tally.counted += 1;
         match &self.kind {
-            None => self.kind = Some(entry.kind.to_owned()),
-            Some(kind) => self.mixed |= kind != entry.kind,
+            None => self.kind = Some(entry.kind.to_string()),
+            Some(kind) => self.mixed |= *kind != entry.kind.to_string(),
         }
         self.place.get_or_insert(place);
         None

@@ -3,7 +3,7 @@
 //! Must not know what is recorded, nor how the log is kept.
 
 use model::Refusal;
-use store::audit::{AuditPlace, Entry, Verdict};
+use store::audit::{AuditPlace, Entry, Verdict, What};
 
 use crate::ground::unix_ms;
 
@@ -53,12 +53,17 @@ impl Place {
 
 /// An entry of now that says no more than this.
 #[must_use]
-pub fn entry<'e>(topic: Option<&'e str>, from: &'e str, kind: &'e str, verdict: Verdict) -> Entry<'e> {
+pub fn entry<'e>(
+    topic: Option<&'e str>,
+    from: &'e str,
+    kind: impl Into<What<'e>>,
+    verdict: Verdict,
+) -> Entry<'e> {
     Entry {
         at_ms: unix_ms(),
         topic,
         from,
-        kind,
+        kind: kind.into(),
         own: None,
         to: &[],
         verdict,

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, KindRef, OperationId, ParticipantId, ProposalState, Refusal};
+use model::{Capabilities, KindRef, OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, Refusal};
 use store::OpenedProposal;
-use store::audit::{Entry, Verdict};
+use store::audit::{Entry, Verdict, What};
 use topic::Cause;
 use wire::mcp::Params;
 use wire::mcpx::Envelope;
@@ -31,7 +31,7 @@ pub(super) struct Judged<'j> {
 }
 
 impl Pump {
-    fn entry<'e>(&'e self, from: &'e str, kind: &'e str, verdict: Verdict) -> Entry<'e> {
+    fn entry<'e>(&'e self, from: &'e str, kind: impl Into<What<'e>>, verdict: Verdict) -> Entry<'e> {
         entry(Some(self.name.as_str()), from, kind, verdict)
     }
 
@@ -76,14 +76,14 @@ impl Pump {
         };
         let why = routed.err().or_else(|| admitting().filter(|_| verdict == Verdict::Admitted));
         let from = operation.caller.participant().id.as_str();
-        let kind = kind("mcp/request", message.method(), target);
+        let kind = what(REQUEST, message.method(), target);
         let entry = Entry {
             own,
             to: to.as_slice(),
             why,
             operation: Some(operation.id),
             payload: message.params(),
-            ..self.entry(from, &kind, verdict)
+            ..self.entry(from, kind, verdict)
         };
         self.write(place, &entry);
     }
@@ -93,12 +93,12 @@ impl Pump {
         let method = params.message().method();
         let target = params.target().map(wire::mcp::Target::text);
         let from = operation.caller.participant().id.as_str();
-        let kind = kind("mcp/request", method, target);
+        let kind = what(REQUEST, method, target);
         let entry = Entry {
             to: &[to],
             why: Some(why),
             operation: Some(operation.id),
-            ..self.entry(from, &kind, Verdict::Refused)
+            ..self.entry(from, kind, Verdict::Refused)
         };
         self.write(self.audit.reserve_or_tell(), &entry);
     }
@@ -112,11 +112,11 @@ impl Pump {
         cause: Cause,
     ) {
         let (Cause::Withdrawn, Some((method, target))) = (cause, open.about()) else { return };
-        let kind = kind("mcp/request", method, target);
+        let kind = what(REQUEST, method, target);
         let entry = Entry {
             why: Some(cause.as_str()),
             operation: Some(operation),
-            ..self.entry(caller.participant().id.as_str(), &kind, Verdict::Refused)
+            ..self.entry(caller.participant().id.as_str(), kind, Verdict::Refused)
         };
         self.write(self.audit.reserve_or_tell(), &entry);
     }
@@ -308,7 +308,7 @@ impl Pump {
         match opened {
             Some(opened) => self.record_proposal(place, id, &opened, happened),
             None => {
-                let entry = self.entry(by.as_str(), "mcp/proposal", Verdict::Refused);
+                let entry = self.entry(by.as_str(), PROPOSAL, Verdict::Refused);
                 self.write(place, &Entry { why: Some(why), operation: Some(id), ..entry });
             }
         }
@@ -323,14 +323,14 @@ impl Pump {
     ) {
         let Happened { by, verdict, why, payload } = happened;
         let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
-        let kind = kind("mcp/proposal", &opened.method, opened.context.as_deref());
+        let kind = what(PROPOSAL, &opened.method, opened.context.as_deref());
         let entry = Entry {
             to: &to,
             why,
             operation: Some(id),
             digest: Some(&opened.digest),
             payload,
-            ..self.entry(by, &kind, verdict)
+            ..self.entry(by, kind, verdict)
         };
         self.write(place, &entry);
     }
@@ -344,8 +344,8 @@ impl Pump {
         why: &str,
     ) {
         let to: Vec<&str> = to.iter().map(ParticipantId::as_str).collect();
-        let kind = kind("mcp/proposal", method, context);
-        let entry = Entry { to: &to, why: Some(why), ..self.entry(by.as_str(), &kind, Verdict::Refused) };
+        let kind = what(PROPOSAL, method, context);
+        let entry = Entry { to: &to, why: Some(why), ..self.entry(by.as_str(), kind, Verdict::Refused) };
         self.write(self.audit.reserve_or_tell(), &entry);
     }
 }
@@ -369,9 +369,6 @@ fn admitting<'c>(all: &'c Capabilities, kind: KindRef<'_>, to: &[&str]) -> Optio
 }
 
 /// As it was asked for, well formed or not.
-fn kind(head: &str, method: &str, context: Option<&str>) -> String {
-    match context {
-        Some(context) => [head, ":", method, ":", context].concat(),
-        None => [head, ":", method].concat(),
-    }
+fn what<'w>(head: &'w str, method: &'w str, context: Option<&'w str>) -> What<'w> {
+    What { head, method: Some(method), context }
 }

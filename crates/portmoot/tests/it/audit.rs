@@ -22,7 +22,7 @@ fn home() -> (Home, std::path::PathBuf) {
         at_ms: 1_785_241_800_250,
         topic: Some("main"),
         from: "scout",
-        kind: "mcp/request:tools/call:write_file",
+        kind: "mcp/request:tools/call:write_file".into(),
         own: None,
         to: &["files"],
         verdict: Verdict::Refused,
@@ -31,8 +31,8 @@ fn home() -> (Home, std::path::PathBuf) {
         digest: None,
         payload: None,
     };
-    let forged = Entry { kind: "system/\u{202e}error", to: &[], topic: None, ..entry };
-    let chat = Entry { kind: "chat", verdict: Verdict::Admitted, at_ms: 1_785_241_900_000, ..entry };
+    let forged = Entry { kind: "system/\u{202e}error".into(), to: &[], topic: None, ..entry };
+    let chat = Entry { kind: "chat".into(), verdict: Verdict::Admitted, at_ms: 1_785_241_900_000, ..entry };
     for entry in [entry, forged, chat] {
         audit.reserve().unwrap().write(&entry);
     }
@@ -360,6 +360,9 @@ fn what_cannot_be_recorded_is_not_done() {
     assert!(metrics.contains("portmoot_journal_available 1\n"), "{metrics}");
     let no = api(&gateway, "boss", "POST", "tokens", &json!({ "name": "guest" }));
     assert_eq!(no["code"], "log_unavailable");
+    let metrics = gateway.get("/metrics", Some(&token("boss"))).body;
+    let refused = metrics.lines().find_map(|line| line.strip_prefix("portmoot_audit_refused_total "));
+    assert!(refused.unwrap().parse::<u64>().unwrap() >= 2, "{metrics}");
     let chat = envelope("mallory", "chat", &json!({ "text": "hello", "format": "plain" }));
     say(&gateway, "mallory", &[chat], "log_unavailable");
 }

@@ -1,6 +1,7 @@
 //! One entry of the audit log, and how it is spelled. Must not know the chain, nor files.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use model::OperationId;
 use serde::Deserialize;
@@ -59,6 +60,39 @@ impl Verdict {
     }
 }
 
+/// The kind of an entry, in parts that are written with colons between them; well formed or not. Display gives it whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct What<'a> {
+    /// The first part, or all of it.
+    pub head: &'a str,
+    /// The method, where it is a part of its own.
+    pub method: Option<&'a str>,
+    /// The target as it was asked for.
+    pub context: Option<&'a str>,
+}
+
+impl<'a> What<'a> {
+    fn parts(self) -> impl Iterator<Item = &'a str> + Clone {
+        [Some(self.head), self.method, self.context].into_iter().flatten()
+    }
+}
+
+impl<'a> From<&'a str> for What<'a> {
+    fn from(head: &'a str) -> Self {
+        What { head, method: None, context: None }
+    }
+}
+
+impl fmt::Display for What<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, part) in self.parts().enumerate() {
+            f.write_str(if at == 0 { "" } else { ":" })?;
+            f.write_str(part)?;
+        }
+        Ok(())
+    }
+}
+
 /// What is to be written down. Texts beyond [`ENTRY_TEXT_BYTES_MAX`] are cut.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
@@ -68,8 +102,8 @@ pub struct Entry<'a> {
     pub topic: Option<&'a str>,
     /// Who.
     pub from: &'a str,
-    /// What: the kind, with the target as it was asked for.
-    pub kind: &'a str,
+    /// What.
+    pub kind: What<'a>,
     /// The target's own name, where it was asked for by another.
     pub own: Option<&'a str>,
     /// Whom it is addressed to.
@@ -151,7 +185,7 @@ impl Entry<'_> {
             member(out, br#","topic":"#, topic);
         }
         member(out, br#","from":"#, self.from);
-        member(out, br#","kind":"#, self.kind);
+        kind(out, self.kind);
         if let Some(own) = self.own {
             member(out, br#","own":"#, own);
         }
@@ -239,6 +273,22 @@ fn cut(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{kept}\u{2026}"))
 }
 
+fn kind(out: &mut Vec<u8>, what: What<'_>) {
+    const NAME: &[u8] = br#","kind":"#;
+    let length: usize = what.parts().map(|part| part.len() + 1).sum();
+    if length > ENTRY_TEXT_BYTES_MAX || what.parts().any(|part| needs_escape(part.as_bytes())) {
+        return member(out, NAME, &what.to_string());
+    }
+    out.extend_from_slice(NAME);
+    let mut before = b'"';
+    for part in what.parts() {
+        out.push(before);
+        out.extend_from_slice(part.as_bytes());
+        before = b':';
+    }
+    out.push(b'"');
+}
+
 fn member(out: &mut Vec<u8>, name: &[u8], text: &str) {
     let text = cut(text);
     out.extend_from_slice(name);
@@ -268,6 +318,24 @@ fn needs_escape(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kind_in_parts_is_written_as_the_whole() {
+        let long = "x".repeat(ENTRY_TEXT_BYTES_MAX);
+        for head in ["", "mcp/request", "a\n", long.as_str()] {
+            for method in [None, Some(""), Some("tools/call")] {
+                for context in
+                    [None, Some(""), Some("a:b"), Some("\""), long.get(..4096 - 24), long.get(..4096 - 22)]
+                {
+                    let what = What { head, method, context };
+                    let (mut parts, mut whole) = (Vec::new(), Vec::new());
+                    kind(&mut parts, what);
+                    member(&mut whole, br#","kind":"#, &what.to_string());
+                    assert_eq!(parts, whole, "{what:?}");
+                }
+            }
+        }
+    }
 
     /// Every byte at every place among others.
     #[test]

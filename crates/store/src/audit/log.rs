@@ -213,7 +213,7 @@ fn broken(why: &str, at_ms: u64) -> Vec<u8> {
         at_ms,
         topic: None,
         from: model::GATEWAY,
-        kind: "portmoot/audit",
+        kind: "portmoot/audit".into(),
         own: None,
         to: &[],
         verdict: Verdict::Broken,

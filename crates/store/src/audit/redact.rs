@@ -32,16 +32,15 @@ const IN_ITS_PLACE: &[u8] = br#""[redacted]""#;
 #[derive(Debug, Clone)]
 pub(super) struct Redaction {
     names: Vec<String>,
-    /// What names begin with: most keys begin with something else.
-    starts: Vec<u8>,
+    /// A bit for every ASCII character that names begin with: most keys begin with another.
+    starts: u128,
 }
 
 impl Redaction {
     pub(super) fn new<S: AsRef<str>>(names: &[S]) -> Self {
         let names: Vec<String> = names.iter().map(|name| plain(name.as_ref())).collect();
-        let mut starts: Vec<u8> = names.iter().filter_map(|name| name.bytes().next()).collect();
-        starts.sort_unstable();
-        starts.dedup();
+        let starts = names.iter().filter_map(|name| name.bytes().next().filter(u8::is_ascii));
+        let starts = starts.fold(0, |starts, byte| starts | 1 << byte);
         Self { names, starts }
     }
 
@@ -99,12 +98,15 @@ impl Redaction {
 
     /// Whether a key, quotes included, is one of the names.
     fn names_it(&self, key: &[u8]) -> bool {
+        let is_written = |byte: &u8| !matches!(byte, b'"' | b'-' | b'_');
+        let name = key.iter().copied().filter(is_written).map(|byte| byte.to_ascii_lowercase());
+        let start = name.clone().next();
+        if start.is_some_and(|byte| byte.is_ascii() && byte != b'\\' && self.starts >> byte & 1 == 0) {
+            return false;
+        }
         if key.is_ascii() && !key.contains(&b'\\') {
-            let is_written = |byte: &u8| !matches!(byte, b'"' | b'-' | b'_');
-            let name = key.iter().filter(|byte| is_written(byte)).map(u8::to_ascii_lowercase);
-            let start = name.clone().next();
-            return start.is_none_or(|start| self.starts.contains(&start))
-                && self.names.iter().any(|known| known.bytes().eq(name.clone()));
+            let mut likely = self.names.iter().filter(|known| known.bytes().next() == start);
+            return likely.any(|known| known.bytes().eq(name.clone()));
         }
         let name = plain(&serde_json::from_slice::<String>(key).unwrap_or_default());
         self.names.contains(&name)
@@ -191,6 +193,10 @@ mod tests {
         check(r#"["token","x"]"#, r#"["token","x"]"#);
         check(r#"{"q":"a\"token\":\\"}"#, r#"{"q":"a\"token\":\\"}"#);
         check(r#"{"tokens":3}"#, r#"{"tokens":3}"#);
+        let own = Redaction::new(&["Key", "\u{dc}ber"]);
+        let payload = "{\"\u{212a}ey\":1,\"-\u{fc}_ber\":2,\"\\u002dkey\":3,\"ke\":4,\"b\u{212a}ey\":5}";
+        let expected = "{\"\u{212a}ey\":\"[redacted]\",\"-\u{fc}_ber\":\"[redacted]\",\"\\u002dkey\":\"[redacted]\",\"ke\":4,\"b\u{212a}ey\":5}";
+        assert_eq!(own.apply(payload.as_bytes()).as_deref(), Some(expected.as_bytes()));
         assert_eq!(redacted(r#"{"token":"x""#), None);
         assert_eq!(redacted(""), None);
     }

@@ -35,7 +35,7 @@ fn entry(at_ms: u64, kind: &str) -> Entry<'_> {
         at_ms,
         topic: Some("main"),
         from: "scout",
-        kind,
+        kind: kind.into(),
         own: None,
         to: &["files"],
         verdict: Verdict::Admitted,
