@@ -14,6 +14,5 @@ pub(crate) fn called() -> String {
 
 /// Unix milliseconds.
 pub(crate) fn now_ms() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+    gateway::ground::unix_ms()
 }

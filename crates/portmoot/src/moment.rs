@@ -1,22 +1,13 @@
 //! Moments as people write and read them, in UTC. Must not know what happened then.
 
-use crate::config::duration;
+use wire::time::{read_rfc3339, rfc3339};
 
-const DAY_MS: u64 = 86_400_000;
+use crate::config::duration;
 
 /// Unix milliseconds as `2026-07-28 12:30 UTC`.
 pub(crate) fn date(ms: u64) -> String {
-    let (year, month, day) = civil(ms / DAY_MS);
-    let minutes = ms / 60_000 % 1_440;
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
-}
-
-/// Unix milliseconds as `2026-07-28T12:30:05.250Z`.
-pub(crate) fn stamp(ms: u64) -> String {
-    let (year, month, day) = civil(ms / DAY_MS);
-    let (seconds, rest) = (ms / 1_000 % 86_400, ms % 1_000);
-    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{rest:03}Z")
+    let stamp = rfc3339(ms);
+    format!("{} {} UTC", stamp.get(..10).unwrap_or_default(), stamp.get(11..16).unwrap_or_default())
 }
 
 /// What is accepted as a moment, for messages.
@@ -28,53 +19,7 @@ pub(crate) fn moment(text: &str, now_ms: u64) -> Option<u64> {
     if let Some(ago) = duration(text) {
         return Some(now_ms.saturating_sub(u64::try_from(ago.as_millis()).ok()?));
     }
-    let (date, time) = match text.split_once(['T', 't', ' ']) {
-        Some((date, time)) => (date, time.strip_suffix(['Z', 'z'])?),
-        None => (text, "00:00:00"),
-    };
-    let [year, month, day] = numbers(date, '-')?;
-    let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
-    let [hours, minutes, seconds] = numbers(time, ':')?;
-    let digits = fraction.bytes().all(|digit| digit.is_ascii_digit());
-    let thousandths = format!("{fraction:0<3}").get(..3)?.parse::<u64>().ok()?;
-    let days = days(year, month, day).filter(|days| civil(*days) == (year, month, day))?;
-    if !digits || hours > 23 || minutes > 59 || seconds > 59 {
-        return None;
-    }
-    Some(days * DAY_MS + ((hours * 60 + minutes) * 60 + seconds) * 1_000 + thousandths)
-}
-
-/// Three numbers of four or two digits, and nothing else.
-fn numbers(text: &str, between: char) -> Option<[u64; 3]> {
-    let number = |part: &str| match part.len() {
-        2 | 4 if part.bytes().all(|digit| digit.is_ascii_digit()) => part.parse().ok(),
-        _ => None,
-    };
-    let mut parts = text.split(between).map(number);
-    let numbers = [parts.next()??, parts.next()??, parts.next()??];
-    parts.next().is_none().then_some(numbers)
-}
-
-/// Year, month and day of a day since 1970 (H. Hinnant's `civil_from_days`).
-fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
-}
-
-/// The day since 1970 of a date, which need not exist; `None` before 1970 (H. Hinnant's `days_from_civil`).
-fn days(year: u64, month: u64, day: u64) -> Option<u64> {
-    let year = year.checked_sub(u64::from(month <= 2))?;
-    let (era, year_of_era) = (year / 400, year % 400);
-    let month_from_march = if month > 2 { month - 3 } else { month + 9 };
-    let day_of_year = ((153 * month_from_march + 2) / 5 + day).checked_sub(1)?;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    (era * 146_097 + day_of_era).checked_sub(719_468)
+    read_rfc3339(text).or_else(|| read_rfc3339(&format!("{text}T00:00:00Z")))
 }
 
 #[cfg(test)]
@@ -97,8 +42,8 @@ mod tests {
     fn moments() {
         let now_ms = 1_785_241_800_250;
         let check = |text: &str, expect: Option<u64>| assert_eq!(moment(text, now_ms), expect, "{text}");
-        assert_eq!(stamp(now_ms), "2026-07-28T12:30:00.250Z");
-        check(&stamp(now_ms), Some(now_ms));
+        check("2026-07-28T12:30:00.250Z", Some(now_ms));
+        check("2026-07-28T14:30:00.250+02:00", Some(now_ms));
         check("2026-07-28T12:30:00.2504Z", Some(now_ms));
         check("2026-07-28 12:30:00Z", Some(1_785_241_800_000));
         check("1970-01-01", Some(0));

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use store::audit::{Filter, Head, Kinds, Recorded, Report, query, verify};
+use wire::time::rfc3339;
 
 use crate::cli::{AuditCommand, ConfigArgs};
 use crate::commands::config::{load, sources};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::machine::now_ms;
-use crate::moment::{MOMENT, moment, stamp};
+use crate::moment::{MOMENT, moment};
 use crate::output::Output;
 
 const COLUMNS: [&str; 8] = ["ENTRY", "TIME", "TOPIC", "FROM", "KIND", "TO", "VERDICT", "WHY"];
@@ -80,7 +81,7 @@ fn row(entry: &Recorded<'_>) -> Vec<String> {
     let to: Vec<&str> = entry.to.iter().map(AsRef::as_ref).collect();
     vec![
         entry.seq.to_string(),
-        stamp(entry.at_ms),
+        rfc3339(entry.at_ms),
         entry.topic.as_deref().unwrap_or("-").to_owned(),
         entry.from.clone().into_owned(),
         entry.kind.clone().into_owned(),
