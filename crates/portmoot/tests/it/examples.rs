@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::ledger::Ledger;
 use crate::program::{Program, example};
 use crate::runner::Home;
-use crate::support::{Gateway, until};
+use crate::support::Gateway;
 use crate::tls::Front;
 use crate::ws::{Socket, people, token};
 
@@ -88,20 +88,13 @@ fn the_untrusted_agent_proposes_and_a_trusted_one_calls() {
         let words = [&["proposals"], words, &["--url", &url, "--token", &person]].concat();
         home.run(&words).expect(0).stdout
     };
-    let id = until("the proposal", || {
-        let all: Value = serde_json::from_str(&cli(&["ls", "--json"])).unwrap();
-        all["proposals"][0]["id"].as_str().map(str::to_owned)
-    });
-    cli(&["approve", &id, "--yes"]);
+    let pending = || gateway.pending(&home, &person)["id"].as_str().unwrap().to_owned();
+    cli(&["approve", &pending(), "--yes"]);
     assert_eq!(result(proposing)["content"][0]["text"], "please");
     // Rejected, it ends with an error and says why.
     let mut proposing = agent(&gateway, "untrusted-1", "echo", r#"{"text":"again"}"#);
     proposing.sees("proposed as ");
-    let id = until("the proposal", || {
-        let all: Value = serde_json::from_str(&cli(&["ls", "--json"])).unwrap();
-        all["proposals"][0]["id"].as_str().map(str::to_owned)
-    });
-    cli(&["reject", &id, "--reason", "once is enough"]);
+    cli(&["reject", &pending(), "--reason", "once is enough"]);
     let (code, printed) = proposing.ends();
     assert!(code == 1 && printed.contains("once is enough"), "{code} {printed}");
 }

@@ -34,15 +34,6 @@ fn proposals(home: &Home, gateway: &Gateway, token: &str, words: &[&str], code: 
     home.run(&words).expect(code).stdout
 }
 
-/// The one proposal that waits, once there is one.
-#[track_caller]
-fn waiting(home: &Home, gateway: &Gateway) -> Value {
-    until("a proposal", || {
-        let all: Value = serde_json::from_str(&proposals(home, gateway, BOSS, &["ls", "--json"], 0)).unwrap();
-        all["proposals"].get(0).cloned()
-    })
-}
-
 #[track_caller]
 fn state(home: &Home, gateway: &Gateway, id: &str) -> Value {
     serde_json::from_str(&proposals(home, gateway, BOSS, &["show", id, "--json"], 0)).unwrap()
@@ -75,7 +66,7 @@ fn both_ways(way: &str) -> [Value; 2] {
     let _boss = Client::open(&gateway, Some(BOSS), "/mcp", json!({}));
     let approved = {
         let client = client(&gateway, way, "do it");
-        let proposal = waiting(&home, &gateway);
+        let proposal = gateway.pending(&home, BOSS);
         assert_eq!((&proposal["by"], &proposal["context"]), (&json!("scout"), &json!("echo")), "{proposal}");
         assert_eq!(proposal["params"]["arguments"], json!({ "text": "do it" }));
         assert_eq!(proposal["params"].get("task"), None, "{proposal}");
@@ -91,7 +82,7 @@ fn both_ways(way: &str) -> [Value; 2] {
         report
     };
     let client = client(&gateway, way, "do that");
-    let id = id_of(&waiting(&home, &gateway));
+    let id = id_of(&gateway.pending(&home, BOSS));
     let reason = "not before Monday";
     assert_eq!(proposals(&home, &gateway, BOSS, &["reject", &id, "--reason", reason], 0), "rejected\n");
     let rejected = report(client);
@@ -149,7 +140,7 @@ fn closing_a_modern_stream_withdraws() {
     let home = house();
     let gateway = Gateway::start(&home, &config(&home));
     let client = client(&gateway, "leave", "never mind");
-    let id = id_of(&waiting(&home, &gateway));
+    let id = id_of(&gateway.pending(&home, BOSS));
     report(client);
     until("withdrawn", || (state(&home, &gateway, &id)["state"] == "withdrawn").then_some(()));
 }
@@ -162,7 +153,7 @@ fn decisions_are_single_and_bound_to_what_was_shown() {
     let call = || {
         let told = scout.call("a_echo", json!({ "text": "as proposed\u{202e}" }));
         assert_eq!(told["isError"], true, "{told}");
-        id_of(&waiting(&home, &gateway))
+        id_of(&gateway.pending(&home, BOSS))
     };
     let id = call();
     let other = "00".repeat(32);
@@ -187,7 +178,7 @@ fn decisions_are_single_and_bound_to_what_was_shown() {
     let url = gateway.url();
     let held = home.run(&["tools", "call", "a_echo", "text=held", "--url", &url, "--token", SCOUT]).expect(6);
     assert!(held.stdout.contains("wait_for_proposal"), "{}", held.stdout);
-    let other = id_of(&waiting(&home, &gateway));
+    let other = id_of(&gateway.pending(&home, BOSS));
     proposals(&home, &gateway, SCOUT, &["withdraw", &other], 0);
 
     let id = call();
@@ -203,14 +194,14 @@ fn what_waits_outlives_a_restart_and_then_runs_once() {
     let config = config(&home).replace(HOLD, "50s");
     let gateway = Gateway::start(&home, &config);
     let client = client(&gateway, "words", "after the restart");
-    let id = id_of(&waiting(&home, &gateway));
+    let id = id_of(&gateway.pending(&home, BOSS));
     let pid = gateway.pid();
     signal(pid, "TERM");
     until("its end", || (!is_alive(pid.into())).then_some(()));
     // It was answered for now, and nothing was withdrawn.
     let _ = client.wait_with_output();
     let gateway = Gateway::start(&home, &config);
-    assert_eq!(id_of(&waiting(&home, &gateway)), id);
+    assert_eq!(id_of(&gateway.pending(&home, BOSS)), id);
     proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 0);
     let scout = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
     let waited = scout.call("wait_for_proposal", json!({ "id": id }));
@@ -225,7 +216,7 @@ fn a_tool_that_was_described_otherwise_is_not_approved() {
     let scout = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
     until("its tool", || scout.names("tools").contains(&"b_act".to_owned()).then_some(()));
     scout.call("b_act", json!({}));
-    let id = id_of(&waiting(&home, &gateway));
+    let id = id_of(&gateway.pending(&home, BOSS));
     server.list(&[("act", "described as two"), ("change", "")]);
     let boss = Client::open(&gateway, Some(BOSS), "/mcp", json!({}));
     boss.call("b_change", json!({}));

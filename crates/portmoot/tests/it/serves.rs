@@ -65,10 +65,7 @@ impl House {
 
     /// The id of the one proposal that waits, once there is one.
     fn waiting(&self) -> String {
-        until("a proposal", || {
-            let all: Value = serde_json::from_str(&self.proposals(&["ls", "--json"])).unwrap();
-            all["proposals"][0]["id"].as_str().map(str::to_owned)
-        })
+        self.gateway.pending(&self.home, &token("ann"))["id"].as_str().unwrap().to_owned()
     }
 }
 

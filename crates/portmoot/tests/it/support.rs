@@ -112,6 +112,17 @@ impl Gateway {
         Connection::open(&self.address).exchange("GET", path, &headers, "")
     }
 
+    /// Waits for a proposal that nobody has decided about, as `proposals ls` shows it to the bearer of this token.
+    #[track_caller]
+    pub(crate) fn pending(&self, home: &Home, token: &str) -> Value {
+        until("a proposal", || {
+            let ls = ["proposals", "ls", "--json", "--url", &self.url(), "--token", token];
+            let all: Value = serde_json::from_str(&home.run(&ls).expect(0).stdout).unwrap();
+            let mut all = all["proposals"].as_array().unwrap().iter();
+            all.find(|proposal| proposal["state"] == "pending").cloned()
+        })
+    }
+
     /// What the API says of a server.
     #[track_caller]
     pub(crate) fn server(&self, name: &str) -> Value {

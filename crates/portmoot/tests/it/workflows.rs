@@ -36,16 +36,6 @@ fn cli(home: &Home, gateway: &Gateway, who: &str, words: &[&str]) -> String {
     home.run(&[words, &["--url", &url, "--token", &token]].concat()).expect(0).stdout
 }
 
-/// The proposal that waits, as somebody who may decide sees it.
-#[track_caller]
-fn waiting(home: &Home, gateway: &Gateway, who: &str) -> Value {
-    until("a proposal", || {
-        let all: Value =
-            serde_json::from_str(&cli(home, gateway, who, &["proposals", "ls", "--json"])).unwrap();
-        all["proposals"].get(0).cloned()
-    })
-}
-
 async fn join(gateway: &Gateway, who: &str) -> (Participant, Events) {
     let spec = ParticipantSpec::new(&gateway.url(), Some(&token(who)), "main");
     let participant =
@@ -87,7 +77,7 @@ fn what_an_agent_proposes_a_real_server_does_when_a_person_approves() {
         let seen = socket.hear_until(|heard| heard["kind"] == WRITE);
         assert_eq!(seen["payload"]["params"]["arguments"], arguments, "{seen}");
     }
-    let proposal = waiting(&home, &gateway, "human");
+    let proposal = gateway.pending(&home, &token("human"));
     assert_eq!((&proposal["by"], &proposal["to"]), (&json!("newcomer"), &json!(["files"])));
     assert!(!folder.path().join("note.txt").exists());
     let id = proposal["id"].as_str().unwrap();
@@ -133,8 +123,9 @@ async fn an_agent_is_trusted_with_more_while_it_is_connected() {
     let calling = agent.clone();
     let call = read.clone();
     let proposed = tokio::spawn(async move { calling.call("files", "tools/call", &call).await });
-    let id =
-        tokio::task::block_in_place(|| waiting(&home, &gateway, "admin")["id"].as_str().unwrap().to_owned());
+    let id = tokio::task::block_in_place(|| {
+        gateway.pending(&home, &token("admin"))["id"].as_str().unwrap().to_owned()
+    });
     tokio::task::block_in_place(|| cli(&home, &gateway, "admin", &["proposals", "approve", &id, "--yes"]));
     assert!(proposed.await.unwrap().unwrap().get().contains("to be read"));
     // The administrator expands what it may do: it is told, and calls by itself.
@@ -258,7 +249,7 @@ fn an_orchestrator_fulfils_what_its_rules_cover_and_leaves_the_rest_to_a_person(
     let mut waits = propose("add", r#"{"a":20,"b":22}"#);
     waits.sees("proposed as ");
     orchestrator.sees("for a person: mcp/request:tools/call:add by proposer");
-    let id = waiting(&home, &gateway, "human")["id"].as_str().unwrap().to_owned();
+    let id = gateway.pending(&home, &token("human"))["id"].as_str().unwrap().to_owned();
     cli(&home, &gateway, "human", &["proposals", "approve", &id, "--yes"]);
     let (code, printed) = waits.ends();
     assert!(code == 0 && printed.contains("42"), "{code} {printed}");
@@ -296,7 +287,7 @@ fn prompts_and_resources_of_a_client_that_may_only_propose_are_held_too() {
     for (method, params, context, at, said) in calls {
         for verb in ["approve", "reject"] {
             let events = scout.begin(&scout.request(method, params.clone()));
-            let proposal = waiting(&home, &gateway, "boss");
+            let proposal = gateway.pending(&home, &token("boss"));
             assert_eq!(
                 (&proposal["method"], &proposal["context"]),
                 (&json!(method), &json!(context)),
@@ -337,7 +328,7 @@ fn a_tool_that_has_changed_is_not_run_for_an_envelope_either() {
     let act = "mcp/request:tools/call:act";
     agent.say("mcp/proposal:tools/call:act", "p1", &["b"], json!({}), &asks);
     agent.hear_until(|heard| heard["payload"]["state"] == "pending");
-    let shown = waiting(&home, &gateway, "boss");
+    let shown = gateway.pending(&home, &token("boss"));
     assert!(shown["tool"].to_string().contains("described as one"), "{shown}");
     server.list(&tools("described as two"));
     boss.call("change", &["b"], "change", json!({}));
