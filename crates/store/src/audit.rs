@@ -41,12 +41,12 @@ pub const AUDIT_PLACES_MAX: usize = 65_536;
 /// Bytes of entries that may wait for the disk.
 pub const AUDIT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// How long entries that nobody waits for gather before they are written, milliseconds: each group costs two syncs. With
-/// this, or with [`AUDIT_GATHER_BYTES`], or when half of what may wait does, they are written.
-pub const AUDIT_GATHER_MS: u64 = 25;
+/// How long entries that nobody waits for gather before they are written, milliseconds: each group costs two syncs, about
+/// half a millisecond of CPU time. They are written sooner at [`AUDIT_GATHER_BYTES`], or when half of the places are taken.
+pub const AUDIT_GATHER_MS: u64 = 50;
 
-/// So many bytes of entries are written without gathering more: they are still in the processor's cache then.
-pub const AUDIT_GATHER_BYTES: usize = 256 * 1024;
+/// So many bytes of entries gather no longer: about what stays in a processor's cache.
+pub const AUDIT_GATHER_BYTES: usize = 1024 * 1024;
 
 /// The audit log of one data directory; clones are the same log. What waits is written when the last one is dropped.
 #[derive(Debug, Clone)]

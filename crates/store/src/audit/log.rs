@@ -14,7 +14,7 @@ use crate::group::{Items, Sink};
 pub const SEGMENT_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// Memory of what was written that is kept for what comes next.
-const BODIES_KEPT_BYTES_MAX: usize = 1024 * 1024;
+const BODIES_KEPT_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// The log, open for writing.
 #[derive(Debug)]
