@@ -2,15 +2,17 @@
 //!
 //! It must not know which of the two it changes, nor why.
 
+use smallvec::SmallVec;
+
 use crate::json::{Change, Members, Span, Splice, edit_object, leaves_nothing, object_of};
 
 /// Changes to the members of a body and to those of its `_meta`. Later changes of a key win.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BodyEdit {
-    changes: Vec<Kept>,
+    // Most edits are a few short changes: these need no allocation of their own.
+    changes: SmallVec<[Kept; 2]>,
     /// The text of all keys and values, one after the other.
-    keys: String,
-    raws: Vec<u8>,
+    text: SmallVec<[u8; 64]>,
 }
 
 /// One change; `raw` is none if the member goes.
@@ -69,24 +71,18 @@ impl BodyEdit {
     }
 
     fn keep(&mut self, in_meta: bool, key: &str, raw: Option<&[u8]>) {
-        if self.changes.is_empty() {
-            self.keys.reserve(128);
-            self.raws.reserve(128);
-        }
-        let start = self.keys.len();
-        self.keys.push_str(key);
-        let key = Span { start, end: self.keys.len() };
-        let raw = raw.map(|raw| {
-            let start = self.raws.len();
-            self.raws.extend_from_slice(raw);
-            Span { start, end: self.raws.len() }
-        });
+        let mut keep = |part: &[u8]| {
+            let start = self.text.len();
+            self.text.extend_from_slice(part);
+            Span { start, end: self.text.len() }
+        };
+        let (key, raw) = (keep(key.as_bytes()), raw.map(keep));
         self.changes.push(Kept { in_meta, key, raw });
     }
 
-    fn changes_of(&self, in_meta: bool) -> Vec<Change<'_>> {
+    fn changes_of(&self, in_meta: bool) -> SmallVec<[Change<'_>; 4]> {
         let wanted = self.changes.iter().filter(|kept| kept.in_meta == in_meta);
-        let key = |span: Span| self.keys.get(span.start..span.end).unwrap_or_default();
-        wanted.map(|kept| (key(kept.key), kept.raw.map(|raw| raw.of(&self.raws)))).collect()
+        let key = |span: Span| std::str::from_utf8(span.of(&self.text)).unwrap_or_default();
+        wanted.map(|kept| (key(kept.key), kept.raw.map(|raw| raw.of(&self.text)))).collect()
     }
 }
