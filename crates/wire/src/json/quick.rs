@@ -63,11 +63,20 @@ pub(super) fn is_plain(text: &str) -> bool {
 /// How many bytes of a string lie before its next quote, backslash or byte that it may not hold; `None` if there is none.
 /// [`HIGH`] bits come into `seen` unless all bytes until there are ASCII.
 fn end_of_plain(rest: &[u8], seen: &mut u64) -> Option<usize> {
-    // Long texts are passed over in strides, which compile to a few vector instructions each.
-    let plain = |stride: &&[u8; 32]| !stride.iter().fold(false, |any, byte| any | ends(*byte));
-    let mut at = rest.as_chunks().0.iter().take_while(plain).count() * 32;
-    if at > 0 {
-        *seen |= HIGH;
+    // Long texts are passed over in strides, which compile to vector instructions.
+    let mut at = 0;
+    for stride in rest.as_chunks::<32>().0 {
+        let (mut any, mut all) = (0, 0);
+        for word in stride.as_chunks().0 {
+            let word = u64::from_le_bytes(*word);
+            any |= ends_in(word);
+            all |= word;
+        }
+        if any != 0 {
+            break;
+        }
+        *seen |= all;
+        at += 32;
     }
     let (words, tail) = rest.get(at..)?.as_chunks();
     for word in words {
