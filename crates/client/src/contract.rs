@@ -117,8 +117,8 @@ pub enum Unsent {
 pub struct SendMeta {
     /// The number of the request; none for notifications and answers.
     pub request: Option<u64>,
-    /// Headers for HTTP links only (the modern era mirrors the body there).
-    pub headers: HeaderMap,
+    /// Headers for HTTP links only (the modern era mirrors the body there); most messages have none.
+    pub headers: Option<Box<HeaderMap>>,
     /// In whose name it is sent, for links to participants only; nobody is the owner of the link.
     pub from: Option<Arc<str>>,
 }

@@ -78,7 +78,7 @@ impl Link {
     /// [`Unsent`] when the queue is full or the link has ended; then nothing was sent.
     pub fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), Unsent> {
         match &self.0 {
-            Transport::Stdio(link) => link.send(&frame),
+            Transport::Stdio(link) => link.send(frame),
             Transport::Http(link) => link.send(frame, meta),
             Transport::Sse(link) => link.send(frame, meta),
             Transport::Local(link) => {

@@ -155,7 +155,7 @@ impl Drop for SseLink {
 /// POSTs one message; the answer to a request comes on the event stream.
 async fn post(core: Arc<Core>, frame: Bytes, meta: SendMeta) {
     let sent = timeout(core.peer.limits.head, async {
-        let reply = core.peer.success(core.peer.post(frame, &meta.headers).await?).await?;
+        let reply = core.peer.success(core.peer.post(frame, meta.headers.as_deref()).await?).await?;
         let (_, sender) = core.peer.collect(reply).await?;
         core.peer.give_back(sender).await;
         Ok(())

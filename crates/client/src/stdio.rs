@@ -98,7 +98,7 @@ impl StdioLink {
         Ok(Self { queue, life })
     }
 
-    pub(crate) fn send(&self, frame: &Bytes) -> Result<(), Unsent> {
+    pub(crate) fn send(&self, frame: Bytes) -> Result<(), Unsent> {
         self.queue.push(frame)
     }
 

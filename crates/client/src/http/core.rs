@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::fast::RandomState;
 use tokio::task::AbortHandle;
 
 use super::peer::Peer;
@@ -23,7 +24,7 @@ pub(super) struct Core {
 
 #[derive(Debug, Default)]
 pub(super) struct Open {
-    pub(super) requests: HashMap<u64, AbortHandle>,
+    pub(super) requests: HashMap<u64, AbortHandle, RandomState>,
     pub(super) listen: Option<AbortHandle>,
 }
 

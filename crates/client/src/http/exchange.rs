@@ -20,15 +20,20 @@ const LISTEN_WAIT_MAX: Duration = Duration::from_secs(30);
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// Sends a request and sees it through to its answer.
-pub(super) async fn request(core: Arc<Core>, number: u64, frame: Bytes, headers: HeaderMap) {
-    let outcome = answer(&core, number, frame, &headers).await;
+pub(super) async fn request(core: Arc<Core>, number: u64, frame: Bytes, headers: Option<Box<HeaderMap>>) {
+    let outcome = answer(&core, number, frame, headers.as_deref()).await;
     core.open().requests.remove(&number);
     if let Err(failure) = outcome {
         core.inbox.failed(number, failure);
     }
 }
 
-async fn answer(core: &Core, number: u64, frame: Bytes, headers: &HeaderMap) -> Result<(), LinkFailure> {
+async fn answer(
+    core: &Core,
+    number: u64,
+    frame: Bytes,
+    headers: Option<&HeaderMap>,
+) -> Result<(), LinkFailure> {
     let reply = core.peer.post(frame, headers).await?;
     let reply = core.peer.success(reply).await?;
     if reply.is(EVENT_STREAM) {
@@ -93,9 +98,9 @@ async fn resume(core: &Core, last_id: Option<&str>) -> Result<Reply, LinkFailure
 }
 
 /// Sends a notification or an answer. Servers say 202, 204, or 200 with or without a body.
-pub(super) async fn note(core: Arc<Core>, frame: Bytes, headers: HeaderMap) {
+pub(super) async fn note(core: Arc<Core>, frame: Bytes, headers: Option<Box<HeaderMap>>) {
     let sent = timeout(core.peer.limits.head, async {
-        let reply = core.peer.success(core.peer.post(frame, &headers).await?).await?;
+        let reply = core.peer.success(core.peer.post(frame, headers.as_deref()).await?).await?;
         if !reply.is(EVENT_STREAM) {
             let (_, sender) = core.peer.collect(reply).await?;
             core.peer.give_back(sender).await;

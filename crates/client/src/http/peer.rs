@@ -151,11 +151,11 @@ impl Peer {
     }
 
     /// POSTs one message.
-    pub(crate) async fn post(&self, frame: Bytes, headers: &HeaderMap) -> Result<Reply, LinkFailure> {
+    pub(crate) async fn post(&self, frame: Bytes, headers: Option<&HeaderMap>) -> Result<Reply, LinkFailure> {
         let mut hops = 0;
         loop {
             let mut request = self.request(Method::POST, frame.clone());
-            for (name, value) in headers {
+            for (name, value) in headers.into_iter().flatten() {
                 request.headers_mut().insert(name, value.clone());
             }
             let reply = self.send(request).await?;

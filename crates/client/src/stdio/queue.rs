@@ -5,10 +5,11 @@
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
 use tokio::sync::Notify;
+use wire::rpc::one_line;
 
 use crate::contract::Unsent;
 
@@ -44,25 +45,20 @@ impl Queue {
 
     /// Adds one line. Raw line breaks, legal only between JSON tokens, become spaces: a second message cannot hide
     /// behind one.
-    pub(super) fn push(&self, frame: &[u8]) -> Result<(), Unsent> {
+    pub(super) fn push(&self, frame: Bytes) -> Result<(), Unsent> {
+        let line = one_line(frame);
         let mut state = self.lock();
         if state.closed {
             return Err(Unsent::Closed);
         }
-        if frame.len() >= self.bytes_max {
+        if line.len() >= self.bytes_max {
             return Err(Unsent::TooLarge);
         }
         let (bytes, len) = (state.lines.len() + state.writing.0, state.len + state.writing.1);
-        if len >= self.len_max || bytes + frame.len() >= self.bytes_max {
+        if len >= self.len_max || bytes + line.len() >= self.bytes_max {
             return Err(Unsent::Busy);
         }
-        let start = state.lines.len();
-        state.lines.extend_from_slice(frame);
-        for byte in state.lines.iter_mut().skip(start) {
-            if *byte == b'\n' || *byte == b'\r' {
-                *byte = b' ';
-            }
-        }
+        state.lines.extend_from_slice(&line);
         state.lines.extend_from_slice(b"\n");
         state.len += 1;
         let first = state.len == 1;
@@ -123,20 +119,20 @@ mod tests {
     #[test]
     fn a_message_is_one_line_and_the_bounds_count_what_is_being_written() {
         let queue = Queue::new(30, 3);
-        queue.push(b"{\"a\":\r\n1}").unwrap();
-        queue.push(b"{}").unwrap();
+        queue.push(Bytes::from_static(b"{\"a\":\r\n1}")).unwrap();
+        queue.push(Bytes::from_static(b"{}")).unwrap();
         let mut taken = BytesMut::new();
         assert_eq!(queue.take(&mut taken), Some(true));
         assert_eq!(&*taken, b"{\"a\":  1}\n{}\n");
-        queue.push(b"{}").unwrap();
-        assert_eq!(queue.push(b"{}"), Err(Unsent::Busy));
-        assert_eq!(queue.push(&[b'1'; 30]), Err(Unsent::TooLarge));
+        queue.push(Bytes::from_static(b"{}")).unwrap();
+        assert_eq!(queue.push(Bytes::from_static(b"{}")), Err(Unsent::Busy));
+        assert_eq!(queue.push(Bytes::from_static(&[b'1'; 30])), Err(Unsent::TooLarge));
         taken.clear();
         assert_eq!(queue.take(&mut taken), Some(true));
         taken.clear();
         assert_eq!(queue.take(&mut taken), Some(false));
         queue.close();
-        assert_eq!(queue.push(b"{}"), Err(Unsent::Closed));
+        assert_eq!(queue.push(Bytes::from_static(b"{}")), Err(Unsent::Closed));
         assert_eq!(queue.take(&mut taken), None);
     }
 }

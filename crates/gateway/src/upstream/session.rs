@@ -33,7 +33,7 @@ use super::manifest::Manifest;
 use super::sink::{CallSink, Hello, Outgoing, QuestionId, SessionKey, Ticket};
 use super::spec::UpstreamSpec;
 use super::wants::Wants;
-use calls::{Calls, Open, Times, Waiter};
+use calls::{Calls, Open, Sent, Times, Waiter};
 use health::Health;
 pub use tasks::Hold;
 
@@ -215,8 +215,9 @@ impl Session {
         let Some(id) = message.id().cloned() else {
             return Err(Refusal::new(RefusalCode::Malformed, "a call needs an id"));
         };
-        self.used
-            .store(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let now = Instant::now();
+        let age = now.saturating_duration_since(self.begun).as_millis();
+        self.used.store(u64::try_from(age).unwrap_or(u64::MAX), Ordering::Relaxed);
         let headers = self.headers(call.params, call.target);
         let token = call.params.progress_token();
         let tool = call.target.filter(|_| call.params.method() == "tools/call");
@@ -245,7 +246,7 @@ impl Session {
         let first = open.len() == 0;
         let behind = self.serial() && open.callers() > 0;
         let kept = self.resends().then(|| (frame.clone(), headers.clone()));
-        let times = Times::new(Instant::now(), patience, longest);
+        let times = Times::new(now, patience, longest);
         open.insert(
             number,
             Open { waiter: Waiter::Call { sink, id, token }, times: Some(times), sent: kept },
@@ -253,7 +254,7 @@ impl Session {
         if let Some(stalled) = &mut open.stalled {
             stalled.push(number);
         } else if behind {
-            open.wait(number, frame, headers);
+            open.wait(number, (frame, headers));
         } else {
             drop(open);
             let from = self.link.get().is_some_and(Link::is_carried).then(|| call.from.into());
@@ -358,24 +359,24 @@ impl Session {
     }
 
     /// The headers that mirror a modern request.
-    fn headers(&self, params: &Params<'_>, target: Option<&str>) -> HeaderMap {
+    fn headers(&self, params: &Params<'_>, target: Option<&str>) -> Option<Box<HeaderMap>> {
         if self.era() == Era::Legacy || !self.streams() {
-            return HeaderMap::new();
+            return None;
         }
         let manifest = self.manifest();
-        headers::mirror(params, target, self.version(), &manifest)
+        Some(Box::new(headers::mirror(params, target, self.version(), &manifest)))
     }
 
     /// Takes a request out of the table and sends what waited for it.
     fn settle(&self, number: u64) -> Option<Open> {
         let (settled, next) = self.open().settle(number);
-        if let Some((frame, number, headers)) = next {
-            self.resend(number, frame, headers);
+        if let Some((number, request)) = next {
+            self.resend(number, request);
         }
         settled
     }
 
-    fn resend(&self, number: u64, frame: Bytes, headers: HeaderMap) {
+    fn resend(&self, number: u64, (frame, headers): Sent) {
         if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from: None })
             && let Some(open) = self.settle(number)
         {

@@ -212,7 +212,7 @@ fn take(link: &Link, back: &Arc<Back>, line: Line, number: u64) {
     }
     let request = message.id().filter(|_| message.shape() == Shape::Request);
     let headers = headers(back, &message);
-    let (modern, method) = (!headers.is_empty(), message.method().to_owned());
+    let (modern, method) = (headers.is_some(), message.method().to_owned());
     let meta = SendMeta { request: request.map(|_| number), headers, ..SendMeta::default() };
     if let Some(id) = request {
         back.known().open.insert(number, Open { id: id.clone(), method, modern });
@@ -233,19 +233,16 @@ fn cancel(link: &Link, back: &Arc<Back>, number: u64) {
 }
 
 /// The headers that repeat a modern request's body.
-fn headers(back: &Back, message: &Message) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    let Ok(params) = Params::read(message) else { return headers };
-    if !params.is_modern() {
-        return headers;
-    }
+fn headers(back: &Back, message: &Message) -> Option<Box<HeaderMap>> {
+    let params = Params::read(message).ok().filter(Params::is_modern)?;
     let target = params.target().map(wire::mcp::Target::text);
     let mirrored = target.and_then(|name| back.known().mirrored.get(name).cloned()).unwrap_or_default();
     let version =
         params.protocol_version().and_then(|version| Version::parse(&version)).unwrap_or(Version::NEWEST);
+    let mut headers = HeaderMap::new();
     for (name, value) in header::standard(version, &params, target, &mirrored).unwrap_or_default() {
         let header = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
         headers.extend(header);
     }
-    headers
+    (!headers.is_empty()).then(|| Box::new(headers))
 }

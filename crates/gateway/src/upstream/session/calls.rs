@@ -7,12 +7,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use foldhash::fast::RandomState;
 use http::HeaderMap;
 use tokio::sync::oneshot;
 use wire::rpc::{Id, Message};
 
 use super::super::fault::Fault;
 use super::super::sink::CallSink;
+
+/// A request as it goes to the server: its frame, and the headers that mirror it.
+pub(in super::super) type Sent = (Bytes, Option<Box<HeaderMap>>);
 
 /// Who waits for an answer.
 pub(in super::super) enum Waiter {
@@ -28,7 +32,7 @@ pub(in super::super) struct Open {
     /// Without progress it expires at `deadline`; never later than `hard`. Nothing for a stream that stays.
     pub(in super::super) times: Option<Times>,
     /// What was sent, kept where it may have to be sent again.
-    pub(in super::super) sent: Option<(Bytes, HeaderMap)>,
+    pub(in super::super) sent: Option<Sent>,
 }
 
 /// When a request expires.
@@ -61,10 +65,10 @@ pub(in super::super) struct Question {
 #[derive(Default)]
 pub(in super::super) struct Calls {
     last: u64,
-    open: HashMap<u64, Open>,
-    questions: HashMap<u64, Question>,
+    open: HashMap<u64, Open, RandomState>,
+    questions: HashMap<u64, Question, RandomState>,
     /// Calls that wait for the one before, where questions could not be told apart otherwise.
-    waiting: VecDeque<(u64, Bytes, HeaderMap)>,
+    waiting: VecDeque<(u64, Sent)>,
     /// Requests that wait for a new session on the same link.
     pub(in super::super) stalled: Option<Vec<u64>>,
     /// Why nothing more is taken.
@@ -96,10 +100,7 @@ impl Calls {
     }
 
     /// Takes a request out, with the questions asked in it; and says what may be sent now that it is gone.
-    pub(in super::super) fn settle(
-        &mut self,
-        number: u64,
-    ) -> (Option<Open>, Option<(Bytes, u64, HeaderMap)>) {
+    pub(in super::super) fn settle(&mut self, number: u64) -> (Option<Open>, Option<(u64, Sent)>) {
         let Some(open) = self.open.remove(&number) else { return (None, None) };
         if !self.questions.is_empty() {
             self.questions.retain(|_, question| question.about != Some(number));
@@ -110,12 +111,12 @@ impl Calls {
             return (Some(open), None);
         }
         let next = matches!(open.waiter, Waiter::Call { .. }).then(|| self.waiting.pop_front()).flatten();
-        (Some(open), next.map(|(number, frame, headers)| (frame, number, headers)))
+        (Some(open), next)
     }
 
     /// Keeps a call until the one before has its answer.
-    pub(in super::super) fn wait(&mut self, number: u64, frame: Bytes, headers: HeaderMap) {
-        self.waiting.push_back((number, frame, headers));
+    pub(in super::super) fn wait(&mut self, number: u64, request: Sent) {
+        self.waiting.push_back((number, request));
     }
 
     /// The only call of a caller that is open and was sent.
@@ -140,7 +141,7 @@ impl Calls {
     }
 
     /// What was sent for a request, taken: it is sent again only once.
-    pub(in super::super) fn unsend(&mut self, number: u64) -> Option<(Bytes, HeaderMap)> {
+    pub(in super::super) fn unsend(&mut self, number: u64) -> Option<Sent> {
         self.open.get_mut(&number)?.sent.take()
     }
 

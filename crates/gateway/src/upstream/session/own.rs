@@ -128,15 +128,13 @@ impl Session {
         out
     }
 
-    fn own_headers(&self, era: Era, frame: &Bytes) -> HeaderMap {
+    fn own_headers(&self, era: Era, frame: &Bytes) -> Option<Box<HeaderMap>> {
         if era == Era::Legacy || !self.streams() {
-            return HeaderMap::new();
+            return None;
         }
-        let Ok(message) = Message::read(frame.clone()) else { return HeaderMap::new() };
-        match Params::read(&message) {
-            Ok(params) => headers::mirror(&params, None, Version::NEWEST, &self.manifest()),
-            Err(_) => HeaderMap::new(),
-        }
+        let message = Message::read(frame.clone()).ok()?;
+        let params = Params::read(&message).ok()?;
+        Some(Box::new(headers::mirror(&params, None, Version::NEWEST, &self.manifest())))
     }
 }
 

@@ -38,8 +38,8 @@ impl Session {
             let stalled = open.stalled.take().unwrap_or_default();
             stalled.into_iter().filter_map(|number| Some((number, open.unsend(number)?))).collect::<Vec<_>>()
         };
-        for (number, (frame, headers)) in again {
-            self.resend(number, frame, headers);
+        for (number, request) in again {
+            self.resend(number, request);
         }
         self.outdated_all();
     }
