@@ -166,6 +166,7 @@ impl Listening {
         }
         // It may have ended while its resources were being followed.
         if self.operation.is_over() {
+            caller.finish(self.operation.id);
             self.end();
         }
     }

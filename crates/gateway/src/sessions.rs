@@ -149,7 +149,8 @@ impl Sessions {
     }
 
     /// Begins a session for this caller, and gives the ones that were put out to make room for it. No session when those
-    /// that are there are busy.
+    /// that are there are busy, or when one of this id was closed for good; the one that is there if another request took it
+    /// up first.
     pub fn open(
         &self,
         id: &str,
@@ -159,7 +160,13 @@ impl Sessions {
         let mut put_out = Vec::new();
         let mut table = self.lock();
         let participant = caller.participant().id.as_str().to_owned();
-        let key = self.key(id);
+        let (key, mark) = (self.key(id), Mark::of(id));
+        if table.ended.has(mark) {
+            return (None, put_out);
+        }
+        if let Some(session) = table.by_key.get(&key) {
+            return (Some(Arc::clone(session)), put_out);
+        }
         while table.by_key.len() >= self.max {
             let Some(session) = table.evict(None) else { return (None, put_out) };
             put_out.push(session);
@@ -169,8 +176,7 @@ impl Sessions {
             put_out.push(session);
         }
         let last_seen_ms = AtomicU64::new(now_ms);
-        let session =
-            Arc::new(Session { key, mark: Mark::of(id), caller, last_seen_ms, streams: Mutex::default() });
+        let session = Arc::new(Session { key, mark, caller, last_seen_ms, streams: Mutex::default() });
         table.by_key.insert(key, Arc::clone(&session));
         table.order.push_back(key);
         *table.per_participant.entry(participant).or_default() += 1;
@@ -195,7 +201,10 @@ impl Sessions {
 
     /// Takes out one session for good: its id is not taken up again.
     pub fn close(&self, session: &Session) -> Option<Arc<Session>> {
-        self.lock().close(session.key)
+        let mut table = self.lock();
+        // It may have been put out meanwhile: its id is not good all the same.
+        table.note_ended(session);
+        table.remove(session.key)
     }
 
     /// The same for all sessions whose callers may not go on.
@@ -259,9 +268,13 @@ impl Sessions {
 impl Table {
     fn close(&mut self, key: Key) -> Option<Arc<Session>> {
         let session = self.remove(key)?;
+        self.note_ended(&session);
+        Some(session)
+    }
+
+    fn note_ended(&mut self, session: &Session) {
         // A guest's name, and with it its session, is good in this process only.
         self.ended.note(session.mark, !is_guest(&session.caller.participant().id));
-        Some(session)
     }
 
     fn remove(&mut self, key: Key) -> Option<Arc<Session>> {
@@ -304,5 +317,38 @@ impl Table {
         let (_, key) = best?;
         self.order.retain(|other| *other != key);
         self.remove(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{LinkId, TopicName};
+
+    use super::*;
+    use crate::bounds::{Bounds, Held};
+    use crate::config::Limits;
+
+    fn caller(link: u64) -> Arc<Caller> {
+        let bounds = Bounds::new(&Limits::default(), Held::new(1 << 20));
+        Arc::new(Caller::own(LinkId(link), &TopicName::new("main").unwrap(), &bounds))
+    }
+
+    #[test]
+    fn an_id_has_one_session_and_none_once_it_was_closed() {
+        let sessions = Sessions::new(2, 2, []);
+        let first = sessions.open("a", caller(1), 0).0.unwrap();
+        // Two requests that come at once after a restart both try to take it up.
+        let again = sessions.open("a", caller(2), 0).0.unwrap();
+        assert!(Arc::ptr_eq(&first, &again) && sessions.len() == 1);
+        assert!(sessions.open("b", caller(3), 0).0.is_some());
+        assert!(sessions.close(&first).is_some() && sessions.close(&first).is_none());
+        assert!(sessions.open("a", caller(4), 0).0.is_none());
+        assert!(sessions.open("c", caller(5), 0).0.is_some(), "its place is free");
+        // One that was put out for room, and is closed all the same.
+        let (_, out) = sessions.open("d", caller(6), 0);
+        assert!(sessions.close(&out[0]).is_none());
+        assert!(
+            sessions.open(if out[0].key == sessions.key("b") { "b" } else { "c" }, caller(7), 0).0.is_none()
+        );
     }
 }

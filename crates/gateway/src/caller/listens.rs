@@ -57,8 +57,7 @@ impl About<&str> {
 
 /// What was told before the acknowledgement: the latest of each, so never more than the filter names.
 struct Early {
-    told: Vec<(About<String>, Bytes)>,
-    share: Share,
+    told: Vec<(About<String>, Bytes, Share)>,
     /// Something was told for which there was no room.
     lost: bool,
 }
@@ -74,8 +73,7 @@ pub(super) struct Listen {
 impl Listen {
     /// One that is not acknowledged yet.
     pub(super) fn new(id: Id, filter: Filter, out: Arc<Stream>) -> Self {
-        let early = Early { told: Vec::new(), share: Share::new(&out.bounds().held), lost: false };
-        Self { id, filter, out, early: Some(early) }
+        Self { id, filter, out, early: Some(Early { told: Vec::new(), lost: false }) }
     }
 
     /// Whether it is this request on this stream.
@@ -105,9 +103,10 @@ impl Listen {
             return;
         };
         let about = about.kept();
-        if early.share.grow(frame.len()) {
-            early.told.retain(|(other, _)| *other != about);
-            early.told.push((about, frame));
+        early.told.retain(|(other, ..)| *other != about);
+        let mut share = Share::new(&self.out.bounds().held);
+        if share.grow(frame.len()) {
+            early.told.push((about, frame, share));
         } else {
             early.lost = true;
         }
@@ -117,15 +116,17 @@ impl Listen {
     /// where something of that was lost.
     pub(super) fn acknowledge(&mut self, acknowledgement: &Bytes, tasks: &[String]) -> bool {
         self.filter.tasks.retain(|task| tasks.contains(task));
-        let Some(Early { told, share, lost }) = self.early.take() else { return true };
+        let Some(Early { told, lost }) = self.early.take() else { return true };
         if lost {
+            // Nothing is to come before the refusal.
+            self.filter = Filter::default();
             return false;
         }
         // A stream without room ends: whoever reads too slowly listens again.
         let _ = self.out.say(tagged(acknowledgement, &self.id), None);
-        // It is on the stream's account from now on.
-        drop(share);
-        for (_, frame) in told.into_iter().filter(|(about, _)| self.filter.wants(about)) {
+        for (_, frame, share) in told.into_iter().filter(|(about, ..)| self.filter.wants(about)) {
+            // It is on the stream's account from now on.
+            drop(share);
             let _ = self.out.say(frame, None);
         }
         true

@@ -38,7 +38,9 @@ pub(super) struct Openings {
 }
 
 impl Openings {
+    /// Enters one; what had its id in the topic before gives way to it.
     pub(super) fn add(&mut self, operation: OperationId, request: Id, open: Arc<dyn Open>) {
+        self.remove(operation);
         let opening = Opening { operation, request, open };
         if self.one.is_none() {
             self.one = Some(opening);
@@ -116,6 +118,27 @@ mod tests {
                 );
                 assert_eq!(open.iter().count(), ids.len() - turn - 1);
             }
+            assert!(open.is_empty());
+        }
+    }
+
+    #[test]
+    fn the_later_of_two_with_one_id_takes_its_place() {
+        let (a, b) = (OperationId(1), OperationId(2));
+        let later: Arc<dyn Open> = Arc::new(Nothing);
+        for others in [&[][..], &[a][..]] {
+            let mut open = Openings::default();
+            for id in others.iter().copied().chain([b]) {
+                open.add(id, Id::number(7), Arc::new(Nothing));
+            }
+            open.remove(a);
+            open.add(b, Id::number(7), Arc::clone(&later));
+            assert!(
+                Arc::ptr_eq(open.get(b).unwrap(), &later)
+                    && Arc::ptr_eq(open.named(&Id::number(7)).unwrap(), &later)
+            );
+            assert_eq!(open.iter().count(), 1);
+            open.remove(b);
             assert!(open.is_empty());
         }
     }

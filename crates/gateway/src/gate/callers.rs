@@ -87,8 +87,10 @@ impl Gate {
         let caller = self.legacy(pump, participant, hello, None)?;
         let (session, put_out) = self.sessions.open(id, Arc::clone(&caller), self.ground.now_ms());
         self.put_out(put_out);
-        session.ok_or_else(|| {
+        if session.as_ref().is_none_or(|session| !Arc::ptr_eq(session.caller(), &caller)) {
             pump.leave(&caller);
+        }
+        session.ok_or_else(|| {
             Refusal::new(RefusalCode::Overloaded, "too many sessions are open")
                 .hint("close sessions with DELETE")
         })

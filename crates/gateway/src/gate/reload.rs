@@ -19,7 +19,7 @@ use crate::caller::Caller;
 use crate::config::{Access, Config, ParticipantConfig};
 use crate::grants::Grants;
 use crate::greeting;
-use crate::ground::{Ground, millis, unix_ms};
+use crate::ground::{Ground, millis, random, unix_ms};
 use crate::pump::{Plan, Pump};
 use crate::resume::{Mark, SESSION_ID_SECS};
 use crate::room::{Close, RoomConfig};
@@ -56,7 +56,8 @@ impl Gate {
             config: RwLock::new(Arc::new(config.clone())),
             identities: RwLock::new(Arc::new(identities)),
             grants: RwLock::default(),
-            guests: AtomicU64::new(1),
+            // Beyond this process no guest has the name of another, and what was that one's.
+            guests: AtomicU64::new(u64::from_le_bytes(random()) >> 16),
             topics: RwLock::default(),
             upstreams: RwLock::default(),
             sessions,
@@ -233,6 +234,8 @@ impl Gate {
     fn write_ended(&self) -> oneshot::Receiver<()> {
         let (tell, told) = oneshot::channel();
         let Some(journal) = &self.journal else { return told };
+        // Without room now they are written the next time.
+        let Ok(place) = journal.reserve() else { return told };
         let marks = self.sessions.take_unwritten();
         if marks.is_empty() {
             return told;
@@ -243,7 +246,7 @@ impl Gate {
             let marks = some.iter().map(Mark::to_string).collect();
             Record::SessionsEnded(EndedSessions { marks, at_ms, until_ms })
         };
-        journal.submit(marks.chunks(RECORD_MARKS_MAX).map(record).collect(), move |written| {
+        place.submit(marks.chunks(RECORD_MARKS_MAX).map(record).collect(), move |written| {
             if let Err(error) = written {
                 tracing::error!(%error, "closed sessions could not be written down: a restart may forget them");
             }
