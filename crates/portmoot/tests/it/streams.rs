@@ -4,6 +4,8 @@ use harness::Running;
 use serde_json::{Value, json};
 
 use crate::front::{over_http, over_stdio};
+use crate::program::Program;
+use crate::runner::Home;
 use crate::socket::{Gateway, modern_body, modern_headers, until};
 
 fn request(id: u64, method: &str, params: &Value) -> String {
@@ -112,4 +114,24 @@ fn a_cancelled_call_is_cancelled_at_the_server() {
         drop(open);
         until("the modern call is cancelled", || counted() == before + 1);
     }
+}
+
+#[test]
+fn a_listen_request_on_a_pipe_ends_when_it_is_cancelled() {
+    let home = Home::new();
+    let mut client = Program::start(home.command(&["stdio"]));
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+    });
+    let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta });
+    client.types(&request(1, "subscriptions/listen", &params));
+    client.sees("notifications/subscriptions/acknowledged");
+    let cancelled =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    client.types(&cancelled.to_string());
+    let answer: Value = serde_json::from_str(&client.sees("\"id\":1,")).unwrap();
+    assert!(answer["result"].is_object(), "{answer}");
+    assert_eq!(client.ends().0, 0);
 }
