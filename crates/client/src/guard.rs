@@ -9,9 +9,10 @@ use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use platform::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, Command};
 
@@ -46,7 +47,7 @@ impl Guard {
     /// When the process cannot be started.
     pub fn start(exe: PathBuf) -> io::Result<Self> {
         let shared = Arc::new(Mutex::new(Shared { exe, groups: BTreeSet::new(), pipe: None, pid: None }));
-        let child = lock(&shared).spawn()?;
+        let child = shared.lock().spawn()?;
         tokio::spawn(keep(Arc::downgrade(&shared), child));
         Ok(Self { shared })
     }
@@ -54,7 +55,7 @@ impl Guard {
     /// Puts a process group under guard.
     pub fn watch(&self, pgid: u32) {
         let Ok(pgid) = i32::try_from(pgid) else { return };
-        let mut shared = lock(&self.shared);
+        let mut shared = self.shared.lock();
         shared.groups.insert(pgid);
         shared.tell('+', pgid);
     }
@@ -62,7 +63,7 @@ impl Guard {
     /// Takes a process group that has ended out of guard.
     pub fn release(&self, pgid: u32) {
         let Ok(pgid) = i32::try_from(pgid) else { return };
-        let mut shared = lock(&self.shared);
+        let mut shared = self.shared.lock();
         shared.groups.remove(&pgid);
         shared.tell('-', pgid);
     }
@@ -70,12 +71,8 @@ impl Guard {
     /// Process id of the guard, while it runs.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        lock(&self.shared).pid
+        self.shared.lock().pid
     }
-}
-
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
@@ -113,7 +110,7 @@ async fn keep(shared: std::sync::Weak<Mutex<Shared>>, mut child: Child) {
         let _ = child.wait().await;
         let next = match shared.upgrade() {
             Some(shared) => {
-                let mut shared = lock(&shared);
+                let mut shared = shared.lock();
                 shared.pipe = None;
                 shared.pid = None;
                 shared.spawn()

@@ -1,11 +1,12 @@
 //! The transport of 2024-11-05: one event stream down, POSTs to an endpoint that the stream names up.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use platform::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use wire::sse::Decoder;
@@ -85,7 +86,7 @@ impl Core {
         if self.closed.swap(true, Ordering::SeqCst) {
             return;
         }
-        if let Some(reader) = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(reader) = self.reader.lock().take() {
             reader.abort();
         }
         self.peer.disconnect();
@@ -117,7 +118,7 @@ impl SseLink {
             reader: Mutex::default(),
         });
         let reader = tokio::spawn(read(Arc::clone(&core), body, events));
-        *core.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some(reader.abort_handle());
+        *core.reader.lock() = Some(reader.abort_handle());
         Ok(Self(core))
     }
 

@@ -13,11 +13,11 @@ use store::audit::{Audit, Entry, Policy, REDACTED, Verdict};
 use store::{StoreError, Writer};
 
 use crate::config::Config;
-use crate::ground::{random, unix_ms};
 use flood::Floods;
 pub use flood::{FLOOD, FLOOD_ENTRIES_MAX, FLOOD_WINDOW, FLOODS_MAX};
 use missed::Missed;
 pub use place::{Place, entry};
+use platform::{random, unix_ms};
 
 /// The kind under which the issue and the revocation of tokens are recorded.
 pub const TOKENS: &str = "portmoot/tokens";

@@ -8,11 +8,12 @@ mod openings;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use auth::Participant;
 use bytes::Bytes;
 use model::{Era, LinkId, OperationId, TopicName};
+use platform::{Mutex, MutexGuard};
 use wire::mcp::ListKind;
 use wire::rpc::{self, Id};
 
@@ -57,12 +58,12 @@ impl<T: Default> Seldom<T> {
 
     /// What there is, if there ever was anything.
     fn lock(&self) -> Option<MutexGuard<'_, T>> {
-        self.0.get().map(|inner| lock(inner))
+        self.0.get().map(|inner| inner.lock())
     }
 
     /// The same, made now if need be.
     fn lock_or_make(&self) -> MutexGuard<'_, T> {
-        lock(self.0.get_or_init(Box::default))
+        self.0.get_or_init(Box::default).lock()
     }
 }
 
@@ -236,12 +237,12 @@ impl Caller {
 
     /// Notes an operation as open.
     pub fn begin(&self, operation: OperationId, id: Id, open: Arc<dyn Open>) {
-        lock(&self.open).add(operation, id, open);
+        self.open.lock().add(operation, id, open);
     }
 
     /// Notes that an operation has ended, and forgets the questions asked for it.
     pub fn finish(&self, operation: OperationId) {
-        lock(&self.open).remove(operation);
+        self.open.lock().remove(operation);
         if let Some(mut questions) = self.questions.lock() {
             questions.open.retain(|_, question| question.about != Some(operation));
         }
@@ -249,22 +250,22 @@ impl Caller {
 
     /// The open operation with this request id.
     pub fn find(&self, id: &Id) -> Option<Arc<dyn Open>> {
-        lock(&self.open).named(id).cloned()
+        self.open.lock().named(id).cloned()
     }
 
     /// The open operation with this id in the topic.
     pub fn operation(&self, id: OperationId) -> Option<Arc<dyn Open>> {
-        lock(&self.open).get(id).cloned()
+        self.open.lock().get(id).cloned()
     }
 
     /// Whether any operation is open.
     pub fn has_open_operations(&self) -> bool {
-        !lock(&self.open).is_empty()
+        !self.open.lock().is_empty()
     }
 
     /// Cancels all that is open and ends what it listens to.
     pub fn leave(&self) {
-        let open = lock(&self.open).take();
+        let open = self.open.lock().take();
         open.iter().for_each(|operation| operation.cancel());
         if let Some(mut questions) = self.questions.lock() {
             questions.open.clear();
@@ -460,10 +461,6 @@ impl Caller {
         let notification = rpc::notification(method, Some(params));
         interests.listens.iter_mut().for_each(|listen| listen.tell(about, &notification));
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

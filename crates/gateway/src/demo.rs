@@ -4,11 +4,10 @@
 //! like any other and must not know that it runs in this process.
 
 use bytes::Bytes;
+use platform::unix_ms;
 use serde_json::{Map, Value, json};
 use wire::mcp::{Params, Target};
 use wire::rpc::{self, Message, Shape};
-
-use crate::ground::unix_ms;
 
 /// A JSON-RPC error: code and message.
 pub type Failure = (i64, String);

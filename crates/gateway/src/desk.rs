@@ -6,17 +6,17 @@
 mod case;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{OperationId, ProposalState, Refusal, RefusalCode};
+use platform::{Mutex, MutexGuard, unix_ms};
 use store::{DecidedProposal, Decision, EndedProposal, Record, StoreError, Writer};
 use topic::Record as What;
 
 use wire::mcpx::Envelope;
 
 use crate::caller::Caller;
-use crate::ground::unix_ms;
 pub(crate) use case::{Case, Fulfilment, Held, Ruling, Way};
 
 /// Proposals that are over and can still be asked for.
@@ -256,7 +256,7 @@ impl Desk {
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        self.book.lock()
     }
 }
 

@@ -10,11 +10,12 @@ mod sink;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 
 use auth::{Identities, Participant};
 use client::Guard;
 use model::{ParticipantId, Refusal, TopicName};
+use platform::{Mutex, RwLock, unix_ms};
 use store::Writer;
 use tokio::sync::Notify;
 
@@ -23,7 +24,7 @@ use crate::bounds::{Bounds, Held};
 use crate::caller::Caller;
 use crate::config::{Config, Limits, ServerConfig};
 use crate::grants::Grants;
-use crate::ground::{Ground, unix_ms};
+use crate::ground::Ground;
 use crate::pump::Pump;
 use crate::sessions::Sessions;
 use crate::upstream::Upstream;
@@ -59,7 +60,7 @@ struct Seen {
 impl Gate {
     /// The configuration in force.
     pub fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.config.read())
     }
 
     /// The limits in force.
@@ -69,7 +70,7 @@ impl Gate {
 
     /// The bounds of a new stream.
     pub fn bounds(&self) -> Arc<Bounds> {
-        Arc::clone(&self.bounds.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.bounds.read())
     }
 
     /// The account of what waits.
@@ -97,23 +98,23 @@ impl Gate {
     /// # Errors
     /// The refusal for whoever shows none, or a wrong one.
     fn identify(&self, bearer: Option<&str>) -> Result<Arc<Participant>, Refusal> {
-        let identities = Arc::clone(&self.identities.read().unwrap_or_else(PoisonError::into_inner));
+        let identities = Arc::clone(&self.identities.read());
         identities.identify(bearer, unix_ms())
     }
 
     /// A topic.
     pub fn topic(&self, name: &TopicName) -> Option<Arc<Pump>> {
-        self.topics.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.topics.read().get(name).cloned()
     }
 
     /// All topics.
     pub fn topics(&self) -> Vec<Arc<Pump>> {
-        self.topics.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.topics.read().values().cloned().collect()
     }
 
     /// The upstreams, in the order of the configuration.
     pub fn upstreams(&self) -> Vec<Arc<Upstream>> {
-        let upstreams = self.upstreams.read().unwrap_or_else(PoisonError::into_inner);
+        let upstreams = self.upstreams.read();
         upstreams.iter().map(|(_, upstream)| Arc::clone(upstream)).collect()
     }
 

@@ -3,10 +3,11 @@
 //! Must not know what the time or the ids are for.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use auth::Sealer;
 use model::{LinkId, OperationId};
+use platform::{millis, random};
 
 /// The clock and the ids of one gateway.
 #[derive(Debug)]
@@ -46,26 +47,4 @@ impl Ground {
         let number = self.operations.fetch_add(1, Ordering::Relaxed);
         OperationId((u128::from(self.run) << 64) | u128::from(number))
     }
-}
-
-/// Milliseconds since 1970, by the machine's clock.
-pub fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    millis(since)
-}
-
-/// A time in whole milliseconds; one that is longer than these can say is the longest.
-pub fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Random bytes of the operating system.
-pub fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    if let Err(error) = getrandom::fill(&mut bytes) {
-        // Nothing that needs secrets may go on without them.
-        tracing::error!(%error, "the operating system gives no randomness");
-        std::process::abort();
-    }
-    bytes
 }

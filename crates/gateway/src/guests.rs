@@ -2,10 +2,11 @@
 //!
 //! Owns their names, and who of them speaks on one connection. Must not know who may come in.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use auth::{Participant, Rate};
 use model::{ParticipantId, TopicName};
+use platform::Mutex;
 
 /// How the names of all of them begin; no configured participant has such a name.
 pub const ANONYMOUS_PREFIX: &str = "anonymous-";
@@ -28,12 +29,12 @@ pub struct Guests(Mutex<Vec<Arc<Participant>>>);
 impl Guests {
     /// The guest of a topic, if the connection was one already.
     pub fn of(&self, topic: &TopicName) -> Option<Arc<Participant>> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         known.iter().find(|guest| guest.may_enter(topic)).cloned()
     }
 
     /// Remembers a guest.
     pub fn add(&self, guest: &Arc<Participant>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(guest));
+        self.0.lock().push(Arc::clone(guest));
     }
 }

@@ -157,13 +157,13 @@ async fn own_manifest(
 fn seal_cursor(sealer: &Sealer, caller: &Caller, kind: ListKind, start: usize) -> String {
     let state = format!("{}:{start}", kind.method());
     let principal = caller.participant().id.as_str();
-    let until = crate::ground::unix_ms() + CURSOR_SECS * 1000;
-    sealer.seal(CURSOR, principal, until, crate::ground::random(), state.as_bytes())
+    let until = platform::unix_ms() + CURSOR_SECS * 1000;
+    sealer.seal(CURSOR, principal, until, platform::random(), state.as_bytes())
 }
 
 fn open_cursor(sealer: &Sealer, caller: &Caller, kind: ListKind, cursor: &str) -> Option<usize> {
     let principal = caller.participant().id.as_str();
-    let state = sealer.open(CURSOR, principal, crate::ground::unix_ms(), cursor).ok()?;
+    let state = sealer.open(CURSOR, principal, platform::unix_ms(), cursor).ok()?;
     let text = String::from_utf8(state).ok()?;
     let (method, start) = text.rsplit_once(':')?;
     if method == kind.method() { start.parse().ok() } else { None }

@@ -2,17 +2,17 @@
 //!
 //! Must not know HTTP or the command line.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use auth::{Identities, Participant};
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
+use platform::{Mutex, random, unix_ms};
 use store::{IssuedToken, Record, State, StoreError, Writer};
 
 use crate::audit::{GRANTS, TOKENS};
 use crate::config::Config;
 use crate::gate::Gate;
 use crate::grants::{Change, Grants};
-use crate::ground::{random, unix_ms};
 use crate::tokens::{self, TokenRequest};
 
 /// The journal, and the identities that follow from it.
@@ -67,12 +67,12 @@ impl Office {
 
     /// Does something with all who may come in now, between two changes: none is lost by what is older.
     pub fn with_identities<T>(&self, config: &Config, take: impl FnOnce(Identities) -> T) -> T {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.lock();
         take(self.identities(config))
     }
 
     fn change<T>(&self, change: impl FnOnce(&Writer) -> Result<T, Refusal>) -> Result<T, Refusal> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.lock();
         let journal = self.journal.as_ref().ok_or_else(|| {
             Refusal::new(RefusalCode::Unsupported, "this gateway keeps nothing on disk")
                 .hint("start it with a data_dir")

@@ -4,10 +4,11 @@
 //! the pump carries what it hears (`Road`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use model::{Era, LinkId, OperationId, ParticipantId, Refusal};
+use platform::Mutex;
 use wire::json::Splice;
 use wire::mcp::{Params, method};
 use wire::rpc::{Id, Message, Shape};
@@ -137,7 +138,7 @@ impl Operation {
     /// The room that is kept for what it may still become, taken. Who reads its answer may hold it long after it is over.
     pub(crate) fn take_place(&self) -> Option<Place> {
         match self.tasked.get()? {
-            Tasked::Asks { place, .. } => place.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            Tasked::Asks { place, .. } => place.lock().take(),
             Tasked::About(_) => None,
         }
     }

@@ -26,11 +26,12 @@ mod tasks;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use model::{LinkId, OperationId, Outcome, ParticipantId, Refusal, RefusalCode, TopicName};
+use platform::{Mutex, MutexGuard, RwLock};
 use store::Writer;
 use tokio::sync::{Notify, watch};
 use topic::{About, Effect, Effects, Event, Target, Topic};
@@ -217,7 +218,7 @@ impl Pump {
 
     /// Its upstreams, in the order of the configuration.
     pub fn seats(&self) -> Arc<[Seat]> {
-        Arc::clone(&self.seats.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.seats.read())
     }
 
     /// Looks at the topic.
@@ -357,11 +358,11 @@ impl Pump {
     }
 
     fn topic(&self) -> MutexGuard<'_, Topic> {
-        self.topic.lock().unwrap_or_else(PoisonError::into_inner)
+        self.topic.lock()
     }
 
     fn callers(&self) -> MutexGuard<'_, HashMap<LinkId, Weak<Caller>>> {
-        self.callers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.callers.lock()
     }
 }
 

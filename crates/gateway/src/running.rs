@@ -5,12 +5,13 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use auth::{Participant, Sealer};
 use client::Guard;
 use model::{Refusal, TopicName};
+use platform::{Mutex, random, unix_ms};
 use store::{Journal, State, StoreError, Writer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -22,7 +23,7 @@ use crate::config::Config;
 use crate::door::http::{self, Entrance};
 use crate::door::stdio;
 use crate::gate::Gate;
-use crate::ground::{Ground, random, unix_ms};
+use crate::ground::Ground;
 use crate::office::Office;
 use crate::sealing;
 use crate::tokens::{self};
@@ -99,7 +100,7 @@ impl Gateway {
         let bound = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
         self.office.announce(&bound.to_string())?;
         let door = http::serve(listener, Arc::clone(&self.entrance), self.stop.subscribe());
-        self.doors.lock().unwrap_or_else(PoisonError::into_inner).spawn(door);
+        self.doors.lock().spawn(door);
         Ok(bound)
     }
 
@@ -165,7 +166,7 @@ impl Gateway {
         self.stop.send_replace(true);
         self.gate.stop().await;
         // Whoever is connected still hears why it ends, within the doors' own bound.
-        let mut doors = std::mem::take(&mut *self.doors.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut doors = std::mem::take(&mut *self.doors.lock());
         while doors.join_next().await.is_some() {}
     }
 }

@@ -7,16 +7,17 @@
 mod line;
 mod mail;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use client::{Inbox, Link, LinkFailure};
 use model::{LinkId, ParticipantId};
+use platform::Mutex;
 use tokio::sync::watch;
 use wire::mcpx::Envelope;
 
 use crate::upstream::Dialer;
+use line::Line;
 pub(crate) use line::{Heard, Late};
-use line::{Line, lock};
 pub(crate) use mail::Mail;
 
 /// One participant that serves, in one topic.
@@ -76,7 +77,7 @@ impl Served {
             newer
         });
         if newer {
-            lock(&self.listing).listed = true;
+            self.listing.lock().listed = true;
             self.hang_up_all_but(link);
         }
     }
@@ -103,7 +104,7 @@ impl Served {
             return None;
         }
         self.hang_up();
-        let mut listing = lock(&self.listing);
+        let mut listing = self.listing.lock();
         listing.partings += 1;
         (!std::mem::replace(&mut listing.awaited, true)).then_some(listing.partings)
     }
@@ -115,12 +116,12 @@ impl Served {
 
     /// Whether what it offered last is to be listed.
     pub(crate) fn is_listed(&self) -> bool {
-        lock(&self.listing).listed
+        self.listing.lock().listed
     }
 
     /// What has become of it some time after it left for this time.
     pub(crate) fn waited(&self, parting: u64) -> Absence {
-        let mut listing = lock(&self.listing);
+        let mut listing = self.listing.lock();
         if self.here().is_none() && listing.partings != parting {
             return Absence::Anew(listing.partings);
         }
@@ -154,11 +155,11 @@ impl Served {
     }
 
     fn line(&self) -> Option<Arc<Line>> {
-        lock(&self.line).clone()
+        self.line.lock().clone()
     }
 
     fn hang_up(&self) {
-        let line = lock(&self.line).take();
+        let line = self.line.lock().take();
         if let Some(line) = line {
             line.hang_up();
         }
@@ -166,7 +167,7 @@ impl Served {
 
     /// Ends a conversation over another link. One over this link may have begun already.
     fn hang_up_all_but(&self, link: LinkId) {
-        let line = lock(&self.line).take_if(|line| line.link() != link);
+        let line = self.line.lock().take_if(|line| line.link() != link);
         if let Some(line) = line {
             line.hang_up();
         }
@@ -179,7 +180,7 @@ impl Dialer for Served {
         let (id, mail) = (self.id.clone(), Arc::clone(&self.mail));
         let line =
             Arc::new(Line::new(id, link, self.envelope_bytes_max, mail, inbox, Arc::clone(&self.late)));
-        let older = lock(&self.line).replace(Arc::clone(&line));
+        let older = self.line.lock().replace(Arc::clone(&line));
         if let Some(older) = older {
             older.hang_up();
         }

@@ -6,8 +6,8 @@
 mod ended;
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use auth::Participant;
@@ -15,11 +15,11 @@ use siphasher::sip128::SipHasher13;
 use smallvec::SmallVec;
 
 use crate::caller::Caller;
-use crate::ground::random;
 use crate::guests::is_guest;
 use crate::resume::Mark;
 use crate::stream::{Lifetime, Stream};
 use ended::Ended;
+use platform::{Mutex, MutexGuard, random};
 
 /// Finished streams that one session keeps, so that a client that lost its connection may still fetch the answer.
 pub const STREAMS_KEPT_MAX: usize = 8;
@@ -98,7 +98,7 @@ impl Session {
     }
 
     fn streams(&self) -> MutexGuard<'_, Streams> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+        self.streams.lock()
     }
 }
 
@@ -261,7 +261,7 @@ impl Sessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 

@@ -5,10 +5,11 @@
 //! missed. Must not know what a message means, nor how it is framed.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use platform::{Mutex, MutexGuard};
 
 use crate::bounds::Bounds;
 
@@ -189,7 +190,7 @@ impl Stream {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -301,7 +302,7 @@ impl State {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.get_mut();
         self.bounds.held.remove(state.queue.iter().map(|queued| queued.frame.len()).sum());
     }
 }

@@ -7,13 +7,14 @@ mod id;
 mod relayed;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use model::ParticipantId;
 
 use crate::guests::is_guest;
 use crate::upstream::Ticket;
 pub(crate) use id::Sealed;
+use platform::{Mutex, MutexGuard};
 use relayed::Key;
 pub(crate) use relayed::{LOST, Origin, Relayed};
 
@@ -137,7 +138,7 @@ impl Tasks {
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -11,8 +11,8 @@ use wire::mcp::{refusal, translate};
 use wire::rpc::{self, Id, Message, Shape};
 
 use crate::desk::Case;
-use crate::ground::{random, unix_ms};
 use crate::operation::Operation;
+use platform::{random, unix_ms};
 
 /// How long a sealed state to go on waiting with may be used.
 const STATE_SECS: u64 = 24 * 3600;

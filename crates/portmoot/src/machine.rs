@@ -14,5 +14,5 @@ pub(crate) fn called() -> String {
 
 /// Unix milliseconds.
 pub(crate) fn now_ms() -> u64 {
-    gateway::ground::unix_ms()
+    platform::unix_ms()
 }

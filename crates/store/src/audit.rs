@@ -13,7 +13,7 @@ mod verify;
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use crate::disk::{Disk, Folder};
@@ -25,6 +25,7 @@ use crate::writer::Writer;
 use chain::{Chain, hex, unhex};
 use files::{FOLDER, Files, Piece, on, pieces};
 use log::{Bodies, Log};
+use platform::Mutex;
 
 pub use chain::{Head, NoHead};
 pub use entry::{
@@ -122,7 +123,7 @@ impl Audit {
     /// How far the log reaches durably.
     #[must_use]
     pub fn head(&self) -> Head {
-        *self.head.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.head.lock()
     }
 
     /// Entries that wait for the disk, reserved places included.

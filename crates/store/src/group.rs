@@ -2,10 +2,12 @@
 //! are reserved before. Must not know what is written.
 
 use std::fmt::{self, Debug};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+use platform::{Condvar, Mutex, MutexGuard};
 
 use crate::error::StoreError;
 
@@ -198,7 +200,7 @@ impl<I> Debug for Group<I> {
 
 impl<I> Shared<I> {
     fn lock(&self) -> MutexGuard<'_, Queue<I>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     fn done(&self, places: usize, bytes: usize) {
@@ -223,12 +225,11 @@ impl<I: Items> Shared<I> {
     fn next(&self, group: &mut Waiting<I>) -> bool {
         let mut queue = self.lock();
         while queue.waiting.places == 0 && !queue.closing {
-            queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            self.wake.wait(&mut queue);
         }
         if !self.bounds.gather.is_zero() {
             let still = |queue: &mut Queue<I>| !queue.urgent && !queue.closing && !queue.waiting.enough;
-            let waited = self.wake.wait_timeout_while(queue, self.bounds.gather, still);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.wake.wait_while_for(&mut queue, still, self.bounds.gather);
         }
         queue.urgent = false;
         std::mem::swap(&mut queue.waiting, group);

@@ -1,8 +1,10 @@
 //! The journal for many callers at once: a thread that commits in groups. Must not know what a record means.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
+
+use platform::Mutex;
 
 use crate::directory::{Directory, io};
 use crate::error::StoreError;
@@ -81,7 +83,7 @@ impl Writer {
 
     /// Looks at what the journal says: only what is durable. Keep it short, the writer waits meanwhile.
     pub fn state<T>(&self, look: impl FnOnce(&State) -> T) -> T {
-        look(&lock(&self.0.state))
+        look(&self.0.state.lock())
     }
 
     /// Keeps room for one submission, to be made under a lock or after a step that cannot be undone.
@@ -167,7 +169,7 @@ impl Sink for Commit {
 
     fn commit(&mut self, all: &Submitted) -> Result<(), StoreError> {
         self.log.append(&all.text, all.records.len())?;
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         all.records.iter().for_each(|record| state.apply(record));
         // The records are durable whatever becomes of the tidying.
         let anew = self.log.is_due(&state).then(|| shortest(&state).ok()).flatten();
@@ -177,10 +179,6 @@ impl Sink for Commit {
         }
         Ok(())
     }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

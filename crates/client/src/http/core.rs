@@ -3,10 +3,11 @@
 //! It must not know how a request is carried out.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
+use platform::{Mutex, MutexGuard};
 use tokio::task::AbortHandle;
 
 use super::peer::Peer;
@@ -46,7 +47,7 @@ impl Core {
     }
 
     pub(super) fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 
     /// Tells the inbox, once, that the link has ended, and stops everything that runs on it.

@@ -2,7 +2,7 @@
 //!
 //! Only configured headers and the protocol's own are ever sent; nothing that a caller sent to us comes here.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -10,6 +10,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
+use platform::{Mutex, MutexGuard};
 use tokio::time::timeout;
 
 use super::origin::Origin;
@@ -125,7 +126,7 @@ impl Peer {
     }
 
     fn negotiated(&self) -> MutexGuard<'_, Negotiated> {
-        self.negotiated.lock().unwrap_or_else(PoisonError::into_inner)
+        self.negotiated.lock()
     }
 
     pub(crate) fn set_version(&self, version: &str) {

@@ -3,7 +3,6 @@
 //! Owns dialling. Speaks hyper's http1 directly: a connection is one task and one `SendRequest`.
 
 use std::io;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -12,6 +11,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use platform::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -65,7 +65,7 @@ impl Pool {
     }
 
     fn take(&self) -> Option<Sender> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         while let Some((sender, since)) = idle.pop() {
             if since.elapsed() > IDLE_MAX {
                 // The last in is the first out, so all that remain are older.
@@ -82,7 +82,7 @@ impl Pool {
     /// Takes back a connection whose answer was read to its end.
     pub(super) async fn put(&self, mut sender: Sender) {
         if sender.ready().await.is_ok() {
-            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut idle = self.idle.lock();
             if idle.len() < self.idle_max {
                 idle.push((sender, Instant::now()));
             }
@@ -91,7 +91,7 @@ impl Pool {
 
     /// Closes what is idle.
     pub(super) fn clear(&self) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.idle.lock().clear();
     }
 
     async fn dial(&self) -> Result<Sender, LinkFailure> {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use platform::Mutex;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{oneshot, watch};
@@ -111,7 +112,7 @@ impl Participant {
     /// A stream of what happens. The first one begins with the first welcome, later ones with what comes next.
     #[must_use]
     pub fn events(&self) -> Events {
-        let first = self.0.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let first = self.0.first.lock().take();
         first.unwrap_or_else(|| self.0.shared.listen())
     }
 

@@ -1,8 +1,9 @@
 //! Who listens to a participant: a queue of events each, bounded in number and bytes. Must not know what events mean.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use platform::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::event::Event;
@@ -28,7 +29,7 @@ struct Queue {
 
 impl Queue {
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 
     fn push(&self, event: Event) {

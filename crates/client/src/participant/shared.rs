@@ -1,11 +1,11 @@
 //! What the parts of one participant share: its desk, the way out, and who listens. Must not know how to dial.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use model::KindRef;
+use platform::{Mutex, MutexGuard, random, unix_ms};
 use tokio::sync::{Semaphore, mpsc, watch};
 use wire::mcpx::check::{Act, Call, strict};
 use wire::mcpx::{Draft, Envelope, envelope};
@@ -63,15 +63,15 @@ impl Shared {
     }
 
     pub(super) fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+        self.desk.lock()
     }
 
     fn out(&self) -> MutexGuard<'_, Option<mpsc::Sender<Bytes>>> {
-        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+        self.out.lock()
     }
 
     fn listeners(&self) -> MutexGuard<'_, Listeners> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+        self.listeners.lock()
     }
 
     pub(super) fn listen(&self) -> Events {
@@ -196,8 +196,7 @@ impl Shared {
         }
         let id = id.unwrap_or_else(|| self.id());
         let from = self.desk().roster.id().to_owned();
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let ts = rfc3339(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+        let ts = rfc3339(unix_ms());
         let draft = Draft { id: &id, ts: Some(&ts), from: &from, to, kind, correlation_id: about, payload };
         let envelope = envelope(&draft);
         // Checked as the gateway will, so that a mistake is told here.
@@ -215,10 +214,7 @@ impl Shared {
     }
 }
 
-/// A random number. Where the system has none, the clock's finest part will do: it spreads load and names envelopes.
+/// A random number, to spread load and to name envelopes.
 pub(super) fn chance() -> u64 {
-    getrandom::u64().unwrap_or_else(|_| {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        u64::from(since.subsec_nanos()) ^ since.as_secs()
-    })
+    u64::from_le_bytes(random())
 }

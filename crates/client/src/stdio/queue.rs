@@ -3,9 +3,9 @@
 //! Owns the bound. A sender never waits; one task writes.
 
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
+use platform::{Mutex, MutexGuard};
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
 use tokio::sync::Notify;
@@ -40,7 +40,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Adds one line. Raw line breaks, legal only between JSON tokens, become spaces: a second message cannot hide

@@ -17,9 +17,9 @@ use wire::time::{read_rfc3339, rfc3339};
 use super::pages::{Page, Pages, lost};
 use super::schema::{CapabilityChange, CapabilityChanged, GrantShown, PersonShown, PersonsShown};
 use crate::grants::Change;
-use crate::ground::unix_ms;
 use crate::guests::is_guest;
 use crate::pump::Pump;
+use platform::unix_ms;
 
 const GRANTS: &str = "portmoot/grants";
 

@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use platform::Mutex;
 use store::audit::{Entry, Verdict};
 
 use super::place::{Place, entry};
@@ -59,7 +60,7 @@ impl Floods {
         let guest = entry.from.starts_with(ANONYMOUS_PREFIX);
         let from = if guest { ANONYMOUS_PREFIX } else { entry.from };
         let key = (from.to_owned(), entry.topic.map(str::to_owned), entry.verdict);
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         if all.len() >= FLOODS_MAX && !all.contains_key(&key) {
             drop(all);
             return place.write(entry);
@@ -80,7 +81,7 @@ impl Floods {
 
     /// A window is over: its count is written.
     fn settle(&self, key: &Key) {
-        let over = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        let over = self.0.lock().remove(key);
         if let Some(seen) = over {
             seen.write(key);
         }
@@ -88,7 +89,7 @@ impl Floods {
 
     /// Writes every count now.
     pub(super) fn settle_all(&self) {
-        let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let all = std::mem::take(&mut *self.0.lock());
         for (key, seen) in all {
             seen.write(&key);
         }

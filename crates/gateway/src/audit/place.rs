@@ -3,9 +3,8 @@
 //! Must not know what is recorded, nor how the log is kept.
 
 use model::Refusal;
+use platform::unix_ms;
 use store::audit::{AuditPlace, Entry, Verdict, What};
-
-use crate::ground::unix_ms;
 
 /// Room for one entry, given back when dropped. Without a log it takes nothing.
 #[derive(Debug)]

@@ -10,9 +10,9 @@ use wire::mcpx::check::answers;
 use wire::rpc::Message;
 
 use crate::audit::Place;
-use crate::ground::unix_ms;
 use crate::operation::Operation;
 use crate::upstream::Hello;
+use platform::unix_ms;
 
 /// How a caller whose call is held is answered (design, section 4, "Promotion").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,13 +3,14 @@
 //! Off unless configured. One session lives as long as its event stream. Must not know what messages mean.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use model::{Refusal, RefusalCode};
+use platform::{Mutex, random};
 use wire::rpc::{self, Message, Shape, code};
 
 use super::answer::{self, Answer};
@@ -20,7 +21,6 @@ use super::mcp::refused;
 use super::request::{not_allowed, read_body};
 use crate::caller::{Caller, Open};
 use crate::gate::Gate;
-use crate::ground::random;
 use crate::pump::Pump;
 use crate::stream::{Lifetime, Stream};
 use crate::{greeting, legacy};
@@ -42,7 +42,7 @@ pub struct Pairs(Mutex<HashMap<String, Arc<Pair>>>);
 
 impl Pairs {
     fn find(&self, id: &str, participant: &str) -> Option<Arc<Pair>> {
-        let pairs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pairs = self.0.lock();
         pairs.get(id).filter(|pair| pair.participant == participant).cloned()
     }
 }
@@ -56,7 +56,7 @@ struct Ending {
 
 impl Open for Ending {
     fn cancel(&self) {
-        let gone = self.pairs.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        let gone = self.pairs.0.lock().remove(&self.id);
         if let Some(caller) = gone.as_ref().and_then(|pair| pair.caller.get()) {
             self.gate.leave(caller);
         }
@@ -90,7 +90,7 @@ fn open(gate: &Arc<Gate>, pairs: &Arc<Pairs>, request: &Request<Incoming>) -> An
     let reader = out.read(None).ok_or_else(full)?;
     let participant = who.id.to_string();
     {
-        let mut open = pairs.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = pairs.0.lock();
         if open.len() >= PAIRS_MAX {
             return Err(full());
         }

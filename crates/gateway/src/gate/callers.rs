@@ -2,7 +2,7 @@
 //!
 //! Owns how a caller begins and ends. Must not know how what is in force changes.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use auth::Participant;
 use bytes::Bytes;
@@ -107,7 +107,7 @@ impl Gate {
     /// Why the topic does not let it in.
     pub fn modern(&self, pump: &Arc<Pump>, participant: &Arc<Participant>) -> Result<Arc<Caller>, Refusal> {
         let at_ms = self.ground.now_ms();
-        let mut modern = self.modern.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut modern = self.modern.lock();
         let key = (pump.name().clone(), participant.id.clone());
         if let Some(seen) = modern.get_mut(&key) {
             seen.at_ms = at_ms;
@@ -183,7 +183,7 @@ impl Gate {
         let now_ms = self.ground.now_ms();
         self.put_out(self.sessions.sweep(now_ms, self.limits().session_idle));
         let mut idle = Vec::new();
-        self.modern.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, seen| {
+        self.modern.lock().retain(|_, seen| {
             let quiet = now_ms.saturating_sub(seen.at_ms) > MODERN_IDLE_SECS * 1000;
             let stays = !quiet || seen.caller.has_open_operations();
             if !stays {

@@ -3,12 +3,13 @@
 //! Owns what a change means for those who are here. Must not know how they came.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use auth::Identities;
 use client::Guard;
 use model::ParticipantId;
+use platform::{Mutex, RwLock, millis, random, unix_ms};
 use store::{EndedSessions, Record, Writer};
 use tokio::sync::{Notify, oneshot};
 
@@ -19,7 +20,7 @@ use crate::caller::Caller;
 use crate::config::{Access, Config, ParticipantConfig};
 use crate::grants::Grants;
 use crate::greeting;
-use crate::ground::{Ground, millis, random, unix_ms};
+use crate::ground::Ground;
 use crate::pump::{Plan, Pump};
 use crate::resume::{Mark, SESSION_ID_SECS};
 use crate::room::{Close, RoomConfig};
@@ -88,7 +89,7 @@ impl Gate {
 
     /// Takes over other grants. Those of one participant, or of all, are in force when this returns.
     pub fn set_grants(&self, grants: Grants, changed: Option<&ParticipantId>) {
-        *self.grants.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(grants);
+        *self.grants.write() = Arc::new(grants);
         self.renewed.notify_one();
         match changed {
             None => self.expel(),
@@ -128,13 +129,13 @@ impl Gate {
     }
 
     fn renew(&self, identities: Identities) {
-        *self.identities.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(identities);
+        *self.identities.write() = Arc::new(identities);
         self.renewed.notify_one();
     }
 
     fn apply(&self, config: Config) {
         let Some(sink) = self.this.upgrade() else { return };
-        let mut old = std::mem::take(&mut *self.upstreams.write().unwrap_or_else(PoisonError::into_inner));
+        let mut old = std::mem::take(&mut *self.upstreams.write());
         let mut upstreams = Vec::new();
         for server in config.servers.iter().filter(|server| server.enabled) {
             if let Some(at) = old.iter().position(|(known, _)| known == server) {
@@ -150,20 +151,19 @@ impl Gate {
             let spec = UpstreamSpec::new(server.clone(), &config.limits);
             upstreams.push((server.clone(), Upstream::start(spec, ground)));
         }
-        *self.upstreams.write().unwrap_or_else(PoisonError::into_inner) = upstreams;
+        *self.upstreams.write() = upstreams;
         for (_, gone) in old {
             tokio::spawn(async move { gone.close().await });
         }
-        *self.bounds.write().unwrap_or_else(PoisonError::into_inner) =
-            Bounds::new(&config.limits, Arc::clone(&self.held));
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+        *self.bounds.write() = Bounds::new(&config.limits, Arc::clone(&self.held));
+        *self.config.write() = Arc::new(config);
         self.open_topics();
     }
 
     fn open_topics(&self) {
         let config = self.config();
         let upstreams = self.upstreams();
-        let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
+        let mut topics = self.topics.write();
         let gone: Vec<_> =
             topics.extract_if(|name, _| !config.topics.iter().any(|t| t.name == *name)).collect();
         for topic in &config.topics {
@@ -216,7 +216,7 @@ impl Gate {
         self.put_out(self.sessions.close_those(|caller| now(caller).is_none()));
         // Held until they have left: a caller that nobody holds cannot.
         let gone: Vec<_> = {
-            let mut modern = self.modern.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut modern = self.modern.lock();
             modern.extract_if(|_, seen| now(&seen.caller).is_none()).map(|(_, seen)| seen.caller).collect()
         };
         gone.iter().for_each(|caller| self.leave(caller));
@@ -257,7 +257,7 @@ impl Gate {
 
     /// When the next token or grant expires after this time.
     fn next_expiry(&self, since_ms: u64) -> Option<u64> {
-        let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
+        let identities = self.identities.read();
         [identities.next_expiry(since_ms), self.grants().next_expiry(since_ms)].into_iter().flatten().min()
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! The one place where grants meet the configuration. Must not know how a grant is written down.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 use auth::Participant;
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
@@ -15,9 +15,9 @@ use crate::audit::NOBODY;
 use crate::caller::Caller;
 use crate::config::{Access, Config, TopicConfig};
 use crate::grants::Grants;
-use crate::ground::unix_ms;
 use crate::guests::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, is_guest};
 use crate::pump::{Hearing, Pump};
+use platform::unix_ms;
 
 /// Who comes to a topic, and the topic.
 pub type Visitor = (Arc<Pump>, Arc<Participant>);
@@ -128,7 +128,7 @@ impl Gate {
 
     /// What a participant may do in a topic, or where it is in none, at this moment.
     pub fn in_force(&self, who: &Participant, topic: Option<&TopicName>) -> Arc<Capabilities> {
-        let grants = Arc::clone(&self.grants.read().unwrap_or_else(PoisonError::into_inner));
+        let grants = Arc::clone(&self.grants.read());
         grants.over(&who.id, &who.capabilities, topic, unix_ms())
     }
 
@@ -139,19 +139,19 @@ impl Gate {
 
     /// A participant as it is known now, whether it is here or not.
     pub fn known(&self, id: &ParticipantId) -> Option<Arc<Participant>> {
-        let identities = Arc::clone(&self.identities.read().unwrap_or_else(PoisonError::into_inner));
+        let identities = Arc::clone(&self.identities.read());
         identities.participant(id, unix_ms())
     }
 
     /// Everybody who is known now, whether here or not.
     pub fn everybody(&self) -> Vec<Arc<Participant>> {
-        let identities = Arc::clone(&self.identities.read().unwrap_or_else(PoisonError::into_inner));
+        let identities = Arc::clone(&self.identities.read());
         identities.everybody(unix_ms())
     }
 
     /// Every change of capabilities in force.
     pub fn grants(&self) -> Arc<Grants> {
-        Arc::clone(&self.grants.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.grants.read())
     }
 
     /// Lets a caller in with what it may do now. Grants do not change meanwhile.
@@ -161,7 +161,7 @@ impl Gate {
         caller: &Arc<Caller>,
         hearing: Option<Hearing>,
     ) -> Result<(), Refusal> {
-        let grants = self.grants.read().unwrap_or_else(PoisonError::into_inner);
+        let grants = self.grants.read();
         let who = caller.participant();
         let capabilities = grants.over(&who.id, &who.capabilities, Some(pump.name()), unix_ms());
         pump.join(caller, &capabilities, hearing)

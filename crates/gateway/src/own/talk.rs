@@ -16,9 +16,9 @@ use wire::mcpx::{self, CHAT, Chat, Draft, Envelope, Format};
 
 use super::{arguments, shown};
 use crate::caller::Caller;
-use crate::ground::{random, unix_ms};
 use crate::pump::Pump;
 use crate::room::{Kept, Mark, Since};
+use platform::{random, unix_ms};
 
 /// Messages of one answer, if not said otherwise.
 const MESSAGES: usize = 50;

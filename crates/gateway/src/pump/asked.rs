@@ -3,7 +3,8 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, PoisonError};
+
+use platform::Mutex;
 
 /// Requests of one topic that are remembered.
 pub const ASKED_MAX: usize = 4096;
@@ -37,7 +38,7 @@ impl Asked {
             return;
         }
         let (id, asker) = (self.hasher.hash_one(id), self.hasher.hash_one(asker));
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory.lock();
         let Memory { order, known } = &mut *memory;
         let requests = known.entry(id).or_insert_with(|| {
             order.push_back(id);
@@ -62,7 +63,7 @@ impl Asked {
         to: impl Iterator<Item = &'t str> + Clone,
     ) -> bool {
         let id = self.hasher.hash_one(request);
-        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = self.memory.lock();
         let Some(requests) = memory.known.get(&id) else { return false };
         let from = self.hasher.hash_one(from);
         let to_all = to.clone().next().is_none();

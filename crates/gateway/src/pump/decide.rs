@@ -2,8 +2,6 @@
 //!
 //! Must not know how a decision came in.
 
-use std::sync::PoisonError;
-
 use auth::Participant;
 use model::{Digest, OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
 use tokio::sync::{oneshot, watch};
@@ -134,7 +132,7 @@ impl Pump {
 
     /// The proposal that an envelope of this id made.
     pub(crate) fn proposal_of(&self, envelope: &str) -> Option<OperationId> {
-        drop(self.opening.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(self.opening.lock());
         self.desk.proposed_by(envelope)
     }
 

@@ -1,6 +1,6 @@
 //! Who is in the topic: upstreams by configuration, callers as they come and go. Must not know what they ask.
 
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use model::{Capabilities, Era, LinkId, ParticipantId, Refusal};
 use topic::{Effect, Event, Role, UpstreamNames, View};
@@ -30,7 +30,7 @@ impl Pump {
             names.push(UpstreamNames::serving(seat.id.clone(), &*seat.upstream.spec().config.prefix));
             seats.push(seat);
         }
-        *self.seats.write().unwrap_or_else(PoisonError::into_inner) = seats.clone().into();
+        *self.seats.write() = seats.clone().into();
         self.step(Event::Configure { upstreams: &names });
         self.seat(&self.own.0, self.own.1);
         for seat in &seats {
@@ -48,14 +48,14 @@ impl Pump {
         self.room.keep(built_in.contains(&BuiltIn::Room));
         let listed = Arc::new(shelf::manifest(built_in));
         if *self.built_in() != *listed {
-            *self.built_in.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&listed);
+            *self.built_in.write() = Arc::clone(&listed);
             self.listed(&self.own.0, View::Shared, &[listed], &[]);
         }
     }
 
     /// What the gateway's own participant lists here.
     pub(crate) fn built_in(&self) -> Arc<Manifest> {
-        Arc::clone(&self.built_in.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.built_in.read())
     }
 
     pub(super) fn seat(&self, participant: &ParticipantId, link: LinkId) {

@@ -3,9 +3,9 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, PoisonError};
 
 use model::ParticipantId;
+use platform::Mutex;
 
 /// Envelopes of one topic that are remembered.
 pub const REPEATS_MAX: usize = 4096;
@@ -28,7 +28,7 @@ impl Repeats {
     /// Whether this one of this sender was here before, on whatever connection; if not, it is remembered.
     pub(crate) fn is_repeat(&self, from: &ParticipantId, id: &str) -> bool {
         let key = self.hasher.hash_one((from, id));
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         if !seen.known.insert(key) {
             return true;
         }

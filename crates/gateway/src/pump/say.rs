@@ -3,7 +3,7 @@
 //! Owns the way of an envelope from its door to the room, and to those here who answer it. It opens no payload: receivers
 //! do.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,9 +18,9 @@ use super::Pump;
 use super::record::reason;
 use super::repeats::Repeats;
 use crate::caller::Caller;
-use crate::ground::unix_ms;
 use crate::hosted;
 use crate::room::{Close, Entry, Item, Mark, Reach, Room, Said, Socket, text};
+use platform::unix_ms;
 
 /// How somebody hears.
 pub struct Hearing {
@@ -59,7 +59,7 @@ impl Pump {
         let who = caller.participant();
         let place = self.audit.reserve()?;
         let proposes = envelope.kind().starts_with("mcp/proposal:");
-        let _opening = proposes.then(|| self.opening.lock().unwrap_or_else(PoisonError::into_inner));
+        let _opening = proposes.then(|| self.opening.lock());
         if envelope.from() != who.id.as_str() {
             let refusal = Refusal::new(
                 model::RefusalCode::AuthViolation,

@@ -2,9 +2,10 @@
 //!
 //! Must not know how the topic decides.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use model::{Era, Refusal, RefusalCode};
+use platform::Mutex;
 use wire::mcp::{Params, Target, Version, meta, task};
 use wire::rpc::Message;
 

@@ -2,10 +2,11 @@
 //! how long what they offer stays listed. Must not know what is asked.
 
 use std::collections::HashMap;
-use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use model::{LinkId, ParticipantId};
+use platform::MutexGuard;
 use topic::View;
 use wire::mcp::ListKind;
 use wire::mcpx::Envelope;
@@ -119,7 +120,7 @@ impl Pump {
 
     /// What each who serves or has served here was asked. Only the configuration names them.
     fn late(&self) -> MutexGuard<'_, HashMap<ParticipantId, Arc<Late>>> {
-        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+        self.late.lock()
     }
 
     /// Somebody begins to hear: if it serves, it is asked what it has.

@@ -11,11 +11,11 @@ use wire::time::rfc3339;
 
 use super::Pump;
 use crate::config::McpCalls;
-use crate::ground::unix_ms;
 use crate::operation::Operation;
 use crate::room::{Item, Said};
 use crate::sight::{Answered, Asked, Sight, Stamp};
 use crate::upstream::Answer;
+use platform::unix_ms;
 
 impl Pump {
     /// Shows a request that goes to an upstream. Called before the topic is let go.

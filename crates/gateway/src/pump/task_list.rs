@@ -13,9 +13,9 @@ use wire::mcp::{Params, task};
 
 use super::Pump;
 use crate::caller::Caller;
-use crate::ground::{random, unix_ms};
 use crate::lists::{CURSOR, CURSOR_SECS};
 use crate::tasks::Relayed;
+use platform::{random, unix_ms};
 
 /// Tasks of one page. Each that is not over is asked for at its server.
 pub const PAGE_TASKS_MAX: usize = 64;

@@ -16,12 +16,12 @@ use wire::rpc::{self, Message};
 
 use super::Pump;
 use crate::caller::Caller;
-use crate::ground::unix_ms;
 use crate::operation::{Operation, Tasked};
 use crate::own;
 use crate::spell;
 use crate::tasks::{Origin, Place, Relayed, Sealed, TASK_ID_BYTES_MAX};
 use crate::upstream::{Hello, Session, Ticket};
+use platform::unix_ms;
 
 /// Between two looks at what has been kept long enough.
 const SWEEP: Duration = Duration::from_secs(10);

@@ -2,13 +2,13 @@
 //!
 //! Owns its bound. Must not know who hears.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use platform::{Mutex, MutexGuard, random};
 use tokio::sync::Notify;
 
 use super::item::Item;
 use super::ring::{Kept, Mark, Ring, Since};
-use crate::ground::random;
 
 /// Bytes that may wait for the room's next turn. Whoever says more waits until the turn has taken them.
 pub const ROOM_QUEUE_BYTES_MAX: usize = 4 << 20;
@@ -121,7 +121,7 @@ impl Room {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 

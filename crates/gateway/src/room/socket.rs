@@ -6,12 +6,13 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
+use platform::{Mutex, MutexGuard};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -177,7 +178,7 @@ impl Socket {
     }
 
     fn backlog(&self) -> MutexGuard<'_, Backlog> {
-        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
+        self.backlog.lock()
     }
 
     fn fail(&self, mut backlog: MutexGuard<'_, Backlog>) {

@@ -19,7 +19,8 @@ use super::history::{History, Missed};
 use super::item::{Entry, Item, Reach, RoomConfig, Said};
 use super::queue::Room;
 use super::run::{Listener, Run};
-use crate::ground::{Ground, random, unix_ms};
+use crate::ground::Ground;
+use platform::{random, unix_ms};
 
 /// Turns given to readers that are ready before a room is written, as long as they bring more, so that one write carries
 /// what all of them have.

@@ -3,11 +3,12 @@
 //! Must not know who may ask, or how an envelope travels.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use client::{Carrier, Inbox, LinkFailure, SendMeta, Unsent};
 use model::{KindRef, LinkId, ParticipantId};
+use platform::Mutex;
 use wire::mcp::Params;
 use wire::mcpx::check::{Act, answers, strict};
 use wire::mcpx::{self, Draft, Envelope, Head, kind_of};
@@ -31,11 +32,11 @@ struct Asks {
 
 impl Late {
     fn begin(&self, envelope: Arc<str>) {
-        lock(&self.0).open.insert(envelope);
+        self.0.lock().open.insert(envelope);
     }
 
     fn end(&self, envelope: Arc<str>) {
-        let mut asks = lock(&self.0);
+        let mut asks = self.0.lock();
         asks.open.remove(&envelope);
         if asks.over.len() >= LATE_MAX {
             asks.over.pop_front();
@@ -45,7 +46,7 @@ impl Late {
 
     /// Whether it was asked this.
     pub(crate) fn holds(&self, envelope: &str) -> bool {
-        let asks = lock(&self.0);
+        let asks = self.0.lock();
         asks.open.contains(envelope) || asks.over.iter().any(|late| **late == *envelope)
     }
 }
@@ -130,7 +131,7 @@ impl Line {
 
     /// The participant has left: whatever is open gets no answer.
     pub(super) fn hang_up(&self) {
-        let open = lock(&self.table).end(&self.late);
+        let open = self.table.lock().end(&self.late);
         if open {
             self.inbox.closed(LinkFailure::Left);
         }
@@ -141,7 +142,7 @@ impl Line {
     }
 
     pub(super) fn is_open(&self, envelope: &str) -> bool {
-        lock(&self.table).open.contains_key(envelope)
+        self.table.lock().open.contains_key(envelope)
     }
 
     /// Whether it is between the server and whoever asked it: about an envelope that is open and to whoever asked, or
@@ -152,7 +153,7 @@ impl Line {
         if !kind.starts_with(RESPONSE) && !kind.starts_with(NOTICE) {
             return false;
         }
-        match lock(&self.table).open.get(about) {
+        match self.table.lock().open.get(about) {
             Some(asked) => envelope.to().any(|to| *to == *asked.from),
             None => self.late.holds(about),
         }
@@ -173,7 +174,7 @@ impl Line {
     fn answered(&self, envelope: &Envelope) -> Heard {
         let Some(about) = envelope.correlation_id() else { return Heard::Nothing };
         let asked = {
-            let mut table = lock(&self.table);
+            let mut table = self.table.lock();
             let Some(asked) = table.open.get(about) else { return Heard::Nothing };
             if !envelope.to().any(|to| *to == *asked.from) {
                 return Heard::Wrong("it is not to whoever asked".to_owned());
@@ -197,7 +198,7 @@ impl Line {
     fn noticed(&self, envelope: &Envelope) -> Heard {
         let about = envelope.correlation_id();
         let number = about.and_then(|about| {
-            let table = lock(&self.table);
+            let table = self.table.lock();
             let asked = table.open.get(about).filter(|asked| envelope.to().any(|to| *to == *asked.from));
             asked.map(|asked| asked.number)
         });
@@ -220,7 +221,7 @@ impl Line {
 
     /// Whose a message is, and about which envelope: a cancellation is its request's.
     fn of(&self, params: &Params<'_>, from: Option<Arc<str>>) -> (Arc<str>, Option<Arc<str>>) {
-        let table = lock(&self.table);
+        let table = self.table.lock();
         let cancels = params.message().method() == "notifications/cancelled";
         let number = params.request_id().filter(|_| cancels).and_then(|id| id.as_number());
         let cancelled = number.and_then(|number| table.envelopes.get(&number));
@@ -251,7 +252,7 @@ fn fits(envelope: &Envelope, asked: &Asked) -> Result<Bytes, String> {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        let _ = lock(&self.table).end(&self.late);
+        let _ = self.table.lock().end(&self.late);
     }
 }
 
@@ -284,7 +285,7 @@ impl Carrier for Line {
             return Err(Unsent::TooLarge);
         }
         {
-            let mut table = lock(&self.table);
+            let mut table = self.table.lock();
             if table.closed {
                 return Err(Unsent::Closed);
             }
@@ -300,17 +301,13 @@ impl Carrier for Line {
     }
 
     fn cancel(&self, request: u64) {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         if let Some(envelope) = table.envelopes.get(&request).cloned() {
             table.close(&envelope, &self.late);
         }
     }
 
     fn close(&self) {
-        let _ = lock(&self.table).end(&self.late);
+        let _ = self.table.lock().end(&self.late);
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -20,34 +20,34 @@ struct Ends {
 
 impl Mail for Ends {
     fn stamp(&self) -> (String, String) {
-        (format!("e{}", lock(&self.whispered).len()), "2026-01-01T00:00:00Z".to_owned())
+        (format!("e{}", self.whispered.lock().len()), "2026-01-01T00:00:00Z".to_owned())
     }
 
     fn whisper(&self, link: LinkId, envelope: &[u8]) {
         assert_eq!(link, HERE);
-        lock(&self.whispered).push(serde_json::from_slice(envelope).unwrap());
+        self.whispered.lock().push(serde_json::from_slice(envelope).unwrap());
     }
 }
 
 impl Inbox for Ends {
     fn frame(&self, frame: Bytes, about: Option<u64>) -> Flow {
         let said = format!("{} about {about:?}", String::from_utf8_lossy(&frame));
-        lock(&self.heard).push(said);
+        self.heard.lock().push(said);
         Flow::Open
     }
 
     fn failed(&self, request: u64, failure: LinkFailure) {
-        lock(&self.heard).push(format!("{request} failed: {failure}"));
+        self.heard.lock().push(format!("{request} failed: {failure}"));
     }
 
     fn closed(&self, why: LinkFailure) {
-        lock(&self.heard).push(format!("closed: {why}"));
+        self.heard.lock().push(format!("closed: {why}"));
     }
 }
 
 impl Ends {
     fn heard(&self) -> Vec<String> {
-        std::mem::take(&mut lock(&self.heard))
+        std::mem::take(&mut self.heard.lock())
     }
 }
 
@@ -148,7 +148,7 @@ fn a_request_is_its_callers_and_has_a_longest_length() {
     let params = br#"{"name":"x","requestId":1}"#;
     let frame = rpc::request(&Id::number(3), "tools/call", Some(params));
     link.send(frame, SendMeta { from: Some("bob".into()), ..SendMeta::request(3) }).unwrap();
-    let whispered = std::mem::take(&mut *lock(&ends.whispered));
+    let whispered = std::mem::take(&mut *ends.whispered.lock());
     let seen: Vec<_> = whispered
         .iter()
         .map(|one| [&one["from"], &one["kind"], &one["correlation_id"]].map(Value::as_str))
@@ -168,7 +168,7 @@ fn a_request_is_its_callers_and_has_a_longest_length() {
     let room = ENVELOPE_BYTES_MAX - whispered[0].to_string().len();
     let text = |len: usize| format!("{{\"t\":\"{}\"}}", "x".repeat(len));
     let fits = (0..room).rev().find(|len| ask(&link, 4, &text(*len)).is_ok()).unwrap();
-    assert!(lock(&ends.whispered)[0].to_string().len() <= ENVELOPE_BYTES_MAX);
+    assert!(ends.whispered.lock()[0].to_string().len() <= ENVELOPE_BYTES_MAX);
     assert_eq!(ask(&link, 5, &text(fits + 1)), Err(Unsent::TooLarge));
 }
 

@@ -3,8 +3,7 @@
 
 use auth::Sealer;
 use model::{Era, ParticipantId};
-
-use crate::ground::random;
+use platform::random;
 
 /// How long a task of a server can be asked for here, whatever its server says, milliseconds: a day.
 pub const TASK_KEPT_MS_MAX: u64 = 24 * 3600 * 1000;

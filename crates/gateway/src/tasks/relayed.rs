@@ -1,13 +1,13 @@
 //! One task of a server: where it came from, and how it stood when it was last told. Must not know the others.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use model::{Era, LinkId, ParticipantId};
+use platform::{Mutex, MutexGuard, unix_ms};
 use wire::mcp::task::{self, Glimpse, Standing, Status, Task};
 use wire::rpc::{Id, Shape};
 
 use super::id::TASK_KEPT_MS_MAX;
-use crate::ground::unix_ms;
 use crate::stream::Stream;
 use crate::upstream::{Hold, Session, Ticket};
 
@@ -240,6 +240,6 @@ impl Relayed {
     }
 
     fn now(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.now.lock()
     }
 }

@@ -18,7 +18,7 @@ use super::fault::Fault;
 use super::manifest::{List, Manifest};
 use super::schema;
 use super::session::own::member;
-use super::session::{Greeting, Session, lock};
+use super::session::{Greeting, Session};
 use super::status::Quarantined;
 
 /// Changes that come within this time are one.
@@ -73,7 +73,7 @@ pub(super) async fn refresh(session: &Session, greeting: &Greeting, stale: u64) 
     }
     let changed = *before != manifest;
     if changed {
-        *lock(&session.manifest) = Arc::new(manifest);
+        *session.manifest.lock() = Arc::new(manifest);
     }
     outcome.map(|()| changed)
 }

@@ -14,13 +14,14 @@ mod reopen;
 mod tasks;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use bytes::Bytes;
 use client::{Link, SendMeta};
 use http::HeaderMap;
 use model::{Era, Refusal, RefusalCode};
+use platform::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use wire::json::Splice;
 use wire::mcp::{ListKind, Params, Version};
@@ -151,7 +152,7 @@ impl Session {
             garbage: AtomicU64::new(0),
             begun: Instant::now(),
             used: AtomicU64::new(0),
-            birth: u64::from_le_bytes(crate::ground::random()),
+            birth: u64::from_le_bytes(platform::random()),
             tasks: AtomicUsize::new(0),
         });
         session.keep_time();
@@ -191,13 +192,13 @@ impl Session {
     /// What the server offers on this session, as last known.
     #[must_use]
     pub fn manifest(&self) -> Arc<Manifest> {
-        Arc::clone(&lock(&self.manifest))
+        Arc::clone(&self.manifest.lock())
     }
 
     /// The result of `initialize` (legacy) or `server/discover` (modern), raw.
     #[must_use]
     pub fn greeting(&self) -> Bytes {
-        lock(&self.greeting).as_ref().map(|greeting| greeting.raw.clone()).unwrap_or_default()
+        self.greeting.lock().as_ref().map(|greeting| greeting.raw.clone()).unwrap_or_default()
     }
 
     /// Calls of callers that are open.
@@ -314,17 +315,17 @@ impl Session {
     }
 
     pub(super) fn greeted(&self) -> Option<Greeting> {
-        lock(&self.greeting).clone()
+        self.greeting.lock().clone()
     }
 
     pub(super) fn set_greeting(&self, greeting: Greeting) {
         let _ = self.era.set(greeting.era);
         let _ = self.version.set(greeting.version);
-        *lock(&self.greeting) = Some(greeting);
+        *self.greeting.lock() = Some(greeting);
     }
 
     fn open(&self) -> MutexGuard<'_, Calls> {
-        lock(&self.calls)
+        self.calls.lock()
     }
 
     pub(super) fn refusal(&self, fault: &Fault) -> Refusal {
@@ -450,8 +451,4 @@ impl Drop for Session {
         self.upkeep.notify_one();
         self.listening.notify_one();
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

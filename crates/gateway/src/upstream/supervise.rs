@@ -9,12 +9,13 @@ mod told;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use client::{Guard, LinkFailure};
 use model::{Era, LinkId, Refusal};
+use platform::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
@@ -23,7 +24,7 @@ use super::dialer::Dialer;
 use super::fault::Fault;
 use super::manifest::Manifest;
 use super::relay::Overseer;
-use super::session::{Session, SessionSink, lock};
+use super::session::{Session, SessionSink};
 use super::sink::SessionKey;
 use super::spec::UpstreamSpec;
 use super::status::State;
@@ -195,7 +196,7 @@ impl Upstream {
             let mut book = self.book();
             book.closed = true;
             let once = std::mem::take(&mut book.once);
-            book.slots.drain().filter_map(|(_, slot)| lock(&slot.session).take()).chain(once).collect()
+            book.slots.drain().filter_map(|(_, slot)| slot.session.lock().take()).chain(once).collect()
         };
         self.wake.notify_waiters();
         self.wake.notify_one();
@@ -214,7 +215,7 @@ impl Upstream {
             book.slots.values().cloned().collect()
         };
         for slot in slots {
-            *lock(&slot.backoff) = Backoff::default();
+            *slot.backoff.lock() = Backoff::default();
         }
     }
 
@@ -228,7 +229,7 @@ impl Upstream {
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
-        lock(&self.book)
+        self.book.lock()
     }
 }
 
@@ -238,9 +239,9 @@ impl Overseer for Upstream {
         book.once.retain(|other| !Arc::ptr_eq(other, session));
         let mut slots = book.slots.values();
         let slot =
-            slots.find(|slot| lock(&slot.session).as_ref().is_some_and(|other| Arc::ptr_eq(other, session)));
+            slots.find(|slot| slot.session.lock().as_ref().is_some_and(|other| Arc::ptr_eq(other, session)));
         let Some(slot) = slot.filter(|_| !book.closed).map(Arc::clone) else { return };
-        *lock(&slot.session) = None;
+        *slot.session.lock() = None;
         if self.is_away() {
             // It may go, and come again when it likes.
             drop(book);
@@ -250,7 +251,7 @@ impl Overseer for Upstream {
         let reason = format!("the server `{}` ended unexpectedly", self.spec.name());
         book.cause.clear();
         // A caller that makes its own session crash costs itself only.
-        let mut own = lock(&slot.backoff);
+        let mut own = slot.backoff.lock();
         let backoff = if *session.key() == SessionKey::Shared { &mut book.backoff } else { &mut *own };
         if session.age().0 >= STABLE {
             backoff.lasted();
@@ -345,7 +346,7 @@ async fn tidy(upstream: Weak<Upstream>) {
             .filter(|(_, slot)| slot.is_blank() || slot.idle().is_some_and(|quiet| quiet >= idle))
             .map(|(place, _)| place.clone())
             .collect();
-        let left = gone.iter().filter_map(|place| lock(&book.slots.remove(place)?.session).take()).collect();
+        let left = gone.iter().filter_map(|place| book.slots.remove(place)?.session.lock().take()).collect();
         drop(book);
         close_all(left);
     }

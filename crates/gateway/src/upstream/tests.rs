@@ -4,11 +4,12 @@ mod faults;
 mod over_http;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use model::{Capabilities, Era, LinkId, ParticipantId, Refusal, RefusalCode};
+use platform::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wire::json::Splice;
@@ -50,19 +51,19 @@ struct Listener(Mutex<Vec<String>>);
 
 impl SessionSink for Listener {
     fn notice(&self, _: &Arc<Session>, method: &str, _: Bytes) {
-        self.0.lock().unwrap().push(method.to_owned());
+        self.0.lock().push(method.to_owned());
     }
 
     fn question(&self, _: &Arc<Session>, _: QuestionId, message: Message) {
-        self.0.lock().unwrap().push(format!("question {}", message.method()));
+        self.0.lock().push(format!("question {}", message.method()));
     }
 
     fn changed(&self, _: &Arc<Session>, _: &[wire::mcp::ListKind]) {
-        self.0.lock().unwrap().push("changed".to_owned());
+        self.0.lock().push("changed".to_owned());
     }
 
     fn ended(&self, _: &Arc<Session>) {
-        self.0.lock().unwrap().push("ended".to_owned());
+        self.0.lock().push("ended".to_owned());
     }
 }
 
@@ -329,7 +330,7 @@ async fn many_changes_are_one_and_the_manifest_follows() {
             session.manifest().tools.items.iter().any(|tool| tool.key == "late")
         })
         .await;
-        let changes = house.listener.0.lock().unwrap().iter().filter(|what| *what == "changed").count();
+        let changes = house.listener.0.lock().iter().filter(|what| *what == "changed").count();
         assert!((1..=3).contains(&changes), "{changes} changes");
         assert_eq!(house.upstream.manifest(), session.manifest());
         house.upstream.close().await;

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use model::LinkId;
+use platform::Mutex;
 
 /// The wants of all callers of one session and its successors.
 #[derive(Debug, Default)]
@@ -27,8 +27,8 @@ struct State {
 }
 
 impl Wants {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> platform::MutexGuard<'_, State> {
+        self.state.lock()
     }
 
     /// True when nobody wanted this URI before.

@@ -88,14 +88,7 @@ async fn new(keeper: Keeper, request: TokenRequest) -> Result<Value, Failure> {
             Api::new(&remote).post(&["tokens"], &body).await
         }
         Keeper::Here { config, dir } => {
-            let mut random = [0; 32];
-            getrandom::fill(&mut random).map_err(|error| {
-                Failure::new(
-                    Exit::Failed,
-                    "no_randomness",
-                    format!("the system gives no random bytes: {error}"),
-                )
-            })?;
+            let random: [u8; 32] = platform::random();
             let journal = Writer::open(&dir)?;
             let audit = Recorder::open(&config, Some(&journal))?;
             let (place, name) = (audit.reserve()?, request.name.clone());

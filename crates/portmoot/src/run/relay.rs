@@ -3,12 +3,13 @@
 //! Owns nothing but the way across: messages pass as they are, ids included. Must not know what they mean.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use client::{Bounds, Flow, HttpLimits, HttpSpec, Inbox, Link, LinkFailure, SendMeta};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use platform::{Mutex, MutexGuard};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 use wire::line::{Line, Lines};
@@ -76,7 +77,7 @@ impl Back {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     fn say(&self, frame: Bytes) {

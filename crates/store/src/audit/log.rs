@@ -1,7 +1,9 @@
 //! The audit log as it is written: opened where the head says, mended where a crash tore it, continued. Must not know what
 //! an entry says, except that it writes one itself where something does not fit.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use platform::Mutex;
 
 use super::chain::{Chain, Head, Link};
 use super::entry::{Entry, Verdict, Written};
@@ -133,7 +135,7 @@ impl Log {
         let written = self.head_file.write_at(at, &slot).and_then(|()| self.head_file.sync());
         written.map_err(on(&*self.files.heads, "write", HEAD_FILE))?;
         self.turn = turn;
-        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = self.head;
+        *self.shown.lock() = self.head;
         Ok(())
     }
 

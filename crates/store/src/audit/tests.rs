@@ -204,7 +204,7 @@ proptest! {
         let log = open(&disk, begun).unwrap();
         let found = report(&disk, true);
         prop_assert!(found.is_whole() && found.unfinished_bytes == 0, "{found:?}");
-        prop_assert_eq!(found.head, *log.shown().lock().unwrap());
+        prop_assert_eq!(found.head, *log.shown().lock());
     }
 
     /// What a crash has left is as safe from being cut as the rest, up to the last entry that was acknowledged.

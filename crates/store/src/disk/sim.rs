@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use platform::Mutex;
 
 use super::{Disk, DiskFile, new};
 
@@ -29,12 +31,12 @@ struct Content {
 impl Sim {
     /// From now on, this many acts that change something succeed; then the disk is gone.
     pub(crate) fn fail_after(&self, acts: usize) {
-        self.0.lock().unwrap().acts_left = Some(acts);
+        self.0.lock().acts_left = Some(acts);
     }
 
     /// The power fails, and comes back: what was not synced is lost, but for a torn piece of each file's last write.
     pub(crate) fn crash(&self, seed: u64) {
-        let mut platter = self.0.lock().unwrap();
+        let mut platter = self.0.lock();
         platter.acts_left = None;
         platter.seed ^= seed;
         let mut random = platter.seed;
@@ -47,29 +49,29 @@ impl Sim {
     }
 
     pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
-        self.0.lock().unwrap().files[name].seen.clone()
+        self.0.lock().files[name].seen.clone()
     }
 
     /// Somebody changes a file behind our back.
     pub(crate) fn tamper(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
-        let mut platter = self.0.lock().unwrap();
+        let mut platter = self.0.lock();
         let content = platter.files.get_mut(name).unwrap();
         change(&mut content.seen);
         content.synced.clone_from(&content.seen);
     }
 
     pub(crate) fn remove(&self, name: &str) {
-        self.0.lock().unwrap().files.remove(name);
+        self.0.lock().files.remove(name);
     }
 
     /// Another disk with the same files, to try something on.
     pub(crate) fn copy(&self) -> Sim {
-        let files = self.0.lock().unwrap().files.clone();
+        let files = self.0.lock().files.clone();
         Sim(Arc::new(Mutex::new(Platter { files, ..Platter::default() })))
     }
 
     fn act<T>(&self, act: impl FnOnce(&mut Platter) -> T) -> io::Result<T> {
-        let mut platter = self.0.lock().unwrap();
+        let mut platter = self.0.lock();
         match platter.acts_left.as_mut() {
             Some(0) => return Err(io::Error::other("the disk is gone")),
             Some(left) => *left -= 1,
@@ -98,11 +100,11 @@ impl Disk for Sim {
     }
 
     fn names(&self) -> io::Result<Vec<String>> {
-        Ok(self.0.lock().unwrap().files.keys().cloned().collect())
+        Ok(self.0.lock().files.keys().cloned().collect())
     }
 
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        Ok(self.0.lock().unwrap().files.get(name).map(|content| content.seen.clone()))
+        Ok(self.0.lock().files.get(name).map(|content| content.seen.clone()))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {

@@ -9,17 +9,17 @@ use client::LinkFailure;
 use model::Era;
 
 use super::super::fault::Fault;
-use super::{Session, lock};
+use super::Session;
 
 impl Session {
     /// What is wrong although it is open, as it may be told outside.
     pub(in super::super) fn trouble(&self) -> Option<String> {
-        lock(&self.health.trouble).clone()
+        self.health.trouble.lock().clone()
     }
 
     /// A request failed; others may fail like it.
     pub(super) fn unwell(&self, fault: &Fault) {
-        *lock(&self.health.trouble) = Some(self.refusal(fault).message.into_owned());
+        *self.health.trouble.lock() = Some(self.refusal(fault).message.into_owned());
         self.health.troubled.store(true, Ordering::Relaxed);
         self.opening.sink.state();
     }
@@ -28,7 +28,7 @@ impl Session {
     pub(super) fn well(&self) {
         if self.health.troubled.load(Ordering::Relaxed) && self.health.troubled.swap(false, Ordering::Relaxed)
         {
-            *lock(&self.health.trouble) = None;
+            *self.health.trouble.lock() = None;
             self.opening.sink.state();
         }
     }

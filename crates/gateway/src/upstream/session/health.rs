@@ -1,6 +1,6 @@
 //! What is known about how well a session is. Must not know what is done about it.
 
-use std::sync::Mutex;
+use platform::Mutex;
 use std::sync::atomic::AtomicBool;
 
 /// What is known about a session's health.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Era, ParticipantId, Refusal};
 
-use super::super::session::{Session, lock};
+use super::super::session::Session;
 use super::super::sink::{Hello, SessionKey};
 use super::slot::Slot;
 use super::{Upstream, close_all};
@@ -56,7 +56,7 @@ impl Upstream {
     #[must_use]
     pub fn session_of(&self, birth: u64) -> Option<Arc<Session>> {
         let book = self.book();
-        let slots: Vec<_> = book.slots.values().filter_map(|slot| lock(&slot.session).clone()).collect();
+        let slots: Vec<_> = book.slots.values().filter_map(|slot| slot.session.lock().clone()).collect();
         let mut all = slots.into_iter().chain(book.once.iter().cloned());
         all.find(|session| session.birth() == birth && session.is_open())
     }
@@ -72,7 +72,7 @@ impl Upstream {
             return None;
         }
         let place = (self.spoken(era)?, key);
-        let session = lock(&self.book().slots.get(&place)?.session).clone();
+        let session = self.book().slots.get(&place)?.session.lock().clone();
         session.filter(|session| session.is_open())
     }
 
@@ -100,10 +100,10 @@ impl Upstream {
     fn close_those(&self, theirs: impl Fn(&SessionKey) -> bool) {
         let left: Vec<Arc<Session>> = {
             let mut book = self.book();
-            let runs = |slot: &Slot| lock(&slot.session).as_ref().is_some_and(|session| session.tasks() > 0);
+            let runs = |slot: &Slot| slot.session.lock().as_ref().is_some_and(|session| session.tasks() > 0);
             let those = book.slots.iter().filter(|((_, key), slot)| theirs(key) && !runs(slot));
             let keys: Vec<_> = those.map(|(place, _)| place.clone()).collect();
-            keys.iter().filter_map(|key| lock(&book.slots.remove(key)?.session).take()).collect()
+            keys.iter().filter_map(|key| book.slots.remove(key)?.session.lock().take()).collect()
         };
         close_all(left);
     }

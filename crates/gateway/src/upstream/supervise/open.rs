@@ -9,14 +9,14 @@ use tokio::time::{sleep, timeout};
 
 use super::super::fault::Fault;
 use super::super::relay::{Overseer, Relay};
-use super::super::session::{Opening, Session, lock};
+use super::super::session::{Opening, Session};
 use super::super::sink::{Hello, SessionKey};
 use super::super::wants::Wants;
 use super::super::{greet, lists, subscriptions};
 use super::slot::Slot;
 use super::{Book, Upstream, close_all};
 use crate::config::{EraChoice, Sessions, Transport};
-use crate::ground::millis;
+use platform::millis;
 
 /// A call waits this long for the next attempt rather than be refused.
 const WAIT: Duration = Duration::from_secs(2);
@@ -38,17 +38,17 @@ impl Upstream {
         // Until the era is known there is one place, so that only one process is asked.
         let place = (era.unwrap_or(Era::Modern), key.clone());
         let slot = self.slot(place.clone())?;
-        if let Some(session) = lock(&slot.session).clone().filter(|session| session.is_open()) {
+        if let Some(session) = slot.session.lock().clone().filter(|session| session.is_open()) {
             return Ok(session);
         }
-        let failures = lock(&slot.backoff).total();
+        let failures = slot.backoff.lock().total();
         let _turn = slot.turn.lock().await;
-        if let Some(session) = lock(&slot.session).clone().filter(|session| session.is_open()) {
+        if let Some(session) = slot.session.lock().clone().filter(|session| session.is_open()) {
             return Ok(session);
         }
         // Whoever waited behind a start that failed shares its outcome.
         let (failed, reason) = {
-            let backoff = lock(&slot.backoff);
+            let backoff = slot.backoff.lock();
             (backoff.total() > failures, backoff.reason())
         };
         if let (true, Some(reason)) = (failed, reason) {
@@ -58,11 +58,11 @@ impl Upstream {
         let opened = self.open(era, key, hello, Arc::clone(&slot.wants)).await;
         let session = match opened {
             Ok(session) => {
-                lock(&slot.backoff).started();
+                slot.backoff.lock().started();
                 session
             }
             Err(refusal) => {
-                lock(&slot.backoff).failed(Instant::now(), refusal.message.clone().into_owned());
+                slot.backoff.lock().failed(Instant::now(), refusal.message.clone().into_owned());
                 return Err(refusal);
             }
         };
@@ -77,8 +77,8 @@ impl Upstream {
         }
         let home = Arc::clone(book.slots.entry(found).or_insert_with(|| Arc::clone(&slot)));
         // Whoever waits at the first place finds it there too.
-        *lock(&slot.session) = Some(Arc::clone(&session));
-        *lock(&home.session) = Some(Arc::clone(&session));
+        *slot.session.lock() = Some(Arc::clone(&session));
+        *home.session.lock() = Some(Arc::clone(&session));
         if *key == SessionKey::Shared {
             book.lists(&session);
         }
@@ -116,7 +116,7 @@ impl Upstream {
         }
         let longest = own()
             .filter_map(|(place, slot)| {
-                let (quiet, session) = (slot.quiet()?, lock(&slot.session).clone()?);
+                let (quiet, session) = (slot.quiet()?, slot.session.lock().clone()?);
                 Some((slot.idle().is_some(), quiet, place.clone(), session))
             })
             .max_by_key(|(idle, quiet, ..)| (*idle, *quiet));
@@ -133,7 +133,7 @@ impl Upstream {
     async fn wait_for_turn(&self, slot: &Slot) -> Result<(), Refusal> {
         let now = Instant::now();
         let (remaining, reason) = {
-            let (book, slot) = (self.book(), lock(&slot.backoff));
+            let (book, slot) = (self.book(), slot.backoff.lock());
             let later =
                 if slot.remaining(now) > book.backoff.remaining(now) { &*slot } else { &book.backoff };
             (later.remaining(now), later.reason())

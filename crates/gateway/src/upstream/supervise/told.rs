@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::super::session::{Session, lock};
+use super::super::session::Session;
 use super::super::sink::SessionKey;
 use super::super::status::{State, Status};
 use super::Upstream;
-use crate::ground::millis;
+use platform::millis;
 
 /// The log target of these lines, so that they can be wanted alone.
 const TARGET: &str = "portmoot::servers";
@@ -22,7 +22,7 @@ impl Upstream {
         let sessions: Vec<Arc<Session>> = book
             .slots
             .values()
-            .filter_map(|slot| lock(&slot.session).clone())
+            .filter_map(|slot| slot.session.lock().clone())
             .chain(book.once.iter().cloned())
             .filter(|session| session.is_open())
             .collect();
@@ -66,7 +66,7 @@ impl Upstream {
             return;
         }
         let now = (status.state, status.reason);
-        let mut told = lock(&self.told);
+        let mut told = self.told.lock();
         if told.as_ref() == Some(&now) {
             return;
         }

@@ -89,7 +89,7 @@ impl Server {
     }
 
     fn seen(&self, method: &str) -> Vec<HeaderMap> {
-        let seen = self.seen.lock().unwrap();
+        let seen = self.seen.lock();
         seen.iter()
             .filter(|(_, _, body)| body["method"] == method)
             .map(|(_, headers, _)| headers.clone())
@@ -97,12 +97,12 @@ impl Server {
     }
 
     fn stream(&self, key: &str) -> Sender {
-        self.streams.lock().unwrap().get(key).cloned().unwrap()
+        self.streams.lock().get(key).cloned().unwrap()
     }
 
     fn feed(&self, key: &str) -> (Sender, Response<Fed>) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.streams.lock().unwrap().insert(key.to_owned(), sender.clone());
+        self.streams.lock().insert(key.to_owned(), sender.clone());
         let response = Response::builder().header("content-type", "text/event-stream");
         (sender, response.body(Fed(receiver)).unwrap())
     }
@@ -111,7 +111,7 @@ impl Server {
         let (head, body) = request.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        self.seen.lock().unwrap().push((head.method.clone(), head.headers.clone(), body.clone()));
+        self.seen.lock().push((head.method.clone(), head.headers.clone(), body.clone()));
         match (head.method.clone(), self.kind) {
             (Method::GET, Kind::Older) => {
                 let (sender, response) = self.feed("older");
@@ -172,7 +172,6 @@ impl Server {
                 let id = self
                     .seen
                     .lock()
-                    .unwrap()
                     .iter()
                     .rev()
                     .find(|(_, _, body)| body["params"]["name"] == "resume")
@@ -184,7 +183,7 @@ impl Server {
                         &result(&id, &json!({"resumed": headers["last-event-id"].to_str().unwrap()})),
                     ))
                     .unwrap();
-                self.streams.lock().unwrap().remove("resumed");
+                self.streams.lock().remove("resumed");
                 response
             }
             (&Method::GET, _) => self.feed("free").1,
@@ -244,7 +243,7 @@ impl Server {
                     "params": {"progressToken": token, "progress": 1}});
                 sender.send(event(None, &progress)).unwrap();
                 sender.send(event(None, &self.answer(body).unwrap())).unwrap();
-                self.streams.lock().unwrap().remove(name);
+                self.streams.lock().remove(name);
             }
             "ask" => {
                 let ask = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {}});
@@ -252,9 +251,9 @@ impl Server {
             }
             "resume" => {
                 sender.send(Bytes::from_static(b"id: e-1\nretry: 10\ndata:\n\n")).unwrap();
-                self.streams.lock().unwrap().remove(name);
+                self.streams.lock().remove(name);
             }
-            "drop" => drop(self.streams.lock().unwrap().remove(name)),
+            "drop" => drop(self.streams.lock().remove(name)),
             _ => sender.send(Bytes::from_static(b": open\n\n")).unwrap(),
         }
         response
@@ -297,7 +296,7 @@ async fn a_legacy_http_server_has_a_session_and_loses_it_without_losing_calls() 
     assert_eq!(server.inits.load(Ordering::SeqCst), 2);
     assert!(session.is_open());
     house.upstream.close().await;
-    assert!(server.seen.lock().unwrap().iter().any(|(method, ..)| *method == Method::DELETE));
+    assert!(server.seen.lock().iter().any(|(method, ..)| *method == Method::DELETE));
 }
 
 #[tokio::test]
@@ -325,7 +324,6 @@ async fn streams_carry_progress_questions_and_are_resumed() {
         server
             .seen
             .lock()
-            .unwrap()
             .iter()
             .any(|(_, _, body)| body["id"] == "q" && body["result"]["action"] == "accept")
     })
@@ -346,7 +344,7 @@ async fn the_free_stream_tells_of_changes() {
     let server = Server::start(Kind::Legacy).await;
     let house = house(&server);
     let session = shared(&house, Era::Legacy).await;
-    until("the stream is open", || server.streams.lock().unwrap().contains_key("free")).await;
+    until("the stream is open", || server.streams.lock().contains_key("free")).await;
     let before = server.seen("tools/list").len();
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
     server.stream("free").send(event(None, &changed)).unwrap();
@@ -376,7 +374,7 @@ async fn a_modern_http_server_gets_mirrored_headers_and_closed_streams() {
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("a-1"), &json!(-32601)));
 
     let (ticket, _heard) = try_call(&session, "hang", &json!({})).unwrap();
-    until("the call has arrived", || server.streams.lock().unwrap().contains_key("hang")).await;
+    until("the call has arrived", || server.streams.lock().contains_key("hang")).await;
     assert!(!server.stream("hang").is_closed());
     session.cancel(ticket, "enough");
     until("the stream is closed", || server.stream("hang").is_closed()).await;
@@ -389,10 +387,10 @@ async fn what_was_on_its_way_on_an_old_listen_stream_is_heard() {
     let server = Server::start(Kind::Modern).await;
     let house = house(&server);
     let session = shared(&house, Era::Modern).await;
-    until("the first stream is open", || server.streams.lock().unwrap().contains_key("lists")).await;
+    until("the first stream is open", || server.streams.lock().contains_key("lists")).await;
     session.subscribe(model::LinkId(7), "test://followed").await.unwrap();
     // Who has subscribed is subscribed at the server, too.
-    assert!(server.streams.lock().unwrap().contains_key("both"));
+    assert!(server.streams.lock().contains_key("both"));
     let before = server.seen("tools/list").len();
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
     server.stream("lists").send(event(None, &changed)).unwrap();

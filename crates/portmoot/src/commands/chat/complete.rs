@@ -1,8 +1,9 @@
 //! Completion of commands, participants, their tools and proposals. Must not know how lines are read.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use platform::Mutex;
 use rustyline::completion::Completer;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
@@ -33,7 +34,7 @@ pub(super) fn meet(
     people: impl Iterator<Item = String>,
     proposals: impl Iterator<Item = String>,
 ) {
-    let mut known = names.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = names.lock();
     known.people = people.filter(|name| is_plain(name)).collect();
     known.proposals = proposals.collect();
     let Known { people, tools, .. } = &mut *known;
@@ -42,7 +43,7 @@ pub(super) fn meet(
 
 /// Notes the tools of a participant.
 pub(super) fn learn(names: &Names, owner: &str, tools: impl Iterator<Item = String>) {
-    let mut known = names.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = names.lock();
     let tools = tools.filter(|name| is_plain(name)).take(TOOLS_MAX).collect();
     known.tools.insert(owner.to_owned(), tools);
 }
@@ -78,7 +79,7 @@ impl Completer for Completing {
     type Candidate = String;
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         Ok(known.complete(line.get(..at).unwrap_or_default()))
     }
 }
@@ -115,10 +116,10 @@ mod tests {
             ("/approve 1", 9, &["1", "12"]),
             ("say e", 4, &[]),
         ] {
-            let found = names.lock().unwrap().complete(line);
+            let found = names.lock().complete(line);
             assert_eq!(found, (start, texts(expect).map(|one| one + " ").collect()), "{line}");
         }
         meet(&names, texts(&["boss"]), texts(&[]));
-        assert_eq!(names.lock().unwrap().complete("/call worker ").1, Vec::<String>::new());
+        assert_eq!(names.lock().complete("/call worker ").1, Vec::<String>::new());
     }
 }
