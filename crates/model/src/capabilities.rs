@@ -56,6 +56,16 @@ impl Capabilities {
         self.why(kind, addressees).is_some()
     }
 
+    /// The place, in [`Capabilities::iter`], of the first capability that admits the act.
+    pub fn position(&self, kind: KindRef<'_>, addressees: &[&str]) -> Option<usize> {
+        self.all.iter().position(|capability| capability.admits_to(kind, addressees))
+    }
+
+    /// The capability at this place.
+    pub fn get(&self, at: usize) -> Option<&Capability> {
+        self.all.get(at)
+    }
+
     /// The first capability that admits the act: a decision carries its reason.
     pub fn why(&self, kind: KindRef<'_>, addressees: &[&str]) -> Option<&Capability> {
         self.all.iter().find(|capability| capability.admits_to(kind, addressees))

@@ -8,6 +8,9 @@ pub const REQUEST: &str = "mcp/request";
 /// The head of a proposal: a request that somebody else may make.
 pub const PROPOSAL: &str = "mcp/proposal";
 
+/// The head of a response.
+pub const RESPONSE: &str = "mcp/response";
+
 /// Why a text is no kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KindError {
@@ -119,6 +122,14 @@ impl<'a> KindRef<'a> {
     /// The third part: a tool's or prompt's name, or a URI.
     pub fn context(&self) -> Option<&'a str> {
         self.context
+    }
+
+    /// Whether a response of this kind can answer a request of that method and context: the same method, and the same context
+    /// unless one of them has none (Decision 002: both forms are valid).
+    pub fn answers(&self, method: &str, context: Option<&str>) -> bool {
+        self.head == RESPONSE
+            && self.method == Some(method)
+            && (self.context.is_none() || context.is_none() || self.context == context)
     }
 
     /// Whether only the gateway may say this, whatever was granted: `system`, `presence` and all below them.

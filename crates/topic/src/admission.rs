@@ -1,65 +1,62 @@
-//! Owns the verdict on one act: whether capabilities admit it.
-//! Must not know where it goes or what follows.
+//! The verdict on one act: which capability admits it.
 
 use model::{Capabilities, GATEWAY, KindRef};
 
 use crate::{builtin::BuiltinTool, effect::Cause};
 
-/// What is decided about an act.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// It may go on.
-    Admit,
-    /// It may not.
-    Refuse(Cause),
-}
-
-/// Judges a request `METHOD[:CONTEXT]` to one upstream. Allocates nothing.
+/// Judges a request `METHOD[:CONTEXT]` to one server. Returns the place of the capability that admits it, or `None` if it needs
+/// none. Allocates nothing.
+///
+/// # Errors
+/// Why it is not admitted.
 pub(crate) fn judge(
     capabilities: &Capabilities,
     method: &str,
     context: Option<&str>,
-    upstream: &str,
-) -> Verdict {
-    let Ok(kind) = KindRef::request(method, context) else { return Verdict::Refuse(Cause::Malformed) };
-    if let Some(tool) = built_in(method, context, upstream) {
-        let may = tool.is_for(capabilities);
-        return if may { Verdict::Admit } else { Verdict::Refuse(Cause::NotAdmitted) };
+    server: &str,
+) -> Result<Option<usize>, Cause> {
+    let kind = KindRef::request(method, context).map_err(|_| Cause::Malformed)?;
+    if let Some(tool) = built_in(method, context, server) {
+        return if tool.is_for(capabilities) { Ok(None) } else { Err(Cause::NotAdmitted) };
     }
     let may = |method: &str| {
-        KindRef::request(method, context).is_ok_and(|kind| capabilities.admits(kind, &[upstream]))
+        KindRef::request(method, context).ok().and_then(|kind| capabilities.position(kind, &[server]))
     };
-    // A completion tells that a prompt or template exists: whoever may not use it hears nothing of it.
-    if method == "completion/complete" && !may("prompts/get") && !may("resources/read") {
-        return Verdict::Refuse(Cause::NotAdmitted);
+    // A completion shows that a prompt or template exists, so it needs the right to use that as well.
+    if method == "completion/complete" && may("prompts/get").is_none() && may("resources/read").is_none() {
+        return Err(Cause::NotAdmitted);
     }
-    if needs_no_capability(method, context) || capabilities.admits(kind, &[upstream]) {
-        return Verdict::Admit;
+    if needs_no_capability(method, context) {
+        return Ok(None);
     }
-    // Whoever may subscribe may also stop.
-    if method == "resources/unsubscribe" && may("resources/subscribe") {
-        return Verdict::Admit;
-    }
-    Verdict::Refuse(Cause::NotAdmitted)
+    let rule = capabilities.position(kind, &[server]);
+    // A caller that may subscribe may also unsubscribe.
+    let rule = rule.or_else(|| may("resources/subscribe").filter(|_| method == "resources/unsubscribe"));
+    rule.map(Some).ok_or(Cause::NotAdmitted)
 }
 
-/// Whether what is not admitted may be proposed instead: the calls that an answer can wait for.
+/// Whether a request is admitted.
+pub(crate) fn admits(capabilities: &Capabilities, method: &str, context: Option<&str>, server: &str) -> bool {
+    judge(capabilities, method, context, server).is_ok()
+}
+
+/// Whether a request that is not admitted may be proposed instead: the calls for whose answer a caller can wait.
 pub(crate) fn proposes(
     capabilities: &Capabilities,
     method: &str,
     context: Option<&str>,
-    upstream: &str,
+    server: &str,
 ) -> bool {
     matches!(method, "tools/call" | "prompts/get" | "resources/read")
-        && KindRef::proposal(method, context).is_ok_and(|kind| capabilities.admits(kind, &[upstream]))
+        && KindRef::proposal(method, context).is_ok_and(|kind| capabilities.admits(kind, &[server]))
 }
 
-/// A tool of the gateway's own: it is judged by what it reaches.
-fn built_in(method: &str, context: Option<&str>, upstream: &str) -> Option<BuiltinTool> {
-    if upstream == GATEWAY && method == "tools/call" { BuiltinTool::of(context?) } else { None }
+/// A built-in tool: it is judged by what it reaches.
+fn built_in(method: &str, context: Option<&str>, server: &str) -> Option<BuiltinTool> {
+    if server == GATEWAY && method == "tools/call" { BuiltinTool::of(context?) } else { None }
 }
 
-/// Handshake, ping and lists (which are filtered), and what serves one's own operations.
+/// Handshake, ping and lists (which are filtered), and what serves the caller's own operations.
 /// None of these names anything, so with a context they are judged like all others.
 fn needs_no_capability(method: &str, context: Option<&str>) -> bool {
     context.is_none()
@@ -84,36 +81,36 @@ mod tests {
             "mcp/request:resources/read:r:*",
         ])
         .unwrap();
-        let check = |method: &str, context: Option<&str>, expected: Verdict| {
+        let check = |method: &str, context: Option<&str>, expected: Result<Option<usize>, Cause>| {
             assert_eq!(judge(&granted, method, context, "up"), expected, "{method} {context:?}");
         };
-        let no = Verdict::Refuse(Cause::NotAdmitted);
-        check("tools/call", Some("ab"), Verdict::Admit);
+        let no = Err(Cause::NotAdmitted);
+        check("tools/call", Some("ab"), Ok(Some(0)));
         check("tools/call", Some("b"), no);
         check("tools/call", None, no);
-        check("tools/call", Some(""), Verdict::Refuse(Cause::Malformed));
-        check("tools/call:ab", None, Verdict::Refuse(Cause::Malformed));
-        check("tools/list", None, Verdict::Admit);
+        check("tools/call", Some(""), Err(Cause::Malformed));
+        check("tools/call:ab", None, Err(Cause::Malformed));
+        check("tools/list", None, Ok(None));
         check("tools/list", Some("x"), no);
-        check("ping", None, Verdict::Admit);
-        check("tasks/get", None, Verdict::Admit);
+        check("ping", None, Ok(None));
+        check("tasks/get", None, Ok(None));
         check("logging/setLevel", None, no);
-        check("resources/unsubscribe", Some("x:y"), Verdict::Admit);
+        check("resources/unsubscribe", Some("x:y"), Ok(Some(1)));
         check("resources/unsubscribe", Some("y"), no);
-        check("completion/complete", Some("plan"), Verdict::Admit);
-        check("completion/complete", Some("r:{x}"), Verdict::Admit);
+        check("completion/complete", Some("plan"), Ok(Some(2)));
+        check("completion/complete", Some("r:{x}"), Ok(Some(2)));
         check("completion/complete", Some("hidden"), no);
     }
 
     #[test]
-    fn tools_of_the_gateway_are_judged_by_what_they_reach() {
-        let check = |text: &str, upstream: &str, expected: Verdict| {
+    fn built_in_tools_are_judged_by_what_they_reach() {
+        let check = |text: &str, server: &str, expected: Result<Option<usize>, Cause>| {
             let granted = Capabilities::parse([text]).unwrap();
-            let verdict = judge(&granted, "tools/call", Some("approve_proposal"), upstream);
-            assert_eq!(verdict, expected, "{text} {upstream}");
+            let verdict = judge(&granted, "tools/call", Some("approve_proposal"), server);
+            assert_eq!(verdict, expected, "{text} {server}");
         };
-        let no = Verdict::Refuse(Cause::NotAdmitted);
-        check("mcp/request:tools/call:add", GATEWAY, Verdict::Admit);
+        let no = Err(Cause::NotAdmitted);
+        check("mcp/request:tools/call:add", GATEWAY, Ok(None));
         check("mcp/request:tools/call:add", "up", no);
         check("mcp/proposal:*", GATEWAY, no);
     }

@@ -1,117 +1,179 @@
-//! Owns an upstream's questions: only to its current caller, and ended exactly once.
-//! Must not know what is asked.
+//! Servers' questions: only to their current caller, and ended exactly once.
 
-use model::{KindRef, LinkId, OperationId, ParticipantId};
+use model::{KindRef, LinkId, Method, OperationId, ParticipantId};
 
 use crate::{
-    effect::{Cause, Effect, Effects},
-    event::{About, Role},
+    Handles, Topic,
+    effect::{Cause, Effect, Effects, Receiver},
+    event::{About, End},
     members::Seat,
-    operations::{Method, Open, Way},
+    operations::{Handle, Operation, State},
     refusals,
-    topic::Topic,
 };
 
-impl Topic {
-    pub(crate) fn ask(
-        &mut self,
-        effects: &mut Effects,
-        now_ms: u64,
-        upstream: &ParticipantId,
-        operation: OperationId,
-        about: About,
-        method: &str,
-    ) {
-        let Some(seat) = self.members.server(upstream) else { return };
+/// A question as it comes in.
+pub(crate) struct Asking<'a, H: Handles> {
+    pub(crate) server: &'a ParticipantId,
+    pub(crate) operation: OperationId,
+    pub(crate) tag: Option<H::Tag>,
+    pub(crate) about: About,
+    pub(crate) method: Method,
+    pub(crate) question: H::Question,
+}
+
+impl<H: Handles> Topic<H> {
+    pub(crate) fn ask(&mut self, effects: &mut Effects<H>, now_ms: u64, asking: Asking<'_, H>) {
+        let Asking { server, operation, tag, about, method, question } = asking;
         if self.operations.contains(operation) {
             return;
         }
-        let refuse = |refusal, cause| Effect::RefuseAsk { operation, to: upstream.clone(), refusal, cause };
+        let refuse = |effects: &mut Effects<H>, question, refusal, cause| {
+            effects.push(Effect::RefuseAsk { question, refusal, cause });
+        };
+        let Some(seat) = self.members.server(server) else {
+            return refuse(effects, question, Box::new(refusals::plain(Cause::Moot)), Cause::Moot);
+        };
         let Some(member) = self.members.get_mut(seat) else { return };
         if let Err(wait_ms) = member.take_token(now_ms) {
-            return effects.push(refuse(refusals::too_soon(wait_ms), Cause::RateLimited));
+            return refuse(effects, question, refusals::too_soon(wait_ms), Cause::RateLimited);
         }
-        let (to, call) = match self.admit_ask(seat, about, method) {
+        let (link, call) = match self.admit_ask(seat, about, &method) {
             Ok(admitted) => admitted,
-            Err(cause) => return effects.push(refuse(Box::new(refusals::plain(cause)), cause)),
+            Err(cause) => return refuse(effects, question, Box::new(refusals::plain(cause)), cause),
         };
-        let way = Way::Ask { about: call };
-        let method = Method::new(method);
-        let open = Open { order: 0, way, link: to, upstream: seat, method, context: None, asks: 0 };
-        self.operations.insert(operation, open);
-        self.members.begin(to, operation);
+        let Some(to) = self.receiver(link, call) else { return };
         if let Some(call) = call.and_then(|call| self.operations.get_mut(call)) {
             call.asks += 1;
         }
-        effects.push(Effect::DeliverAsk { operation, from: upstream.clone(), to, about: call });
+        if let Some(member) = self.members.get_mut(seat) {
+            member.open += 1;
+        }
+        let opened = Operation {
+            order: 0,
+            state: State::Asked { about: call },
+            link,
+            server: seat,
+            method,
+            context: None,
+            own: None,
+            tag,
+            until_ms: None,
+            asks: 0,
+            mirrored: false,
+            rare: None,
+            handle: Handle::Question(question.clone()),
+        };
+        self.open(operation, opened);
+        effects.push(Effect::Ask { operation, question, link, to });
     }
 
-    /// Whom an ask goes to, and about which call. A question is never guessed to a caller.
+    /// Where a caller is asked: with the answer of its call, or outside of its requests.
+    fn receiver(&self, link: LinkId, call: Option<OperationId>) -> Option<Receiver<H>> {
+        match call {
+            Some(call) => self.operations.get(call)?.handle.call().cloned().map(Receiver::Call),
+            None => self.handle(link).map(Receiver::Link),
+        }
+    }
+
+    /// The link that a question goes to, and the call that it is about. A question is never guessed to a caller.
     fn admit_ask(
         &self,
         seat: Seat,
         about: About,
-        method: &str,
+        method: &Method,
     ) -> Result<(LinkId, Option<OperationId>), Cause> {
-        let member = self.members.get(seat).filter(|member| member.role == Role::Upstream);
-        let member = member.ok_or(Cause::NotAdmitted)?;
-        let (to, call) = match about {
+        let member = self.members.get(seat).ok_or(Cause::NotAdmitted)?;
+        let (link, call) = match about {
             About::Call(call) => {
-                let open =
-                    self.operations.get(call).filter(|open| open.way.is_call() && open.upstream == seat);
+                let open = self.operations.get(call);
+                let open = open.filter(|open| open.state.is_at_server() && open.server == seat);
                 (open.ok_or(Cause::Moot)?.link, Some(call))
             }
             About::Session(link) => {
                 let index = self.catalog.index(&member.id).ok_or(Cause::Moot)?;
-                let own = self.members.link(link).filter(|own| own.attached.contains(&index));
+                let own = self.members.link(link).filter(|own| own.is_attached(index));
                 own.ok_or(Cause::Moot)?;
                 (link, None)
             }
         };
-        let (link, caller) = self.members.link(to).zip(self.members.of_link(to)).ok_or(Cause::Moot)?;
-        let kind = KindRef::request(method, None).map_err(|_| Cause::Malformed)?;
+        let (own, caller) = self.members.link(link).zip(self.members.of_link(link)).ok_or(Cause::Moot)?;
+        let kind = KindRef::request(method.as_str(), None).map_err(|_| Cause::Malformed)?;
         if !member.capabilities.admits(kind, &[caller.id.as_str()]) {
             return Err(Cause::NotAdmitted);
         }
-        let full = link.open.len() >= self.limits.operations_per_link_max
-            || self.operations.len() >= self.limits.operations_max;
-        if full { Err(Cause::Limit) } else { Ok((to, call)) }
-    }
-
-    /// Ends an ask from our side: its caller need not go on, its upstream is told why.
-    pub(crate) fn refuse_ask(&mut self, effects: &mut Effects, operation: OperationId, cause: Cause) {
-        let Some(open) = self.close_ask(operation) else { return };
-        if self.members.link(open.link).is_some() {
-            effects.push(Effect::CancelAsk { operation, to: open.link });
-        }
-        let refusal = Box::new(refusals::plain(cause));
-        self.to_upstream(effects, open.upstream, |to| Effect::RefuseAsk { operation, to, refusal, cause });
-    }
-
-    /// Ends the asks of a session that is over.
-    pub(crate) fn end_session_asks(&mut self, effects: &mut Effects, link: LinkId, upstream: &ParticipantId) {
-        let (Some(own), Some(seat)) = (self.members.link(link), self.members.server(upstream)) else {
-            return;
+        let asked = || {
+            let open = own.open.iter().filter_map(|id| self.operations.get(*id));
+            open.filter(|open| open.state.is_ask()).count()
         };
-        for operation in self.operations.in_order(&own.open) {
-            let ask = self.operations.get(operation);
-            if ask.is_some_and(|ask| ask.upstream == seat && ask.way == (Way::Ask { about: None })) {
-                self.refuse_ask(effects, operation, Cause::Moot);
+        let full = own.open.len() >= self.limits.operations_per_link_max
+            || self.operations.len() >= self.limits.operations_max
+            || member.open >= self.limits.asks_per_server_max
+            || asked() >= self.limits.asks_per_link_max;
+        if full { Err(Cause::Limit) } else { Ok((link, call)) }
+    }
+
+    /// A caller has answered, or could not be asked.
+    pub(crate) fn answer_ask(&mut self, effects: &mut Effects<H>, id: OperationId, end: End<H::Answer>) {
+        let Some(closed) = self.close_ask(id) else { return };
+        let Handle::Question(question) = closed.handle else { return };
+        effects.push(match end {
+            End::Answered { answer, .. } => Effect::SettleAsk { question, answer },
+            End::Failed(refusal) => Effect::RefuseAsk { question, refusal, cause: Cause::Failed },
+        });
+    }
+
+    /// The server withdraws its question: its caller need not go on.
+    pub(crate) fn withdraw_ask(&mut self, effects: &mut Effects<H>, id: OperationId) {
+        self.cancel_at_caller(effects, id);
+        self.close_ask(id);
+    }
+
+    /// Ends a question from the gateway's side: its caller need not go on, its server is refused.
+    pub(crate) fn refuse_ask(&mut self, effects: &mut Effects<H>, id: OperationId, cause: Cause) {
+        self.cancel_at_caller(effects, id);
+        let Some(closed) = self.close_ask(id) else { return };
+        if let Handle::Question(question) = closed.handle {
+            let refusal = Box::new(refusals::plain(cause));
+            effects.push(Effect::RefuseAsk { question, refusal, cause });
+        }
+    }
+
+    fn cancel_at_caller(&self, effects: &mut Effects<H>, id: OperationId) {
+        let Some(open) = self.operations.get(id) else { return };
+        let State::Asked { about } = open.state else { return };
+        if let Some(to) = self.receiver(open.link, about) {
+            effects.push(Effect::CancelAsk { operation: id, to });
+        }
+    }
+
+    /// Ends the questions of a session that is over.
+    pub(crate) fn end_session_asks(
+        &mut self,
+        effects: &mut Effects<H>,
+        link: LinkId,
+        server: &ParticipantId,
+    ) {
+        let (Some(own), Some(seat)) = (self.members.link(link), self.members.server(server)) else { return };
+        for id in self.operations.in_order(&own.open) {
+            let ask = self.operations.get(id);
+            if ask.is_some_and(|ask| ask.server == seat && ask.state == (State::Asked { about: None })) {
+                self.refuse_ask(effects, id, Cause::Moot);
             }
         }
     }
 
-    /// Takes an ask out of the books. Whoever closes it settles it.
-    pub(crate) fn close_ask(&mut self, operation: OperationId) -> Option<Open> {
-        let open = self.operations.remove(operation)?;
-        self.members.finish(open.link, operation);
-        let about = match open.way {
-            Way::Ask { about } => about,
-            Way::Call | Way::Held { .. } | Way::Run { .. } => None,
-        };
-        if let Some(call) = about.and_then(|call| self.operations.get_mut(call)) {
+    /// Removes a question. The caller of this function settles it.
+    fn close_ask(&mut self, id: OperationId) -> Option<Operation<H>> {
+        let closed = self.operations.remove(id)?;
+        self.members.finish(closed.link, id);
+        if let Some(member) = self.members.get_mut(closed.server) {
+            member.open = member.open.saturating_sub(1);
+        }
+        if let State::Asked { about: Some(call) } = closed.state
+            && let Some(call) = self.operations.get_mut(call)
+        {
             call.asks = call.asks.saturating_sub(1);
         }
-        Some(open)
+        Some(closed)
     }
 }

@@ -1,14 +1,13 @@
-//! Owns the resolution of public names and URIs to an upstream and its own spelling.
-//! Must not know callers' capabilities, nor who is in the topic.
+//! Public names and URIs, resolved to a server and its own spelling.
 
 use std::{collections::HashMap, sync::Arc};
 
-use model::{ParticipantId, overlap};
+use model::{ListKind, ParticipantId, overlap};
 
 use crate::{
     config::{Limits, UPSTREAMS_MAX, UpstreamNames},
     event::Target,
-    manifest::{ListKind, Manifest},
+    manifest::Manifest,
     names::{REWRITTEN, public_uri},
     view::{Naming, UpstreamView},
 };
@@ -40,10 +39,16 @@ impl Route<'_> {
 }
 
 /// What one link sees of its own instead of the shared views. Few, so a plain list.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Overrides(Vec<(UpstreamIndex, Arc<UpstreamView>)>);
 
 impl Overrides {
+    /// No overrides, as nearly all links have.
+    pub(crate) fn none() -> &'static Self {
+        static NONE: Overrides = Overrides(Vec::new());
+        &NONE
+    }
+
     pub(crate) fn get(&self, index: UpstreamIndex) -> Option<&Arc<UpstreamView>> {
         self.0.iter().find(|(own, _)| *own == index).map(|(_, view)| view)
     }
@@ -84,7 +89,7 @@ struct Entry {
 }
 
 /// All upstreams' names, in configuration order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Catalog {
     limits: Limits,
     upstreams: Vec<UpstreamNames>,

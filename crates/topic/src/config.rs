@@ -3,6 +3,8 @@
 
 use model::{ParticipantId, TopicName};
 
+use crate::Kept;
+
 /// The most upstreams of one topic.
 pub const UPSTREAMS_MAX: usize = 1000;
 
@@ -46,12 +48,21 @@ pub struct TopicConfig {
     pub upstreams: Vec<UpstreamNames>,
     /// Its limits.
     pub limits: Limits,
+    /// Whether watchers are shown MCP clients' calls.
+    pub mirrors: bool,
+    /// The epoch of its messages: another number for each process.
+    pub epoch: u64,
+    /// The upper half of the ids of envelopes that the gateway sends to one participant alone. Answers to these are private.
+    pub direct: u64,
+    /// How many of its messages are kept.
+    pub kept: Kept,
 }
 
 impl TopicConfig {
     /// A topic with the usual limits.
     pub fn new(name: TopicName, upstreams: Vec<UpstreamNames>) -> Self {
-        Self { name, upstreams, limits: Limits::default() }
+        let (limits, kept) = <_>::default();
+        Self { name, upstreams, limits, mirrors: true, epoch: 0, direct: 0, kept }
     }
 }
 
@@ -68,7 +79,11 @@ pub struct Limits {
     pub operations_per_link_max: usize,
     /// The same of one participant, on all its links together; what goes beyond is no request that is taken.
     pub operations_per_participant_max: usize,
-    /// Proposals of the topic that are not over.
+    /// Questions of servers that wait for the answer of one link.
+    pub asks_per_link_max: usize,
+    /// Questions of one server that wait for callers' answers.
+    pub asks_per_server_max: usize,
+    /// Proposals of the topic that are not over; each may have one parked call.
     pub proposals_max: usize,
     /// The same of one participant.
     pub proposals_per_participant_max: usize,
@@ -90,6 +105,8 @@ impl Default for Limits {
             operations_max: 100_000,
             operations_per_link_max: 1_024,
             operations_per_participant_max: 4_096,
+            asks_per_link_max: 64,
+            asks_per_server_max: 256,
             proposals_max: 10_000,
             proposals_per_participant_max: 256,
             items_per_list_max: 10_000,

@@ -1,249 +1,340 @@
-//! Owns what becomes of a proposal: who may decide, and the two steps of every decision and every end.
-//! Must not know how a call is held or carried out beyond setting it going.
+//! Decisions about proposals: who may decide, and the two steps of every decision and every end.
 
 use std::sync::Arc;
 
 use model::{Capabilities, KindRef, OperationId, ParticipantId, ProposalState};
 
 use crate::{
-    admission::{Verdict, judge},
+    Handles, Topic,
+    admission::admits,
     effect::{Cause, Effect, Effects, Record},
     event::Decision,
     names::public_name,
-    proposals::{Phase, Proposal, Ruling},
+    operations::State,
+    proposals::{Decided, Phase, Proposal, Queued, Ruling},
     refusals,
-    topic::Topic,
 };
 
-impl Topic {
-    pub(crate) fn decide(
+/// A decision as it comes in.
+pub(crate) struct Deciding<'a, H: Handles> {
+    pub(crate) proposal: OperationId,
+    pub(crate) by: &'a ParticipantId,
+    /// What `by` may do, if it is not in the topic.
+    pub(crate) outside: Option<&'a Arc<Capabilities>>,
+    pub(crate) decision: Decision<'a>,
+    pub(crate) ruling: Ruling<H>,
+}
+
+impl<H: Handles> Topic<H> {
+    pub(crate) fn decide(&mut self, effects: &mut Effects<H>, now_ms: u64, deciding: Deciding<'_, H>) {
+        let Deciding { proposal: id, by, outside, decision, ruling } = deciding;
+        let (shown, current) = match decision {
+            Decision::Approve { shown, current } => (Some(shown), current),
+            Decision::Reject { .. } | Decision::Withdraw { .. } => (None, None),
+        };
+        if let Err(cause) = self.may_decide(id, by, outside, &ruling) {
+            let content = self.proposals.known(id).filter(|own| own.is_open()).map(|own| own.content.clone());
+            return self.refuse_ruling(effects, id, content, ruling, cause);
+        }
+        self.settle_decision(effects, now_ms, id, Queued { ruling, shown, current });
+    }
+
+    /// A decision that waited for the proposal to be on disk.
+    pub(crate) fn decide_queued(
         &mut self,
-        effects: &mut Effects,
+        effects: &mut Effects<H>,
         now_ms: u64,
         id: OperationId,
-        by: &ParticipantId,
-        outside: Option<&Capabilities>,
-        decision: Decision<'_>,
+        queued: Queued<H>,
     ) {
-        if let Err(cause) = self.may_decide(now_ms, id, by, outside, decision) {
-            return refuse(effects, id, by, cause);
+        let by = queued.ruling.by.clone();
+        if let Err(cause) = self.may_decide(id, &by, None, &queued.ruling) {
+            let content = self.proposals.known(id).map(|own| own.content.clone());
+            return self.refuse_ruling(effects, id, content, queued.ruling, cause);
         }
-        let (state, reason) = match decision {
-            Decision::Approve { .. } => (ProposalState::Running, None),
-            Decision::Reject { reason } => (ProposalState::Rejected, reason),
-            Decision::Withdraw { reason } => (ProposalState::Withdrawn, reason),
+        self.settle_decision(effects, now_ms, id, queued);
+    }
+
+    /// Takes a decision of a participant that may decide, if the proposal is still open to it.
+    fn settle_decision(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        id: OperationId,
+        decision: Queued<H>,
+    ) {
+        let Some(proposal) = self.proposals.get_mut(id) else {
+            let content = self.proposals.known(id).map(|own| own.content.clone());
+            return self.refuse_ruling(effects, id, content, decision.ruling, Cause::Decided);
         };
-        let reason = reason.map(Arc::from);
-        self.rule(effects, id, Ruling { by: by.clone(), state, reason, forced: false });
+        let cause = match &proposal.phase {
+            Phase::Opening if proposal.queued.is_some() => Some(Cause::Decided),
+            Phase::Opening => {
+                let fulfilment = decision.ruling.fulfilment.clone();
+                proposal.queued = Some(Box::new(decision));
+                return self.proposals.fulfil(id, fulfilment);
+            }
+            Phase::Pending if proposal.expires_ms <= now_ms => Some(Cause::Expired),
+            Phase::Pending => match (decision.shown, decision.current) {
+                (Some(shown), _) if shown != proposal.digest => Some(Cause::Differs),
+                (Some(_), current) if current != Some(proposal.digest) => Some(Cause::Redefined),
+                _ => None,
+            },
+            Phase::Deciding(_) | Phase::Running | Phase::Ending(..) => Some(Cause::Decided),
+        };
+        let content = proposal.content.clone();
+        match cause {
+            Some(cause) => self.refuse_ruling(effects, id, Some(content), decision.ruling, cause),
+            None => self.rule(effects, now_ms, id, decision.ruling),
+        }
     }
 
-    fn rule(&mut self, effects: &mut Effects, id: OperationId, ruling: Ruling) {
-        let Ruling { by, state, reason, .. } = ruling.clone();
-        self.proposals.turn(id, Phase::Deciding(ruling));
-        effects.push(Effect::Store { proposal: id, what: Record::Decided { by, state, reason } });
+    fn rule(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId, ruling: Ruling<H>) {
+        let Ruling { by, state, reason, handle, fulfilment, .. } = ruling.clone();
+        self.proposals.fulfil(id, fulfilment);
+        self.proposals.turn(id, Phase::Deciding(Box::new(ruling)));
+        let Some(proposal) = self.proposals.get_mut(id) else { return };
+        proposal.updated_ms = now_ms;
+        let (content, record) =
+            (proposal.content.clone(), Record::Decided { by, state, reason, ruling: handle });
+        effects.push(Effect::Store { proposal: id, content, record });
     }
 
+    /// Whether a participant may decide about a proposal at all.
     fn may_decide(
         &self,
-        now_ms: u64,
         id: OperationId,
         by: &ParticipantId,
-        outside: Option<&Capabilities>,
-        decision: Decision<'_>,
+        outside: Option<&Arc<Capabilities>>,
+        ruling: &Ruling<H>,
     ) -> Result<(), Cause> {
-        let proposal = self.proposals.get(id).filter(|proposal| proposal.phase != Phase::Opening);
-        let proposal = proposal.ok_or(Cause::Unknown)?;
+        let proposal = self.proposals.known(id).ok_or(Cause::Unknown)?;
         let own = proposal.by == *by;
-        match decision {
-            Decision::Withdraw { .. } if !own => return Err(Cause::NotAdmitted),
-            Decision::Withdraw { .. } => {}
-            Decision::Approve { .. } | Decision::Reject { .. } if own => return Err(Cause::Own),
-            Decision::Approve { .. } | Decision::Reject { .. } => {
-                let capabilities = self.capabilities(by).map(Arc::as_ref).or(outside);
-                if !capabilities.is_some_and(|capabilities| self.covers(capabilities, proposal)) {
-                    return Err(Cause::NotAdmitted);
-                }
+        match ruling.state {
+            ProposalState::Withdrawn if own => Ok(()),
+            ProposalState::Withdrawn => Err(Cause::NotAdmitted),
+            _ if own => Err(Cause::Own),
+            // Over, it can be decided no more, and what it names may be gone.
+            _ if proposal.over.is_some() => Err(Cause::Decided),
+            _ => {
+                let capabilities = self.capabilities(by).or(outside);
+                let may = capabilities.is_some_and(|capabilities| self.covers(capabilities, proposal));
+                if may { Ok(()) } else { Err(Cause::NotAdmitted) }
             }
-        }
-        match (&proposal.phase, decision) {
-            (Phase::Pending, _) if proposal.expires_ms <= now_ms => Err(Cause::Expired),
-            (Phase::Pending, Decision::Approve { digest }) if digest != proposal.digest => {
-                Err(Cause::Differs)
-            }
-            (Phase::Pending, _) => Ok(()),
-            _ => Err(Cause::Decided),
         }
     }
 
-    /// Whether whoever has these capabilities could make the proposed request: as an envelope under the
-    /// upstream's own name, or as a call under its public one.
-    pub(crate) fn covers(&self, capabilities: &Capabilities, proposal: &Proposal) -> bool {
+    /// Whether a participant with these capabilities could make the proposed request: as an envelope under the server's own
+    /// name, or as a call under its public one.
+    pub(crate) fn covers(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
         let (method, context) = (proposal.method.as_str(), proposal.context.as_deref());
         let said = KindRef::request(method, context)
             .is_ok_and(|kind| capabilities.admits(kind, &proposal.addressees()));
         said || self
             .as_called(proposal)
-            .is_some_and(|(public, at)| judge(capabilities, method, Some(&public), at) == Verdict::Admit)
+            .is_some_and(|(public, at)| admits(capabilities, method, Some(&public), at))
     }
 
-    /// The public name and the upstream of what is proposed, if it is a call that an MCP client could make.
-    pub(crate) fn as_called<'a>(&self, proposal: &'a Proposal) -> Option<(Arc<str>, &'a str)> {
-        let [upstream] = &*proposal.to else { return None };
-        let names = self.catalog.names(self.catalog.index(upstream)?).filter(|names| !names.builtin)?;
+    /// The public name and the server of what is proposed, if it is a call that an MCP client could make.
+    pub(crate) fn as_called<'a>(&self, proposal: &'a Proposal<H>) -> Option<(Arc<str>, &'a str)> {
+        let [server] = &*proposal.to else { return None };
+        let names = self.catalog.names(self.catalog.index(server)?).filter(|names| !names.builtin)?;
+        let names_an_entry = matches!(proposal.method.as_str(), "tools/call" | "prompts/get");
         let public = match (&proposal.public, &proposal.context) {
             (Some(public), _) => public.clone(),
-            (None, Some(own)) if proposal.method.names_an_entry() && !names.prefix.is_empty() => {
+            (None, Some(own)) if names_an_entry && !names.prefix.is_empty() => {
                 public_name(&names.prefix, own).into()
             }
             (None, own) => own.clone()?,
         };
-        Some((public, upstream.as_str()))
+        Some((public, server.as_str()))
     }
 
-    /// What was asked to be written down is written down.
-    pub(crate) fn stored(&mut self, effects: &mut Effects, id: OperationId) {
+    /// The journal has what it was to write.
+    pub(crate) fn stored(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
         let Some(proposal) = self.proposals.get(id) else { return };
         match proposal.phase.clone() {
-            Phase::Opening => self.opened(effects, id),
+            Phase::Opening => self.opened(effects, now_ms, id),
             Phase::Deciding(ruling) if ruling.state == ProposalState::Running => {
-                self.approved(effects, id, ruling);
+                self.approved(effects, now_ms, id, *ruling);
             }
-            Phase::Deciding(ruling) => self.end(effects, id, ruling.state, ruling.reason),
-            Phase::Ending(state, reason) => self.end(effects, id, state, reason),
+            Phase::Deciding(ruling) => self.closed(effects, now_ms, id, *ruling),
+            Phase::Ending(state, reason) => self.end(effects, now_ms, id, state, reason),
             Phase::Pending | Phase::Running => {}
         }
     }
 
-    /// What was asked to be written down could not be.
-    pub(crate) fn not_stored(&mut self, effects: &mut Effects, id: OperationId) {
+    /// The journal cannot write it.
+    pub(crate) fn not_stored(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         match proposal.phase.clone() {
-            Phase::Opening => self.not_opened(effects, id),
-            Phase::Deciding(ruling) if ruling.forced => {
-                self.end(effects, id, ruling.state, ruling.reason);
-            }
+            Phase::Opening => self.not_opened(effects, now_ms, id),
+            // The topic withdraws it itself, so it is over all the same.
+            Phase::Deciding(ruling) if ruling.handle.is_none() => self.closed(effects, now_ms, id, *ruling),
             Phase::Deciding(ruling) => {
-                let recalled = proposal.recalled.take();
+                let (recalled, content) = (proposal.recalled.take(), proposal.content.clone());
+                proposal.early = None;
+                self.proposals.fulfil(id, None);
                 self.proposals.turn(id, Phase::Pending);
-                refuse(effects, id, &ruling.by, Cause::LogUnavailable);
+                self.refuse_ruling(effects, id, Some(content), *ruling, Cause::LogUnavailable);
                 if let Some(reason) = recalled {
-                    self.recall(effects, id, reason);
+                    self.recall(effects, now_ms, id, reason);
                 }
             }
             // It is over all the same. After a restart it is settled once more: never run again.
-            Phase::Ending(state, reason) => self.end(effects, id, state, reason),
+            Phase::Ending(state, reason) => self.end(effects, now_ms, id, state, reason),
             Phase::Pending | Phase::Running => {}
         }
     }
 
-    fn approved(&mut self, effects: &mut Effects, id: OperationId, ruling: Ruling) {
-        let Some(proposal) = self.proposals.get_mut(id) else { return };
-        let (recalled, call) = (proposal.recalled.take(), proposal.call);
-        if let Some(reason) = recalled {
-            // Whoever proposed it is gone, and nothing was begun.
-            refuse(effects, id, &ruling.by, Cause::Moot);
-            return self.ending(effects, id, ProposalState::Withdrawn, Some(reason));
+    /// A rejection or withdrawal is settled.
+    fn closed(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId, ruling: Ruling<H>) {
+        let Ruling { by, state, reason, handle, .. } = ruling;
+        if let Some(proposal) = self.proposals.get_mut(id) {
+            proposal.decided = Some(Decided { by, handle: handle.clone() });
         }
-        self.proposals.turn(id, Phase::Running);
-        effects.push(Effect::Approved { proposal: id, by: ruling.by });
-        if let Some(call) = call {
-            self.let_go(effects, id, call);
+        self.end(effects, now_ms, id, state, reason);
+        if let Some(ruling) = handle {
+            effects.push(Effect::Ruled { ruling });
         }
     }
 
-    pub(crate) fn outcome(
+    /// An operation that carries a proposal out has ended, or there is none that could.
+    pub(crate) fn conclude(
         &mut self,
-        effects: &mut Effects,
+        effects: &mut Effects<H>,
         id: OperationId,
         state: ProposalState,
         reason: Option<Arc<str>>,
     ) {
-        let running = self.proposals.get(id).is_some_and(|proposal| proposal.phase == Phase::Running);
-        if running && matches!(state, ProposalState::Completed | ProposalState::Failed) {
+        if self.proposals.get(id).is_some_and(Proposal::is_running) {
             self.ending(effects, id, state, reason);
         }
     }
 
-    pub(crate) fn tick(&mut self, effects: &mut Effects, now_ms: u64) {
-        while let Some((expires_ms, id)) = self.proposals.first_to_expire()
-            && expires_ms <= now_ms
+    /// Proposals whose time is over expire, or have failed where a participant was to answer in the room.
+    pub(crate) fn expire_due(&mut self, effects: &mut Effects<H>, now_ms: u64) {
+        while let Some((until_ms, id)) = self.proposals.next_deadline()
+            && until_ms <= now_ms
         {
-            self.ending(effects, id, ProposalState::Expired, None);
+            match self.proposals.get(id).is_some_and(Proposal::is_running) {
+                true => self.ending(effects, id, ProposalState::Failed, Some("there was no answer".into())),
+                false => self.ending(effects, id, ProposalState::Expired, None),
+            }
         }
     }
 
-    fn ending(
+    pub(crate) fn ending(
         &mut self,
-        effects: &mut Effects,
+        effects: &mut Effects<H>,
         id: OperationId,
         state: ProposalState,
         reason: Option<Arc<str>>,
     ) {
         self.proposals.turn(id, Phase::Ending(state, reason.clone()));
-        effects.push(Effect::Store { proposal: id, what: Record::Ended { state, reason } });
+        let Some(proposal) = self.proposals.get(id) else { return };
+        let record = Record::Ended { state, reason, answer: proposal.answer.clone() };
+        effects.push(Effect::Store { proposal: id, content: proposal.content.clone(), record });
     }
 
-    /// Takes a proposal out of the book, tells its end, and ends the call that is held behind it.
+    /// Ends a proposal, and gives the callers that wait for it what it came to.
     fn end(
         &mut self,
-        effects: &mut Effects,
+        effects: &mut Effects<H>,
+        now_ms: u64,
         id: OperationId,
         state: ProposalState,
         reason: Option<Arc<str>>,
     ) {
-        let Some(proposal) = self.proposals.remove(id) else { return };
-        let told = reason.clone();
-        effects.push(Effect::Told { proposal: id, by: proposal.by, state, reason: told });
-        if let Some(call) = proposal.call {
-            self.refuse_held(effects, call, state, reason.as_deref());
+        let Some(proposal) = self.proposals.get_mut(id) else { return };
+        let (call, waiting) = (proposal.call.take(), std::mem::take(&mut proposal.waiting));
+        let deferred = std::mem::take(&mut proposal.deferred);
+        self.proposals.end(id, state, reason, now_ms);
+        let Some(view) = self.view_of(id) else { return };
+        effects.push(Effect::Concluded { proposal: view });
+        match call.and_then(|call| Some((call, self.operations.get(call)?.state))) {
+            Some((call, State::Held { .. })) => self.report(effects, now_ms, call, id),
+            Some((call, State::Parked { .. })) => drop(self.operations.remove(call)),
+            Some((_, State::Delivered { .. } | State::Waiting { .. } | State::Asked { .. })) | None => {}
+        }
+        for operation in waiting {
+            self.report(effects, now_ms, operation, id);
+        }
+        for requests in deferred {
+            self.run_requests(effects, requests, None);
         }
     }
 
-    /// Takes a proposal back without being asked: its proposer or the call behind it is gone. What is
-    /// approved already goes on.
-    pub(crate) fn recall(&mut self, effects: &mut Effects, id: OperationId, reason: Arc<str>) {
+    /// Withdraws a proposal without being asked: its proposer or the call behind it is gone. An approved one goes on.
+    pub(crate) fn recall(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        id: OperationId,
+        reason: Arc<str>,
+    ) {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         match proposal.phase {
             Phase::Pending => {
-                let by = proposal.by.clone();
-                let state = ProposalState::Withdrawn;
-                self.rule(effects, id, Ruling { by, state, reason: Some(reason), forced: true });
+                let (by, state, reason) = (proposal.by.clone(), ProposalState::Withdrawn, Some(reason));
+                let (handle, fulfilment, requested) = (None, None, None);
+                self.rule(effects, now_ms, id, Ruling { by, state, reason, handle, fulfilment, requested });
             }
             Phase::Opening | Phase::Deciding(_) => proposal.recalled = Some(reason),
             Phase::Running | Phase::Ending(..) => {}
         }
     }
 
-    /// Takes back what a participant may no longer propose; everything, if it is cut off.
-    pub(crate) fn recall_of(&mut self, effects: &mut Effects, by: &ParticipantId, cut_off: bool) {
+    /// Withdraws what a participant may not propose any more: everything, if it may not be here at all.
+    pub(crate) fn recall_of(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        by: &ParticipantId,
+        capabilities: Option<&Capabilities>,
+    ) {
         for id in self.proposals.of(by) {
             let Some(proposal) = self.proposals.get(id) else { continue };
-            let still = self.capabilities(by).is_some_and(|own| self.may_still(own, proposal));
-            if cut_off || !still {
-                let why = if cut_off {
-                    "its proposer was cut off"
-                } else {
-                    "its proposer may no longer propose it"
-                };
-                self.recall(effects, id, why.into());
-            }
+            let why = match capabilities {
+                None => "its proposer may not be here any more",
+                Some(own) if !self.may_still(own, proposal) => "its proposer may not propose it any more",
+                Some(_) => continue,
+            };
+            self.recall(effects, now_ms, id, why.into());
         }
     }
 
-    fn may_still(&self, capabilities: &Capabilities, proposal: &Proposal) -> bool {
+    /// Whether a participant with these capabilities could still make the proposal.
+    fn may_still(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
         let (method, context) = (proposal.method.as_str(), proposal.context.as_deref());
         let said = KindRef::proposal(method, context)
             .is_ok_and(|kind| capabilities.admits(kind, &proposal.addressees()));
         let held = || {
-            let (public, upstream) = self.as_called(proposal)?;
+            let (public, server) = self.as_called(proposal)?;
             let kind = KindRef::proposal(method, Some(&public)).ok()?;
-            Some(capabilities.admits(kind, &[upstream]))
+            Some(capabilities.admits(kind, &[server]))
         };
         said || held() == Some(true) || self.covers(capabilities, proposal)
     }
-}
 
-fn refuse(effects: &mut Effects, id: OperationId, by: &ParticipantId, cause: Cause) {
-    let refusal = Box::new(refusals::of_decision(cause));
-    effects.push(Effect::RefuseDecision { proposal: id, by: by.clone(), refusal, cause });
+    /// A decision does not count; the calls that came with it are refused too.
+    pub(crate) fn refuse_ruling(
+        &self,
+        effects: &mut Effects<H>,
+        proposal: OperationId,
+        content: Option<H::Content>,
+        ruling: Ruling<H>,
+        cause: Cause,
+    ) {
+        let Ruling { by, handle, requested, .. } = ruling;
+        let refusal = Box::new(refusals::of_decision(cause));
+        let calls = requested.map(|requested| requested.calls).unwrap_or_default();
+        let answered = !calls.is_empty();
+        for (_, operation, call) in calls {
+            effects.push(Effect::Refuse { operation, call, refusal: refusal.clone(), cause });
+        }
+        if let Some(ruling) = handle {
+            effects.push(Effect::RefuseDecision { proposal, content, by, ruling, answered, refusal, cause });
+        }
+    }
 }

@@ -1,30 +1,31 @@
-//! Owns the question whose lists could have changed, and what is told about it.
-//! Must not know why they changed.
+//! Which callers' lists could have changed, and the notifications about it.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
-use model::{Capabilities, LinkId, PROPOSAL, ParticipantId, REQUEST};
+use model::{Capabilities, LinkId, ListKind, PROPOSAL, ParticipantId, REQUEST};
 
 use crate::{
-    admission::{Verdict, judge, proposes},
+    Handles, Topic,
+    admission::{admits, proposes},
     catalog::UpstreamIndex,
-    effect::{Effect, Effects},
-    event::Role,
-    manifest::ListKind,
+    effect::{Effect, Effects, Receiver},
+    manifest::method,
     names::public_uri,
-    topic::Topic,
     view::UpstreamView,
 };
 
-/// More changed entries than this are not looked at one by one: whoever sees anything of the list is told.
+/// More changed entries than this are not compared one by one: every caller that sees some of the list is notified.
 const LOOKED_AT_MAX: usize = 256;
 
 /// What links saw of each list before something changed.
-pub(crate) struct Sights(Vec<(LinkId, ListKind, Vec<Sight>)>);
+pub(crate) struct Seen(Vec<(Vec<LinkId>, ListKind, Vec<SeenEntry>)>);
 
 /// One entry as one link saw it.
 #[derive(PartialEq, Eq)]
-struct Sight {
+struct SeenEntry {
     upstream: ParticipantId,
     own: Arc<str>,
     public: Box<str>,
@@ -54,72 +55,79 @@ pub(crate) enum Whose {
     Link(LinkId),
 }
 
-impl Topic {
-    /// What these links see now. Links of one participant that see the same are looked at once.
-    pub(crate) fn sights(&self, links: &[LinkId]) -> Sights {
-        let see = |link: LinkId, list: ListKind| {
-            let seen = self.list(link, list).into_iter();
-            seen.map(|one| Sight {
-                upstream: one.upstream.clone(),
-                own: one.own.clone(),
-                public: one.public.as_ref().into(),
-                held: one.held,
-            })
-            .collect()
+impl<H: Handles> Topic<H> {
+    /// What these links see now. Links that must see the same are looked at once.
+    pub(crate) fn seen_by(&self, links: &[LinkId]) -> Seen {
+        let mut groups: Vec<Vec<LinkId>> = Vec::new();
+        let mut known: HashMap<_, usize> = HashMap::new();
+        for link in links {
+            let Some(own) = self.members.link(*link) else { continue };
+            let alone = (!own.overrides().is_empty()).then_some(*link);
+            let at = *known.entry((own.seat, own.promotes, alone)).or_insert(groups.len());
+            match groups.get_mut(at) {
+                Some(group) => group.push(*link),
+                None => groups.push(vec![*link]),
+            }
+        }
+        let lists = |group: &Vec<LinkId>| {
+            ListKind::ALL.map(|list| (group.clone(), list, self.entries_of(group, list)))
         };
-        let each = links.iter().flat_map(|link| ListKind::ALL.map(|list| (*link, list, see(*link, list))));
-        Sights(each.collect())
+        Seen(groups.iter().flat_map(lists).collect())
+    }
+
+    fn entries_of(&self, group: &[LinkId], list: ListKind) -> Vec<SeenEntry> {
+        let Some(outlook) = group.first().and_then(|link| self.outlook(*link)) else { return Vec::new() };
+        let seen = outlook.list(list).into_iter();
+        seen.map(|one| SeenEntry {
+            upstream: one.upstream.clone(),
+            own: one.own.clone(),
+            public: one.public.as_ref().into(),
+            held: one.held,
+        })
+        .collect()
     }
 
     /// Every caller's link, by number.
-    pub(crate) fn callers(&self) -> Vec<LinkId> {
-        let callers = self.members.iter().filter(|(_, member)| member.role == Role::Caller);
+    pub(crate) fn caller_links(&self) -> Vec<LinkId> {
+        let callers = self.members.iter().filter(|(_, member)| member.is_caller());
         let mut links: Vec<LinkId> = callers.flat_map(|(_, member)| member.links.iter().copied()).collect();
         links.sort_unstable();
         links
     }
 
-    /// Tells the links that see something else than before.
-    pub(crate) fn tell_changes(&self, effects: &mut Effects, before: &Sights) {
-        for list in ListKind::ALL {
-            let mut links = Vec::new();
-            for (link, _, seen) in before.0.iter().filter(|(_, of, _)| *of == list) {
-                let now = self.list(*link, list);
-                let same = now.len() == seen.len()
-                    && now.iter().zip(seen).all(|(now, seen)| {
-                        *now.upstream == seen.upstream
-                            && *now.own == seen.own
-                            && *now.public == *seen.public
-                            && now.held == seen.held
-                    });
-                if !same && self.members.link(*link).is_some() {
-                    links.push(*link);
-                }
+    /// Notifies the links that see something else than before.
+    pub(crate) fn notify_changes(&self, effects: &mut Effects<H>, before: &Seen) {
+        let mut changed = Vec::new();
+        for (group, list, seen) in &before.0 {
+            let here: Vec<LinkId> =
+                group.iter().filter(|link| self.members.link(**link).is_some()).copied().collect();
+            if !here.is_empty() && self.entries_of(&here, *list) != *seen {
+                changed.extend(here.into_iter().map(|link| (*list, link)));
             }
-            tell(effects, list, links);
         }
+        self.notify(effects, changed);
     }
 
-    /// Tells the links whose lists could have changed with one upstream's view.
-    pub(crate) fn tell_view(
+    /// Notifies the links whose lists could have changed with one server's view.
+    pub(crate) fn notify_view(
         &self,
-        effects: &mut Effects,
+        effects: &mut Effects<H>,
         index: UpstreamIndex,
         whose: Whose,
         older: &UpstreamView,
         newer: &UpstreamView,
-        told: &[ListKind],
+        named: &[ListKind],
     ) {
+        let mut all = Vec::new();
         for list in ListKind::ALL {
             let mut changed = changed(list, older, newer);
-            if changed.is_empty() && told.contains(&list) {
+            if changed.is_empty() && named.contains(&list) {
                 changed = entries(list, newer).into_iter().map(Changed::from).collect();
             }
             if changed.is_empty() {
                 continue;
             }
-            let mut links = Vec::new();
-            for (_, member) in self.members.iter().filter(|(_, member)| member.role == Role::Caller) {
+            for (_, member) in self.members.iter().filter(|(_, member)| member.is_caller()) {
                 let concerned: Vec<LinkId> = member
                     .links
                     .iter()
@@ -130,17 +138,43 @@ impl Topic {
                     concerned.iter().any(|link| self.members.link(*link).is_some_and(|own| own.promotes));
                 let who = Looker { capabilities: &member.capabilities, promotes };
                 if !concerned.is_empty() && self.could_see(who, index, list, &changed) {
-                    links.extend(concerned);
+                    all.extend(concerned.into_iter().map(|link| (list, link)));
                 }
             }
-            tell(effects, list, links);
         }
+        self.notify(effects, all);
+    }
+
+    /// One notification for each link and each list that clients are notified of, links by number.
+    fn notify(&self, effects: &mut Effects<H>, changed: Vec<(ListKind, LinkId)>) {
+        let mut changed: Vec<_> = changed.into_iter().map(|(list, link)| (list.notified(), link)).collect();
+        changed.sort_unstable();
+        changed.dedup();
+        for list in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
+            let links = changed.iter().filter(|(of, _)| *of == list);
+            let to: Vec<Receiver<H>> = links.flat_map(|(_, link)| self.receivers(*link, list)).collect();
+            if !to.is_empty() {
+                effects.push(Effect::ListChanged { list, to });
+            }
+        }
+    }
+
+    /// Where a link is notified of a changed list: outside of its requests if it takes that, and on its listen requests.
+    fn receivers(&self, link: LinkId, list: ListKind) -> Vec<Receiver<H>> {
+        let Some(own) = self.members.link(link) else { return Vec::new() };
+        let home = own.handle.clone().filter(|_| own.notified).map(Receiver::Link);
+        let listens = own.own.iter().flat_map(|own| &own.listens);
+        let listens =
+            listens.filter(|id| self.listening(**id).is_some_and(|filter| filter.lists.contains(&list)));
+        let calls =
+            listens.filter_map(|id| self.operations.get(*id)?.handle.call().cloned().map(Receiver::Call));
+        home.into_iter().chain(calls).collect()
     }
 
     fn is_concerned(&self, link: LinkId, index: UpstreamIndex, whose: Whose) -> bool {
         match whose {
             Whose::Link(only) => only == link,
-            Whose::Shared => self.members.link(link).is_some_and(|own| own.overrides.get(index).is_none()),
+            Whose::Shared => self.members.link(link).is_some_and(|own| own.overrides().get(index).is_none()),
         }
     }
 
@@ -151,19 +185,19 @@ impl Topic {
         list: ListKind,
         changed: &[Changed<'_>],
     ) -> bool {
-        let method = list.method();
-        let admits = |id: &ParticipantId, text: &str| who.sees(method, text, id);
-        // A URI that one upstream lists decides how others' equal ones are spelled: whoever sees those counts.
+        let method = method(list);
+        let sees = |id: &ParticipantId, text: &str| who.sees(method, text, id);
+        // A URI that one upstream lists decides how others' equal ones are spelled: callers that see those count.
         let of_any = |seen: &dyn Fn(&ParticipantId) -> bool| self.catalog.ids().any(seen);
         if changed.len() > LOOKED_AT_MAX {
             return of_any(&|id| who.sees_some(method, &[None], id));
         }
         changed.iter().any(|one| match (list, one.shape) {
             (ListKind::Tools | ListKind::Prompts, _) => {
-                self.catalog.id(index).is_some_and(|id| admits(id, one.text))
+                self.catalog.id(index).is_some_and(|id| sees(id, one.text))
             }
             (ListKind::Resources, _) | (ListKind::Templates, None) => {
-                of_any(&|id| admits(id, one.text) || admits(id, &public_uri(id, one.text)))
+                of_any(&|id| sees(id, one.text) || sees(id, &public_uri(id, one.text)))
             }
             // Templates that overlap are respelled as well, so nothing narrower than this is certain.
             (ListKind::Templates, Some(shape)) => {
@@ -173,7 +207,7 @@ impl Topic {
     }
 }
 
-/// Whoever may have to be told: more often than needed is allowed, so the gateway's own entries are not set apart.
+/// A caller that may have to be notified: more often than needed is allowed, so built-in entries are not set apart.
 #[derive(Clone, Copy)]
 struct Looker<'a> {
     capabilities: &'a Capabilities,
@@ -182,7 +216,7 @@ struct Looker<'a> {
 
 impl Looker<'_> {
     fn sees(self, method: &str, text: &str, id: &ParticipantId) -> bool {
-        judge(self.capabilities, method, Some(text), id.as_str()) == Verdict::Admit
+        admits(self.capabilities, method, Some(text), id.as_str())
             || self.promotes && proposes(self.capabilities, method, Some(text), id.as_str())
     }
 
@@ -219,12 +253,5 @@ fn entries(list: ListKind, view: &UpstreamView) -> Vec<Entry<'_>> {
             view.templates.iter().map(|one| (&*one.item.own, one.item.digest, Some(&*one.shape))).collect()
         }
         (None, _) => view.resources.iter().map(|one| (&*one.own, one.digest, None)).collect(),
-    }
-}
-
-fn tell(effects: &mut Effects, list: ListKind, mut links: Vec<LinkId>) {
-    if !links.is_empty() {
-        links.sort_unstable();
-        effects.push(Effect::ListChanged { list, links });
     }
 }

@@ -1,60 +1,76 @@
-//! The decisions of a topic: who is in it, what is admitted, where it goes, and how it ends.
+//! The decisions of a topic: who is in it, what is admitted, where it goes, who gets it, and how it ends.
 //!
-//! [`Topic::step`] is a pure function of a topic's state, the time and one [`Event`]; what follows from it
-//! are [`Effect`]s, in one order for all. No clock, no randomness, no input or output, no async: time and
-//! ids are arguments. This crate knows no JSON-RPC, no HTTP and no files, and opens no payload.
+//! A topic keeps the only book. What is open, asked, held, parked, proposed, decided, subscribed to and present is known
+//! here and nowhere else. [`Topic::step`] is a pure function of the topic's state, the time and one [`Event`]; what follows
+//! are [`Effects`]. There is no clock, randomness, input, output or async in it: time and ids are arguments, and links,
+//! servers, calls and payloads are opaque [`Handles`].
 //!
-//! - [`Event`], [`Effect`]: the whole inventory of what can happen and what can follow.
-//! - [`Ear`]: what a link hears of the room.
-//! - [`TopicConfig`], [`Limits`]: what is fixed by configuration.
-//! - [`Manifest`], [`ListKind`], [`Listing`]: what upstreams have and what a caller sees of it.
-//! - [`BuiltinTool`]: the gateway's own tools, and whom they are for.
+//! - [`Event`], [`Effect`], [`RoomEffect`], [`Verdict`]: the whole inventory of what can happen and what can follow.
+//! - [`Audience`], [`DeliveryMode`], [`Replay`]: who gets a room's messages, also later.
+//! - [`TopicConfig`], [`Limits`]: what the configuration fixes.
+//! - [`Manifest`], [`Listing`]: what servers list, and what a caller sees of it.
+//! - [`ProposalView`]: a proposal as participants may see it.
+//! - [`BuiltinTool`]: the gateway's own tools, and which callers may use them.
 //! - [`public_name`], [`public_uri`], [`check_prefixes`]: names as pure functions of the configuration.
 
 mod admission;
 mod asks;
+mod audience;
 mod builtin;
 mod catalog;
 mod config;
 mod decide;
 mod diff;
-mod ear;
 mod effect;
 mod event;
-mod execute;
-mod hold;
-mod idmap;
+mod fulfil;
+mod handles;
+mod interests;
+mod listing;
 mod lists;
 mod manifest;
 mod members;
 mod membership;
 mod names;
+mod notices;
 mod operations;
+mod parking;
 mod pending;
 mod proposals;
 mod propose;
 mod rate;
 mod refusals;
+mod replay;
+mod request_log;
 mod requests;
 mod say;
 mod step;
 mod template;
 mod topic;
 mod view;
-mod views;
 
+pub use audience::{Audience, DeliveryMode, Listener, Reach};
 pub use builtin::BuiltinTool;
 pub use catalog::{Route, UpstreamIndex};
 pub use config::{Limits, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
-pub use ear::Ear;
-pub use effect::{Cause, Effect, Effects, End, Record};
-pub use event::{About, Decision, Event, Role, Target, Terms, View};
-pub use lists::Listing;
-pub use manifest::{Item, ListKind, Manifest};
+pub use effect::{
+    Cause, Effect, Effects, Ended, Ignored, Mirrored, Person, Receiver, Record, RoomEffect, Rule, Verdict,
+};
+pub use event::{
+    About, Act, Decision, End, Event, Interest, Join, Request, Requested, Resume, Say, Subject, Target,
+    TaskRef, Terms, View, Which,
+};
+pub use fulfil::ROOM_ANSWER_MS_MAX;
+pub use handles::Handles;
+pub use interests::{Filter, LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX};
+pub use lists::{Listing, Outlook};
+pub use manifest::{Item, Manifest};
 pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
 };
-pub use pending::Proposed;
-pub use rate::RateLimit;
-pub use topic::{Present, Topic};
+pub use pending::{DECIDERS_SHOWN_MAX, ProposalView};
+pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX, Ended as EndedProposal};
+pub use replay::{Cursor, Kept, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay};
+pub use request_log::REQUESTS_MAX;
+pub use topic::{Present, Server, Topic};
 pub use view::{Quarantine, Quarantined};

@@ -1,26 +1,23 @@
-//! Owns what one caller sees of the lists: filtered by what it may do, in configuration order.
-//! Must not know how a list is written, nor the entries' definitions.
+//! What a caller sees of the lists: filtered by what it may do or propose, in configuration order.
 
 use std::{borrow::Cow, sync::Arc};
 
-use model::{Capabilities, LinkId, PROPOSAL, ParticipantId, REQUEST};
+use model::{Capabilities, LinkId, ListKind, PROPOSAL, ParticipantId, REQUEST};
 
 use crate::{
-    admission::{Verdict, judge, proposes},
-    catalog::{Overrides, UpstreamIndex},
-    manifest::ListKind,
-    topic::Topic,
+    Handles, Topic,
+    admission::{admits, proposes},
+    catalog::{Catalog, Overrides, UpstreamIndex},
+    manifest::method,
     view::UpstreamView,
 };
 
 /// One entry of a list as a caller sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing<'a> {
-    /// Whose entry it is.
+    /// The server whose entry it is.
     pub upstream: &'a ParticipantId,
-    /// The upstream's place in the configured order.
-    pub index: UpstreamIndex,
-    /// The upstream's own name, URI or URI template.
+    /// The server's own name, URI or URI template.
     pub own: &'a Arc<str>,
     /// Its public spelling.
     pub public: Cow<'a, str>,
@@ -28,17 +25,46 @@ pub struct Listing<'a> {
     pub held: bool,
 }
 
-impl Topic {
-    /// What this link sees of a list, which is what it could do or have held as a proposal: configured order, then the upstream's own. Empty for a link that is
-    /// not in the topic.
-    pub fn list(&self, link: LinkId, list: ListKind) -> Vec<Listing<'_>> {
-        let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else {
-            return Vec::new();
-        };
+/// Everything that a caller's lists follow from, at one moment: the lists are made outside of the topic's lock.
+#[derive(Debug, Clone)]
+pub struct Outlook {
+    catalog: Arc<Catalog>,
+    capabilities: Arc<Capabilities>,
+    overrides: Overrides,
+    promotes: bool,
+}
+
+impl<H: Handles> Topic<H> {
+    /// What this link's lists follow from.
+    pub fn outlook(&self, link: LinkId) -> Option<Outlook> {
+        let (own, member) = self.members.link(link).zip(self.members.of_link(link))?;
+        Some(Outlook {
+            catalog: Arc::clone(&self.catalog),
+            capabilities: Arc::clone(&member.capabilities),
+            overrides: own.overrides().clone(),
+            promotes: own.promotes,
+        })
+    }
+}
+
+impl Outlook {
+    /// Whether two outlooks are certain to give the same lists.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.catalog, &other.catalog)
+            && self.overrides.is_empty()
+            && other.overrides.is_empty()
+            && self.promotes == other.promotes
+            && (Arc::ptr_eq(&self.capabilities, &other.capabilities)
+                || self.capabilities == other.capabilities)
+    }
+
+    /// The entries of a list that the caller could act on or have held as a proposal: in configuration order, then in the
+    /// server's own.
+    pub fn list(&self, list: ListKind) -> Vec<Listing<'_>> {
         let mut listings = Vec::new();
-        for (index, names, view) in self.catalog.each(&own.overrides) {
-            let promotes = own.promotes && !names.builtin;
-            let (capabilities, overrides) = (&member.capabilities, &own.overrides);
+        for (index, names, view) in self.catalog.each(&self.overrides) {
+            let promotes = self.promotes && !names.builtin;
+            let (capabilities, overrides) = (&self.capabilities, &self.overrides);
             let seen = Seen { capabilities, overrides, index, promotes };
             self.entries(seen, &names.id, view, list, &mut listings);
         }
@@ -55,7 +81,7 @@ impl Topic {
     ) {
         let Seen { overrides, index, .. } = seen;
         let mut push = |own: &'a Arc<str>, public: Cow<'a, str>, held: Option<bool>| {
-            listings.extend(held.map(|held| Listing { upstream, index, own, public, held }));
+            listings.extend(held.map(|held| Listing { upstream, own, public, held }));
         };
         if let Some(names) = view.named(list) {
             for name in &names.all {
@@ -85,7 +111,7 @@ impl Topic {
     }
 }
 
-/// Who looks, and at which upstream.
+/// A caller, and the server at which it looks.
 #[derive(Clone, Copy)]
 struct Seen<'a> {
     capabilities: &'a Capabilities,
@@ -98,8 +124,8 @@ struct Seen<'a> {
 impl Seen<'_> {
     /// Whether an entry is seen, and then whether it is held.
     fn as_held(&self, list: ListKind, public: &str, upstream: &ParticipantId) -> Option<bool> {
-        let (method, context, at) = (list.method(), Some(public), upstream.as_str());
-        if judge(self.capabilities, method, context, at) == Verdict::Admit {
+        let (method, context, at) = (method(list), Some(public), upstream.as_str());
+        if admits(self.capabilities, method, context, at) {
             return Some(false);
         }
         (self.promotes && proposes(self.capabilities, method, context, at)).then_some(true)
@@ -107,7 +133,7 @@ impl Seen<'_> {
 
     /// The same of a template: some of what it stands for is enough.
     fn some_as_held(&self, list: ListKind, shape: &[Option<char>], upstream: &ParticipantId) -> Option<bool> {
-        let some = |head| self.capabilities.admits_some(head, list.method(), shape, &[upstream.as_str()]);
+        let some = |head| self.capabilities.admits_some(head, method(list), shape, &[upstream.as_str()]);
         if some(REQUEST) {
             return Some(false);
         }

@@ -3,30 +3,14 @@
 
 use std::sync::Arc;
 
-/// The four lists of MCP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ListKind {
-    /// Tools, by name.
-    Tools,
-    /// Prompts, by name.
-    Prompts,
-    /// Resources, by URI.
-    Resources,
-    /// Resource templates, by RFC 6570 URI template.
-    Templates,
-}
+use model::ListKind;
 
-impl ListKind {
-    /// All four, in the order of their definition.
-    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
-
-    /// The method that acts on an entry: whoever may call it sees the entry listed.
-    pub fn method(self) -> &'static str {
-        match self {
-            Self::Tools => "tools/call",
-            Self::Prompts => "prompts/get",
-            Self::Resources | Self::Templates => "resources/read",
-        }
+/// The method that acts on an entry of a list: a caller that may use it sees the entry.
+pub(crate) fn method(list: ListKind) -> &'static str {
+    match list {
+        ListKind::Tools => "tools/call",
+        ListKind::Prompts => "prompts/get",
+        ListKind::Resources | ListKind::Templates => "resources/read",
     }
 }
 

@@ -1,39 +1,51 @@
-//! Owns who is in the topic: participants in numbered seats, and their links.
-//! Must not know operations' fate or effects; it only keeps the books.
+//! Members of a topic: participants in numbered seats, and their links.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap as Map, sync::Arc};
 
-use model::{Capabilities, LinkId, OperationId, ParticipantId};
+use foldhash::{HashMap, HashMapExt};
+use model::{Capabilities, LinkId, OperationId, ParticipantId, RateLimit};
 
 use crate::{
+    Cursor, Handles, Listener,
+    audience::DeliveryMode,
     catalog::{Overrides, UpstreamIndex},
-    ear::Ear,
-    event::Role,
-    idmap::IdMap,
-    rate::{Bucket, RateLimit},
+    effect::Person,
+    interests::LogLevel,
+    rate::Bucket,
 };
 
 /// A participant's seat. Kept while it is in the topic, used again afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Seat(u32);
 
+/// On which side a participant is.
+#[derive(Debug, Clone)]
+pub(crate) enum Side<S> {
+    /// It opens requests and answers questions.
+    Caller,
+    /// It lists what it has, answers requests and asks.
+    Server(S),
+}
+
 /// One participant.
 #[derive(Debug)]
-pub(crate) struct Member {
+pub(crate) struct Member<H: Handles> {
     pub(crate) id: ParticipantId,
-    pub(crate) role: Role,
-    /// What a participant serves: beside its own seat, and seen by nobody.
+    pub(crate) side: Side<H::Server>,
+    /// The server side of a participant that serves: a seat beside its own, which other participants do not see.
     pub(crate) hidden: bool,
     pub(crate) capabilities: Arc<Capabilities>,
     pub(crate) bucket: Option<Bucket>,
-    /// In the order in which they came.
+    /// In no order that an effect may show.
     pub(crate) links: Vec<LinkId>,
-    /// How much is open on all of them.
+    /// The one of them that listens to the room.
+    pub(crate) listener: Option<LinkId>,
+    /// How many operations are open on all of them.
     pub(crate) open: usize,
 }
 
-impl Member {
-    /// Takes one token, or tells in how many milliseconds there will be one.
+impl<H: Handles> Member<H> {
+    /// Takes one token, or returns in how many milliseconds there will be one.
     pub(crate) fn take_token(&mut self, now_ms: u64) -> Result<(), u64> {
         self.bucket.as_mut().map_or(Ok(()), |bucket| bucket.take(now_ms))
     }
@@ -45,56 +57,117 @@ impl Member {
             self.bucket = newer;
         }
     }
-}
 
-/// One link.
-#[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) seat: Seat,
-    /// Requests that it opened and asks that wait for it.
-    pub(crate) open: Vec<OperationId>,
-    /// Upstreams at which it has a session of its own.
-    pub(crate) attached: Vec<UpstreamIndex>,
-    pub(crate) overrides: Overrides,
-    /// What it hears of the room.
-    pub(crate) ear: Option<Ear>,
-    /// Whether what it may only propose is held as a proposal.
-    pub(crate) promotes: bool,
-}
-
-impl Link {
-    /// A link without anything open.
-    pub(crate) fn new(seat: Seat, ear: Option<Ear>, promotes: bool) -> Self {
-        let (open, attached, overrides) = <_>::default();
-        Self { seat, open, attached, overrides, ear, promotes }
+    pub(crate) fn is_caller(&self) -> bool {
+        matches!(self.side, Side::Caller)
     }
 
-    /// Strikes an operation off; the youngest are looked at first.
+    pub(crate) fn server(&self) -> Option<&H::Server> {
+        match &self.side {
+            Side::Caller => None,
+            Side::Server(server) => Some(server),
+        }
+    }
+
+    /// As others see it.
+    pub(crate) fn person(&self) -> Person {
+        Person { id: self.id.clone(), capabilities: Arc::clone(&self.capabilities) }
+    }
+}
+
+/// One link of a caller; of a server, its seat's link.
+#[derive(Debug)]
+pub(crate) struct Link<H: Handles> {
+    pub(crate) seat: Seat,
+    /// Its place among the member's links.
+    place: usize,
+    /// The sending side; a server's link has none.
+    pub(crate) handle: Option<H::Link>,
+    /// Requests that it opened and questions that wait for it.
+    pub(crate) open: Vec<OperationId>,
+    /// What few links have.
+    pub(crate) own: Option<Box<Own>>,
+    pub(crate) listener: Option<Listener>,
+    pub(crate) level: Option<LogLevel>,
+    /// Whether calls that may only be proposed are held as proposals.
+    pub(crate) promotes: bool,
+    /// Whether it takes notifications that belong to no request.
+    pub(crate) notified: bool,
+}
+
+/// Sessions, lists and interests of one link's own.
+#[derive(Debug, Default)]
+pub(crate) struct Own {
+    /// Servers at which it has a session of its own.
+    pub(crate) attached: Vec<UpstreamIndex>,
+    /// What it sees instead of the shared lists.
+    pub(crate) overrides: Overrides,
+    /// Resources that it is subscribed to: server and the server's own URI.
+    pub(crate) subscriptions: Vec<(ParticipantId, Arc<str>)>,
+    /// Its open listen requests.
+    pub(crate) listens: Vec<OperationId>,
+    /// From where on it may read the room's messages.
+    pub(crate) since: Option<Cursor>,
+}
+
+impl<H: Handles> Link<H> {
+    /// A link without anything open.
+    pub(crate) fn new(seat: Seat, handle: Option<H::Link>) -> Self {
+        let (place, open, own, listener, level) = <_>::default();
+        Self { seat, place, handle, open, own, listener, level, promotes: false, notified: false }
+    }
+
+    /// Removes an operation from what is open; the youngest are looked at first.
     fn forget(&mut self, operation: OperationId) -> bool {
         let at = self.open.iter().rposition(|open| *open == operation);
         at.map(|at| self.open.swap_remove(at)).is_some()
     }
+
+    pub(crate) fn overrides(&self) -> &Overrides {
+        self.own.as_ref().map_or(Overrides::none(), |own| &own.overrides)
+    }
+
+    pub(crate) fn is_attached(&self, index: UpstreamIndex) -> bool {
+        self.own.as_ref().is_some_and(|own| own.attached.contains(&index))
+    }
+
+    pub(crate) fn own_mut(&mut self) -> &mut Own {
+        self.own.get_or_insert_default()
+    }
+
+    fn watches(&self) -> bool {
+        self.listener.is_some_and(|listener| listener.mode == DeliveryMode::All)
+    }
 }
 
-/// From so many buckets of participants that have left on, those that are full again are forgotten.
+/// From this many buckets of participants that have left on, those that are full again are forgotten.
 const WORN_MAX: usize = 256;
 
-/// Everybody in the topic.
-#[derive(Debug, Default)]
-pub(crate) struct Members {
-    seats: Vec<Option<Member>>,
+/// All members.
+#[derive(Debug)]
+pub(crate) struct Members<H: Handles> {
+    seats: Vec<Option<Member<H>>>,
     free: Vec<u32>,
-    by_id: HashMap<ParticipantId, Seat>,
-    /// The seats of what participants serve.
-    hidden: HashMap<ParticipantId, Seat>,
-    links: IdMap<LinkId, Link>,
-    /// How many links hear everything.
+    by_id: Map<ParticipantId, Seat>,
+    /// The seats of the server sides of participants that serve.
+    hidden: Map<ParticipantId, Seat>,
+    links: HashMap<LinkId, Link<H>>,
+    /// How many links get every message.
     watchers: usize,
-    /// Buckets of those who left before they were full again: coming back is no way around a limit.
-    worn: HashMap<ParticipantId, Bucket>,
+    /// Buckets of participants that left before they were full again: rejoining is no way around a limit.
+    worn: Map<ParticipantId, Bucket>,
+    /// Everybody as others see them, made when a listener needs it.
+    roster: Option<Arc<[Person]>>,
 }
 
-impl Members {
+impl<H: Handles> Default for Members<H> {
+    fn default() -> Self {
+        let (seats, free, by_id, hidden, watchers, worn, roster) = <_>::default();
+        Self { seats, free, by_id, hidden, links: HashMap::new(), watchers, worn, roster }
+    }
+}
+
+impl<H: Handles> Members<H> {
     /// The bucket of a newcomer: the one that it left with, or a full one.
     pub(crate) fn bucket(&mut self, id: &ParticipantId, rate: RateLimit, now_ms: u64) -> Bucket {
         if self.worn.len() >= WORN_MAX {
@@ -120,35 +193,47 @@ impl Members {
         self.by_id.get(id).copied()
     }
 
-    /// The seat under which an upstream serves: its own, or the one beside it.
+    /// The seat under which a server serves: its own, or the hidden one beside it.
     pub(crate) fn server(&self, id: &ParticipantId) -> Option<Seat> {
-        let own =
-            || self.seat(id).filter(|seat| self.get(*seat).is_some_and(|own| own.role == Role::Upstream));
-        self.hidden.get(id).copied().or_else(own)
+        let own = self.seat(id).filter(|seat| self.get(*seat).is_some_and(|member| !member.is_caller()));
+        own.or_else(|| self.hidden.get(id).copied())
     }
 
-    pub(crate) fn get(&self, seat: Seat) -> Option<&Member> {
-        self.seats.get(usize::try_from(seat.0).ok()?)?.as_ref()
+    pub(crate) fn get(&self, seat: Seat) -> Option<&Member<H>> {
+        usize::try_from(seat.0).ok().and_then(|at| self.seats.get(at))?.as_ref()
     }
 
-    pub(crate) fn get_mut(&mut self, seat: Seat) -> Option<&mut Member> {
-        self.seats.get_mut(usize::try_from(seat.0).ok()?)?.as_mut()
+    /// For everything but capabilities, which [`Members::set_capabilities`] changes.
+    pub(crate) fn get_mut(&mut self, seat: Seat) -> Option<&mut Member<H>> {
+        usize::try_from(seat.0).ok().and_then(|at| self.seats.get_mut(at))?.as_mut()
     }
 
-    pub(crate) fn link(&self, link: LinkId) -> Option<&Link> {
-        self.links.get(&link)
+    pub(crate) fn set_capabilities(&mut self, seat: Seat, capabilities: Arc<Capabilities>) {
+        self.roster = None;
+        if let Some(member) = self.get_mut(seat) {
+            member.capabilities = capabilities;
+        }
     }
 
-    pub(crate) fn link_mut(&mut self, link: LinkId) -> Option<&mut Link> {
-        self.links.get_mut(&link)
+    pub(crate) fn link(&self, id: LinkId) -> Option<&Link<H>> {
+        self.links.get(&id)
+    }
+
+    pub(crate) fn link_mut(&mut self, id: LinkId) -> Option<&mut Link<H>> {
+        self.links.get_mut(&id)
     }
 
     /// The member that a link belongs to.
-    pub(crate) fn of_link(&self, link: LinkId) -> Option<&Member> {
+    pub(crate) fn of_link(&self, link: LinkId) -> Option<&Member<H>> {
         self.get(self.link(link)?.seat)
     }
 
-    /// Notes an operation as open on a link.
+    /// A participant, if it is in the topic under its own seat.
+    pub(crate) fn of_id(&self, id: &ParticipantId) -> Option<&Member<H>> {
+        self.get(self.seat(id)?)
+    }
+
+    /// Enters an operation as open on a link.
     pub(crate) fn begin(&mut self, link: LinkId, operation: OperationId) {
         let Some(own) = self.links.get_mut(&link) else { return };
         own.open.push(operation);
@@ -158,7 +243,7 @@ impl Members {
         }
     }
 
-    /// Strikes it off.
+    /// Removes it.
     pub(crate) fn finish(&mut self, link: LinkId, operation: OperationId) {
         let Some(own) = self.links.get_mut(&link) else { return };
         let (seat, gone) = (own.seat, own.forget(operation));
@@ -167,21 +252,21 @@ impl Members {
         }
     }
 
-    /// Everybody with a seat number, in seat order, but for hidden seats.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Seat, &Member)> {
+    /// All members with their seats, in seat order, but for hidden ones.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Seat, &Member<H>)> {
         (0..)
             .map(Seat)
             .zip(&self.seats)
             .filter_map(|(seat, member)| Some((seat, member.as_ref().filter(|member| !member.hidden)?)))
     }
 
-    /// Every link, in no order that may be told.
-    pub(crate) fn links_mut(&mut self) -> impl Iterator<Item = (LinkId, &mut Link)> {
-        self.links.iter_mut().map(|(id, link)| (*id, link))
+    /// Sessions, lists and interests of the links that have any, in no order that an effect may show.
+    pub(crate) fn owns_mut(&mut self) -> impl Iterator<Item = (LinkId, &mut Own)> {
+        self.links.iter_mut().filter_map(|(id, link)| Some((*id, link.own.as_deref_mut()?)))
     }
 
     /// Gives a newcomer a seat.
-    pub(crate) fn sit(&mut self, member: Member) -> Seat {
+    pub(crate) fn sit(&mut self, member: Member<H>) -> Seat {
         let (id, hidden) = (member.id.clone(), member.hidden);
         let number = match self.free.pop() {
             Some(number) => number,
@@ -194,45 +279,65 @@ impl Members {
             *place = Some(member);
         }
         self.seats_of(hidden).insert(id, Seat(number));
+        self.roster = None;
         Seat(number)
     }
 
-    /// Takes a seat back.
-    pub(crate) fn stand(&mut self, seat: Seat) -> Option<Member> {
+    /// Frees a seat.
+    pub(crate) fn stand(&mut self, seat: Seat) -> Option<Member<H>> {
         let mut member = usize::try_from(seat.0).ok().and_then(|at| self.seats.get_mut(at))?.take()?;
         self.seats_of(member.hidden).remove(&member.id);
         let worn = member.bucket.take().map(|bucket| (member.id.clone(), bucket));
         self.worn.extend(worn);
         self.free.push(seat.0);
+        self.roster = None;
         Some(member)
     }
 
-    fn seats_of(&mut self, hidden: bool) -> &mut HashMap<ParticipantId, Seat> {
+    fn seats_of(&mut self, hidden: bool) -> &mut Map<ParticipantId, Seat> {
         if hidden { &mut self.hidden } else { &mut self.by_id }
     }
 
     /// Adds a link to a seated member.
-    pub(crate) fn connect(&mut self, id: LinkId, link: Link) {
+    pub(crate) fn connect(&mut self, id: LinkId, mut link: Link<H>) {
         if let Some(member) = self.get_mut(link.seat) {
+            link.place = member.links.len();
             member.links.push(id);
-            self.watchers += usize::from(link.ear == Some(Ear::All));
+            if link.listener.is_some() {
+                member.listener = Some(id);
+            }
+            self.watchers += usize::from(link.watches());
             self.links.insert(id, link);
         }
     }
 
-    /// The one link of a member that listens to the room.
-    pub(crate) fn listener(&self, member: &Member) -> Option<LinkId> {
-        member.links.iter().copied().find(|link| self.link(*link).is_some_and(|own| own.ear.is_some()))
-    }
-
-    /// Removes a link from the books and from its member.
-    pub(crate) fn disconnect(&mut self, link: LinkId) -> Option<Link> {
+    /// Removes a link and takes it from its member.
+    pub(crate) fn disconnect(&mut self, link: LinkId) -> Option<Link<H>> {
         let gone = self.links.remove(&link)?;
-        self.watchers -= usize::from(gone.ear == Some(Ear::All));
-        if let Some(member) = self.get_mut(gone.seat) {
-            member.links.retain(|other| *other != link);
-            member.open = member.open.saturating_sub(gone.open.len());
+        self.watchers -= usize::from(gone.watches());
+        let Some(member) = self.get_mut(gone.seat) else { return Some(gone) };
+        member.open = member.open.saturating_sub(gone.open.len());
+        if member.listener == Some(link) {
+            member.listener = None;
+        }
+        member.links.swap_remove(gone.place);
+        if let Some(moved) = member.links.get(gone.place).copied()
+            && let Some(moved) = self.links.get_mut(&moved)
+        {
+            moved.place = gone.place;
         }
         Some(gone)
+    }
+
+    /// All members as others see them, by id. The same value until a member joins, leaves or changes.
+    pub(crate) fn roster(&mut self) -> Arc<[Person]> {
+        if let Some(roster) = &self.roster {
+            return Arc::clone(roster);
+        }
+        let mut all: Vec<Person> = self.iter().map(|(_, member)| member.person()).collect();
+        all.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        let roster: Arc<[Person]> = all.into();
+        self.roster = Some(Arc::clone(&roster));
+        roster
     }
 }

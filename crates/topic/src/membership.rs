@@ -1,246 +1,314 @@
-//! Owns coming and going: joins, leaves, cut-offs and changed capabilities.
-//! Must not know requests beyond ending those of whoever goes.
+//! Joining and leaving: links of callers, seats of servers, revocation, and changed capabilities.
 
 use std::sync::Arc;
 
 use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId};
 
 use crate::{
-    admission::{Verdict, judge, proposes},
-    ear::Ear,
-    effect::{Cause, Effect, Effects, End},
-    event::Role,
-    members::{Link, Member, Seat},
-    operations::Way,
-    rate::RateLimit,
+    Handles, Topic,
+    admission::{admits, proposes},
+    effect::{Cause, Effect, Effects, Ended, RoomEffect},
+    event::Join,
+    members::{Link, Member, Seat, Side},
+    operations::State,
     refusals,
-    topic::Topic,
+    replay::Cursor,
 };
 
-/// Who comes in.
-pub(crate) struct Newcomer<'a> {
-    pub(crate) link: LinkId,
-    pub(crate) participant: &'a ParticipantId,
-    pub(crate) role: Role,
-    pub(crate) capabilities: Arc<Capabilities>,
-    pub(crate) rate: Option<RateLimit>,
-    pub(crate) ear: Option<Ear>,
-    pub(crate) promotes: bool,
-}
-
-impl Topic {
-    pub(crate) fn join(&mut self, effects: &mut Effects, now_ms: u64, newcomer: Newcomer<'_>) {
-        let Newcomer { link, participant, role, capabilities, rate, ear, promotes } = newcomer;
+impl<H: Handles> Topic<H> {
+    pub(crate) fn join(&mut self, effects: &mut Effects<H>, now_ms: u64, join: Join<'_, H>) {
+        let Join { link, handle, participant, capabilities, rate, listener, since, promotes, notified } =
+            join;
         if self.members.link(link).is_some() {
             return;
         }
-        let hidden = role == Role::Upstream && self.serves(participant);
-        let replaced = self.replaced(participant, ear);
-        // Links are numbered as they were accepted, and may come in otherwise.
+        let replaced = listener.and(self.listener(participant));
+        // Links are numbered as they were accepted, and may join in another order.
         let is_late = replaced.is_some_and(|there| there > link);
-        let may = if is_late { Err(Cause::Replaced) } else { self.may_join(participant, role, replaced) };
+        let may = if is_late { Err(Cause::Replaced) } else { self.may_join(participant, replaced) };
         if let Err(cause) = may {
             let refusal = Box::new(refusals::plain(cause));
-            return effects.push(Effect::NotJoined { link, refusal, cause });
+            return effects.push(Effect::NotJoined { handle, refusal, cause });
         }
         if let Some(older) = replaced {
-            effects.push(Effect::Ended { link: older, why: End::Replaced });
-            self.leave(effects, older);
+            self.close_link(effects, now_ms, older, Some(Ended::Replaced));
         }
-        if let Some(seat) = self.members.seat(participant).filter(|_| !hidden) {
-            self.members.connect(link, Link::new(seat, ear, promotes));
-            if let Some(member) = self.members.get_mut(seat) {
-                member.set_rate(rate, now_ms);
+        let seated = self.members.seat(participant);
+        let seat = match seated {
+            Some(seat) => {
+                if let Some(member) = self.members.get_mut(seat) {
+                    member.set_rate(rate, now_ms);
+                }
+                seat
             }
-            return self.regrant(effects, participant, capabilities, Some(link));
+            None => self.sit(now_ms, participant, Arc::clone(&capabilities), rate),
+        };
+        let mut entering = Link::new(seat, Some(handle));
+        (entering.listener, entering.promotes, entering.notified) = (listener, promotes, notified);
+        if self.ring.kept() != crate::Kept::default() {
+            entering.own_mut().since = Some(self.ring.newcomer());
         }
-        let id = participant.clone();
-        let bucket = rate.map(|rate| self.members.bucket(&id, rate, now_ms));
-        let links = Vec::new();
-        let seat =
-            self.members.sit(Member { id: id.clone(), role, hidden, capabilities, bucket, links, open: 0 });
-        self.members.connect(link, Link::new(seat, ear, promotes));
-        if role == Role::Upstream {
-            self.set_present(&id, Some(seat));
+        self.members.connect(link, entering);
+        if seated.is_some() {
+            self.regrant(effects, now_ms, participant, capabilities, Some(link));
         }
-        if !hidden {
-            effects.push(Effect::Joined { participant: id });
+        if listener.is_some() {
+            self.enter(effects, link, since);
+        }
+        if seated.is_none()
+            && let Some(member) = self.members.get(seat)
+        {
+            effects.publish(RoomEffect::Joined(member.person()));
         }
     }
 
-    /// Whether this upstream is a participant that comes and goes by itself.
-    pub(crate) fn serves(&self, participant: &ParticipantId) -> bool {
-        let names = self.catalog.index(participant).and_then(|index| self.catalog.names(index));
-        names.is_some_and(|names| names.serves)
-    }
-
-    /// The link that a newer one with this ear takes the place of.
-    fn replaced(&self, participant: &ParticipantId, ear: Option<Ear>) -> Option<LinkId> {
-        ear?;
-        self.members.listener(self.members.get(self.members.seat(participant)?)?)
-    }
-
-    fn may_join(
-        &self,
+    fn sit(
+        &mut self,
+        now_ms: u64,
         participant: &ParticipantId,
-        role: Role,
-        replaced: Option<LinkId>,
-    ) -> Result<(), Cause> {
-        let (configured, serves) = (self.catalog.index(participant).is_some(), self.serves(participant));
-        match role {
-            Role::Upstream if !configured => return Err(Cause::Unknown),
-            Role::Upstream if serves && self.members.server(participant).is_some() => {
-                return Err(Cause::Taken);
-            }
-            Role::Upstream if serves => return Ok(()),
-            // Nobody comes in under a server's name or the gateway's.
-            Role::Caller if (configured && !serves) || participant.as_str() == model::GATEWAY => {
-                return Err(Cause::Taken);
-            }
-            Role::Upstream | Role::Caller => {}
+        capabilities: Arc<Capabilities>,
+        rate: Option<model::RateLimit>,
+    ) -> Seat {
+        let (id, links, listener) = (participant.clone(), Vec::new(), None);
+        let bucket = rate.map(|rate| self.members.bucket(&id, rate, now_ms));
+        let (side, hidden, open) = (Side::Caller, false, 0);
+        self.members.sit(Member { id, side, hidden, capabilities, bucket, links, listener, open })
+    }
+
+    /// A listener gets its welcome. What was published before comes with it or not at all; its own presence follows.
+    fn enter(&mut self, effects: &mut Effects<H>, link: LinkId, since: Option<Cursor>) {
+        let roster = self.members.roster();
+        let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else { return };
+        let (Some(listener), Some(handle)) = (own.listener, own.handle.clone()) else { return };
+        let history = self.ring.kept().history;
+        let id = member.id.as_str();
+        let replay = (history > 0)
+            .then(|| self.ring.since(since, history, |audience| audience.includes(link, id, listener)));
+        let person = member.person();
+        effects.publish(RoomEffect::Enter { link, handle, person, listener, roster, replay });
+    }
+
+    fn may_join(&self, participant: &ParticipantId, replaced: Option<LinkId>) -> Result<(), Cause> {
+        // No caller joins under a server's name or the gateway's.
+        let is_server = self.catalog.index(participant).is_some() && !self.serves(participant);
+        if is_server || participant.as_str() == model::GATEWAY {
+            return Err(Cause::Taken);
         }
-        let member = self.members.seat(participant).and_then(|seat| self.members.get(seat));
-        let links_max = self.limits.links_per_participant_max;
+        let member = self.members.of_id(participant);
         match member {
-            Some(member) if member.role != role => Err(Cause::Taken),
-            Some(member) if replaced.is_none() && member.links.len() >= links_max => Err(Cause::Limit),
+            Some(member) if !member.is_caller() => Err(Cause::Taken),
+            Some(member)
+                if replaced.is_none() && member.links.len() >= self.limits.links_per_participant_max =>
+            {
+                Err(Cause::Limit)
+            }
             None if self.members.len() >= self.limits.participants_max => Err(Cause::Limit),
             Some(_) | None => Ok(()),
         }
     }
 
-    pub(crate) fn leave(&mut self, effects: &mut Effects, link: LinkId) {
-        let Some(gone) = self.members.disconnect(link) else { return };
-        self.end_open(effects, &gone.open);
+    /// A configured server takes its seat: beside its participant's own, if that joins and leaves by itself. One that has it
+    /// already is reached by another handle from now on, and may send other things.
+    pub(crate) fn serve(
+        &mut self,
+        effects: &mut Effects<H>,
+        link: LinkId,
+        server: &ParticipantId,
+        handle: H::Server,
+        capabilities: Arc<Capabilities>,
+    ) {
+        let Some(index) = self.catalog.index(server) else { return };
+        if let Some(seat) = self.members.server(server) {
+            if let Some(member) = self.members.get_mut(seat) {
+                member.side = Side::Server(handle);
+            }
+            self.members.set_capabilities(seat, capabilities);
+            return self.withdraw_asks(effects, seat);
+        }
+        if self.members.link(link).is_some() {
+            return;
+        }
+        let hidden = self.serves(server);
+        let (id, links, listener) = (server.clone(), Vec::new(), None);
+        let (side, bucket, open) = (Side::Server(handle), None, 0);
+        let member = Member { id, side, hidden, capabilities, bucket, links, listener, open };
+        let person = member.person();
+        let seat = self.members.sit(member);
+        self.members.connect(link, Link::new(seat, None));
+        if let Some(place) = self.present.get_mut(usize::from(index.0)) {
+            *place = Some(seat);
+        }
+        if !hidden {
+            effects.publish(RoomEffect::Joined(person));
+        }
+    }
+
+    /// Whether a server is a participant that joins and leaves by itself.
+    pub(crate) fn serves(&self, participant: &ParticipantId) -> bool {
+        let names = self.catalog.index(participant).and_then(|index| self.catalog.names(index));
+        names.is_some_and(|names| names.serves)
+    }
+
+    pub(crate) fn leave(&mut self, effects: &mut Effects<H>, now_ms: u64, link: LinkId) {
+        if self.members.link(link).is_some_and(|own| own.handle.is_some()) {
+            self.close_link(effects, now_ms, link, None);
+        }
+    }
+
+    /// Ends a link, and with the last its participant's presence.
+    fn close_link(&mut self, effects: &mut Effects<H>, now_ms: u64, link: LinkId, why: Option<Ended>) {
+        let Some(mut gone) = self.members.disconnect(link) else { return };
+        // Its last messages come before its end; after it, nothing names the link.
+        if gone.listener.is_some() {
+            effects.publish(RoomEffect::Exit { link, why });
+        }
+        self.end_open(effects, now_ms, &gone.open);
+        if let Some(own) = gone.own.take() {
+            for (server, uri) in own.subscriptions {
+                self.interests.unsubscribe(&server, &uri, link, None);
+            }
+        }
+        if let Some(handle) = gone.handle {
+            effects.push(Effect::Closed { link, handle, why });
+        }
         if self.members.get(gone.seat).is_some_and(|member| member.links.is_empty()) {
-            self.unseat(effects, gone.seat);
+            self.unseat(effects, now_ms, gone.seat);
         }
     }
 
-    pub(crate) fn revoke(&mut self, effects: &mut Effects, participant: &ParticipantId) {
-        let links = self.links(participant).to_vec();
+    pub(crate) fn revoke(&mut self, effects: &mut Effects<H>, now_ms: u64, participant: &ParticipantId) {
+        let own = self.members.of_id(participant).filter(|member| member.is_caller());
+        let mut links = own.map(|member| member.links.clone()).unwrap_or_default();
+        links.sort_unstable();
         for link in links {
-            // Its last words come before its end; after it, nothing names the link.
-            effects.push(Effect::Ended { link, why: End::Revoked });
-            self.leave(effects, link);
+            self.close_link(effects, now_ms, link, Some(Ended::Revoked));
         }
-        self.recall_of(effects, participant, true);
+        self.recall_of(effects, now_ms, participant, None);
     }
 
-    /// An upstream is not configured any more. Of a participant that served, only what it served goes.
-    pub(crate) fn dismiss(&mut self, effects: &mut Effects, upstream: &ParticipantId) {
-        if !self.serves(upstream) {
-            return self.revoke(effects, upstream);
-        }
-        let member = self.members.server(upstream).and_then(|seat| self.members.get(seat));
+    /// A server is not configured any more. Of a participant that served, only its server side leaves.
+    pub(crate) fn dismiss(&mut self, effects: &mut Effects<H>, now_ms: u64, server: &ParticipantId) {
+        let member = self.members.server(server).and_then(|seat| self.members.get(seat));
         for link in member.map(|member| member.links.clone()).unwrap_or_default() {
-            self.leave(effects, link);
+            self.close_link(effects, now_ms, link, None);
         }
     }
 
-    /// Ends what a link that is gone had open: its requests stop at their upstreams, the asks that waited for
-    /// it are refused.
-    fn end_open(&mut self, effects: &mut Effects, open: &[OperationId]) {
-        for operation in self.operations.in_order(open) {
-            match self.operations.get(operation).map(|open| open.way) {
+    /// Ends what a link that is gone had open: its requests stop at their servers, the questions that waited for it are
+    /// refused.
+    fn end_open(&mut self, effects: &mut Effects<H>, now_ms: u64, open: &[OperationId]) {
+        for id in self.operations.in_order(open) {
+            match self.operations.get(id).map(|open| open.state) {
                 None => {}
-                Some(Way::Ask { .. }) => self.refuse_ask(effects, operation, Cause::Moot),
-                Some(way) => {
-                    if let Some(open) = self.operations.remove(operation).filter(|open| open.way.is_call()) {
-                        let stop = |upstream| Effect::CancelAt { operation, upstream };
-                        self.to_upstream(effects, open.upstream, stop);
-                    }
-                    self.call_is_over(effects, way, Outcome::Cancelled);
-                }
+                Some(State::Asked { .. }) => self.refuse_ask(effects, id, Cause::Moot),
+                Some(_) => self.cancel_call(effects, now_ms, id, Outcome::Cancelled),
             }
         }
     }
 
-    /// A participant without links goes. An upstream takes its names with it, and what it had open is ended.
-    fn unseat(&mut self, effects: &mut Effects, seat: Seat) {
-        let Some(member) = self.members.stand(seat) else { return };
-        if member.role == Role::Upstream {
-            self.set_present(&member.id, None);
-            for operation in self.operations.which(|open| open.upstream == seat) {
-                match self.operations.get(operation).map(|open| open.way) {
+    /// A participant without links leaves. A server takes its names with it, and what it had open ends.
+    fn unseat(&mut self, effects: &mut Effects<H>, now_ms: u64, seat: Seat) {
+        let Some(member) = self.members.get(seat) else { return };
+        let (id, is_caller, hidden) = (member.id.clone(), member.is_caller(), member.hidden);
+        if !is_caller {
+            self.set_absent(&id);
+            for operation in self.operations.which(|open| open.server == seat) {
+                match self.operations.get(operation).map(|open| open.state) {
                     None => {}
-                    Some(Way::Ask { .. }) => self.refuse_ask(effects, operation, Cause::Moot),
-                    Some(_) => self.refuse_call(effects, operation, Cause::UpstreamDown),
+                    Some(State::Asked { .. }) => self.refuse_ask(effects, operation, Cause::Moot),
+                    Some(_) => self.refuse_call(effects, now_ms, operation, Cause::UpstreamDown),
                 }
             }
-            self.forget_views(effects, &member.id);
         }
-        if !member.hidden {
-            effects.push(Effect::Left { participant: member.id });
+        self.members.stand(seat);
+        if !is_caller {
+            self.interests.forget_server(&id);
+            self.forget_views(effects, &id);
+        }
+        if !hidden {
+            effects.publish(RoomEffect::Left(id));
         }
     }
 
-    fn set_present(&mut self, upstream: &ParticipantId, seat: Option<Seat>) {
-        let index = self.catalog.index(upstream);
+    fn set_absent(&mut self, server: &ParticipantId) {
+        let index = self.catalog.index(server);
         if let Some(place) = index.and_then(|index| self.present.get_mut(usize::from(index.0))) {
-            *place = seat;
+            *place = None;
         }
     }
 
     pub(crate) fn regrant(
         &mut self,
-        effects: &mut Effects,
+        effects: &mut Effects<H>,
+        now_ms: u64,
         participant: &ParticipantId,
         capabilities: Arc<Capabilities>,
         newest: Option<LinkId>,
     ) {
-        let Some(seat) = self.members.seat(participant) else { return };
-        let Some(member) = self.members.get(seat) else { return };
+        let seat = self.members.seat(participant);
+        let Some((seat, member)) = seat.and_then(|seat| Some((seat, self.members.get(seat)?))) else {
+            // It is not here, and its proposals may be.
+            return self.recall_of(effects, now_ms, participant, Some(&capabilities));
+        };
         if Arc::ptr_eq(&member.capabilities, &capabilities) || member.capabilities == capabilities {
             return;
         }
-        let (role, links, listener) = (member.role, member.links.clone(), self.members.listener(member));
-        let before = self.sights(&links);
-        if let Some(member) = self.members.get_mut(seat) {
-            member.capabilities = capabilities;
+        let (is_caller, mut links, listener) = (member.is_caller(), member.links.clone(), member.listener);
+        links.sort_unstable();
+        let before = self.seen_by(&links);
+        self.members.set_capabilities(seat, Arc::clone(&capabilities));
+        if is_caller {
+            self.withdraw_calls(effects, now_ms, &links);
+        } else {
+            self.withdraw_asks(effects, seat);
         }
-        match role {
-            Role::Caller => self.withdraw_calls(effects, &links),
-            Role::Upstream => self.withdraw_asks(effects, seat),
+        self.recall_of(effects, now_ms, participant, Some(&capabilities));
+        // A newcomer is welcomed anyway.
+        if let Some(link) = listener.filter(|_| listener != newest) {
+            let roster = self.members.roster();
+            if let Some(member) = self.members.get(seat) {
+                effects.publish(RoomEffect::Renew { link, person: member.person(), roster });
+            }
         }
-        self.recall_of(effects, participant, false);
-        // Whoever comes in is welcomed anyway.
-        effects.extend(listener.filter(|_| listener != newest).map(|link| Effect::Regranted { link }));
-        self.tell_changes(effects, &before);
+        self.notify_changes(effects, &before);
     }
 
     /// Ends the calls of these links that are no longer admitted.
-    fn withdraw_calls(&mut self, effects: &mut Effects, links: &[LinkId]) {
+    fn withdraw_calls(&mut self, effects: &mut Effects<H>, now_ms: u64, links: &[LinkId]) {
         for link in links {
             let Some(own) = self.members.link(*link) else { continue };
-            for operation in self.operations.in_order(&own.open) {
-                if self.is_withdrawn_call(*link, operation) {
-                    self.refuse_call(effects, operation, Cause::Withdrawn);
+            for id in self.operations.in_order(&own.open) {
+                if self.is_withdrawn_call(*link, id) {
+                    self.refuse_call(effects, now_ms, id, Cause::Withdrawn);
                 }
             }
         }
     }
 
-    fn is_withdrawn_call(&self, link: LinkId, operation: OperationId) -> bool {
-        let (Some(member), Some(open)) = (self.members.of_link(link), self.operations.get(operation)) else {
+    fn is_withdrawn_call(&self, link: LinkId, id: OperationId) -> bool {
+        let (Some(member), Some(open)) = (self.members.of_link(link), self.operations.get(id)) else {
             return false;
         };
-        let upstream = self.members.get(open.upstream).map(|upstream| upstream.id.as_str());
+        let server = self.members.get(open.server).map(|server| server.id.as_str());
         let (granted, method, context) =
             (&member.capabilities, open.method.as_str(), open.context.as_deref());
-        let admitted = |at: &str| judge(granted, method, context, at) == Verdict::Admit;
-        upstream.is_some_and(|at| match open.way {
-            Way::Call => !admitted(at),
-            Way::Held { .. } => !admitted(at) && !proposes(granted, method, context, at),
-            // It runs on the approver's authority, and what was approved in time stays approved.
-            Way::Run { .. } | Way::Ask { .. } => false,
+        let admitted = |at: &str| admits(granted, method, context, at);
+        server.is_some_and(|at| match open.state {
+            State::Delivered { proposal: None } => !admitted(at),
+            State::Held { .. } => !admitted(at) && !proposes(granted, method, context, at),
+            // One runs on the approver's authority, and what was approved in time stays approved; the others serve the caller's
+            // own proposals or are a server's.
+            State::Delivered { proposal: Some(_) }
+            | State::Parked { .. }
+            | State::Waiting { .. }
+            | State::Asked { .. } => false,
         })
     }
 
-    /// Ends the asks of an upstream that are no longer admitted.
-    fn withdraw_asks(&mut self, effects: &mut Effects, seat: Seat) {
-        for operation in self.operations.which(|open| open.upstream == seat && open.way.is_ask()) {
-            let withdrawn = self.operations.get(operation).is_some_and(|open| {
+    /// Ends the questions of a server that are no longer admitted.
+    fn withdraw_asks(&mut self, effects: &mut Effects<H>, seat: Seat) {
+        for id in self.operations.which(|open| open.server == seat && open.state.is_ask()) {
+            let withdrawn = self.operations.get(id).is_some_and(|open| {
                 let asker = self.members.get(seat);
                 let caller = self.members.of_link(open.link);
                 let admitted = asker.zip(caller).zip(open.kind()).is_some_and(|((asker, caller), kind)| {
@@ -249,7 +317,7 @@ impl Topic {
                 !admitted
             });
             if withdrawn {
-                self.refuse_ask(effects, operation, Cause::Withdrawn);
+                self.refuse_ask(effects, id, Cause::Withdrawn);
             }
         }
     }

@@ -1,153 +1,189 @@
-//! Owns the open operations: who opened each, who has it, and what it is about.
-//! Must not know effects; what is removed here is settled by whoever removed it.
+//! Open operations: who opened each, where it is, and what it is about.
 
 use std::sync::Arc;
 
-use model::{KindRef, LinkId, OperationId};
+use foldhash::{HashMap, HashMapExt};
+use model::{KindRef, LinkId, Method, OperationId, ParticipantId};
 
-use crate::{idmap::IdMap, members::Seat};
+use crate::{Handles, interests::Filter, members::Seat};
 
-/// The methods that nearly every request has, so that keeping one copies nothing.
-const COMMON: [&str; 12] = [
-    "tools/call",
-    "resources/read",
-    "prompts/get",
-    "completion/complete",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "sampling/createMessage",
-    "elicitation/create",
-    "roots/list",
-    "logging/setLevel",
-    "tasks/get",
-    "tasks/result",
-];
-
-/// A method, kept.
-#[derive(Debug, Clone)]
-pub(crate) enum Method {
-    Common(&'static str),
-    Other(Box<str>),
-}
-
-impl Method {
-    pub(crate) fn new(method: &str) -> Self {
-        match COMMON.into_iter().find(|common| *common == method) {
-            Some(common) => Self::Common(common),
-            None => Self::Other(method.into()),
-        }
-    }
-
-    /// Whether its context is a name in a list, with a public spelling of its own.
-    pub(crate) fn names_an_entry(&self) -> bool {
-        matches!(self.as_str(), "tools/call" | "prompts/get")
-    }
-
-    pub(crate) fn as_str(&self) -> &str {
-        match self {
-            Self::Common(method) => method,
-            Self::Other(method) => method,
-        }
-    }
-}
-
-/// In which direction an operation goes.
+/// Where an operation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// A caller's request to an upstream.
-    Call,
-    /// A call that is held until its proposal is decided; nobody has it yet.
+pub(crate) enum State {
+    /// A server has the call. It carries out the approved proposal on the approver's authority, if there is one.
+    Delivered { proposal: Option<OperationId> },
+    /// A call that waits for the decision about its proposal; no server has it yet, and its caller waits.
     Held { proposal: Option<OperationId> },
-    /// A call that carries out an approved proposal, on the approver's authority.
-    Run { proposal: OperationId },
-    /// An upstream's question to a caller, about an open call if it is about one.
-    Ask { about: Option<OperationId> },
+    /// The same, and its caller was answered for now: it is no longer among its link's open operations.
+    Parked { proposal: OperationId },
+    /// The gateway's own participant has it and waits for a proposal to end. Cancelling it withdraws the proposal if it is a
+    /// resumption of the caller's own.
+    Waiting { proposal: OperationId, withdraws: bool },
+    /// A server's question to a caller, about an open call if it is about one.
+    Asked { about: Option<OperationId> },
 }
 
-impl Way {
-    /// Whether an upstream has it and owes the answer.
-    pub(crate) fn is_call(self) -> bool {
-        matches!(self, Self::Call | Self::Run { .. })
+impl State {
+    /// Whether a server has the call and owes the answer.
+    pub(crate) fn is_at_server(self) -> bool {
+        matches!(self, Self::Delivered { .. })
     }
 
-    /// Whether an upstream asks it.
+    /// Whether it is a question.
     pub(crate) fn is_ask(self) -> bool {
-        matches!(self, Self::Ask { .. })
+        matches!(self, Self::Asked { .. })
     }
+}
+
+/// What the shell gave with an operation.
+#[derive(Debug, Clone)]
+pub(crate) enum Handle<H: Handles> {
+    Call(H::Call),
+    Question(H::Question),
+}
+
+impl<H: Handles> Handle<H> {
+    pub(crate) fn call(&self) -> Option<&H::Call> {
+        match self {
+            Self::Call(call) => Some(call),
+            Self::Question(_) => None,
+        }
+    }
+
+    pub(crate) fn question(&self) -> Option<&H::Question> {
+        match self {
+            Self::Call(_) => None,
+            Self::Question(question) => Some(question),
+        }
+    }
+}
+
+/// What few operations have.
+#[derive(Debug, Default)]
+pub(crate) struct Rare {
+    /// A subscription that is undone unless the server answers with a result: server and its own URI.
+    pub(crate) subscribes: Option<(ParticipantId, Arc<str>)>,
+    /// What a listen request listens to.
+    pub(crate) listens: Option<Listening>,
+}
+
+/// What a listen request listens to.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    pub(crate) filter: Filter,
+    /// Its resources: server and the server's own URI.
+    pub(crate) at: Vec<(ParticipantId, Arc<str>)>,
 }
 
 /// One open operation.
 #[derive(Debug)]
-pub(crate) struct Open {
+pub(crate) struct Operation<H: Handles> {
     /// Its number in the order of opening.
     pub(crate) order: u64,
-    pub(crate) way: Way,
-    /// The caller's link: it opened the call, or has the ask.
+    pub(crate) state: State,
+    /// The caller's link: it opened the call, or is asked.
     pub(crate) link: LinkId,
-    /// The upstream: it has the call, or opened the ask.
-    pub(crate) upstream: Seat,
+    /// The server: it has the call, or asks.
+    pub(crate) server: Seat,
     pub(crate) method: Method,
     /// The public name or URI.
     pub(crate) context: Option<Arc<str>>,
-    /// How many asks are open about this call.
+    /// The server's own name or URI, if it differs.
+    pub(crate) own: Option<Arc<str>>,
+    /// The name that the opener gave it.
+    pub(crate) tag: Option<H::Tag>,
+    /// When something happens to it at the latest: its caller is answered for now.
+    pub(crate) until_ms: Option<u64>,
+    /// Open questions about this call.
     pub(crate) asks: u32,
+    /// Whether watchers were shown it.
+    pub(crate) mirrored: bool,
+    pub(crate) rare: Option<Box<Rare>>,
+    pub(crate) handle: Handle<H>,
 }
 
-impl Open {
+impl<H: Handles> Operation<H> {
     /// The kind under which it was admitted.
     pub(crate) fn kind(&self) -> Option<KindRef<'_>> {
         KindRef::request(self.method.as_str(), self.context.as_deref()).ok()
     }
 }
 
-/// All open operations of the topic.
-#[derive(Debug, Default)]
-pub(crate) struct Operations {
-    open: IdMap<OperationId, Open>,
+/// All open operations of a topic.
+#[derive(Debug)]
+pub(crate) struct Operations<H: Handles> {
+    open: HashMap<OperationId, Operation<H>>,
     opened: u64,
+    /// The parked ones among them.
+    parked: usize,
 }
 
-impl Operations {
+impl<H: Handles> Default for Operations<H> {
+    fn default() -> Self {
+        Self { open: HashMap::new(), opened: 0, parked: 0 }
+    }
+}
+
+impl<H: Handles> Operations<H> {
+    /// How many are open, without the parked ones.
     pub(crate) fn len(&self) -> usize {
-        self.open.len()
+        self.open.len() - self.parked
+    }
+
+    pub(crate) fn parked(&self) -> usize {
+        self.parked
     }
 
     pub(crate) fn contains(&self, id: OperationId) -> bool {
         self.open.contains_key(&id)
     }
 
-    pub(crate) fn get(&self, id: OperationId) -> Option<&Open> {
+    pub(crate) fn get(&self, id: OperationId) -> Option<&Operation<H>> {
         self.open.get(&id)
     }
 
-    pub(crate) fn get_mut(&mut self, id: OperationId) -> Option<&mut Open> {
+    pub(crate) fn get_mut(&mut self, id: OperationId) -> Option<&mut Operation<H>> {
         self.open.get_mut(&id)
     }
 
     /// Opens one and numbers it.
-    pub(crate) fn insert(&mut self, id: OperationId, mut open: Open) {
-        open.order = self.opened;
+    pub(crate) fn insert(&mut self, id: OperationId, mut operation: Operation<H>) {
+        operation.order = self.opened;
         self.opened += 1;
-        self.open.insert(id, open);
+        self.open.insert(id, operation);
     }
 
-    pub(crate) fn remove(&mut self, id: OperationId) -> Option<Open> {
-        self.open.remove(&id)
+    /// Changes where one is.
+    pub(crate) fn turn(&mut self, id: OperationId, state: State) {
+        let Some(operation) = self.open.get_mut(&id) else { return };
+        let parked = |state| matches!(state, State::Parked { .. });
+        self.parked += usize::from(parked(state));
+        self.parked -= usize::from(parked(operation.state));
+        operation.state = state;
     }
 
-    /// Those that fit, in the order of opening.
-    pub(crate) fn which(&self, fits: impl Fn(&Open) -> bool) -> Vec<OperationId> {
-        let mut found: Vec<(u64, OperationId)> =
-            self.open.iter().filter(|(_, open)| fits(open)).map(|(id, open)| (open.order, *id)).collect();
-        found.sort_unstable();
-        found.into_iter().map(|(_, id)| id).collect()
+    pub(crate) fn remove(&mut self, id: OperationId) -> Option<Operation<H>> {
+        let removed = self.open.remove(&id)?;
+        self.parked -= usize::from(matches!(removed.state, State::Parked { .. }));
+        Some(removed)
+    }
+
+    /// Those for which `fits` holds, in the order of opening.
+    pub(crate) fn which(&self, fits: impl Fn(&Operation<H>) -> bool) -> Vec<OperationId> {
+        let found = self.open.iter().filter(|(_, operation)| fits(operation));
+        sorted(found.map(|(id, operation)| (operation.order, *id)).collect())
     }
 
     /// These, in the order of opening.
     pub(crate) fn in_order(&self, ids: &[OperationId]) -> Vec<OperationId> {
-        let mut found: Vec<(u64, OperationId)> =
-            ids.iter().filter_map(|id| Some((self.open.get(id)?.order, *id))).collect();
-        found.sort_unstable();
-        found.into_iter().map(|(_, id)| id).collect()
+        if let [only] = ids {
+            return vec![*only];
+        }
+        sorted(ids.iter().filter_map(|id| Some((self.open.get(id)?.order, *id))).collect())
     }
+}
+
+fn sorted(mut found: Vec<(u64, OperationId)>) -> Vec<OperationId> {
+    found.sort_unstable();
+    found.into_iter().map(|(_, id)| id).collect()
 }

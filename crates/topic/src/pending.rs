@@ -1,87 +1,137 @@
-//! Owns the questions that can be asked about proposals which are not over.
-//! Must not know how they change.
+//! Queries about proposals: what participants may see of them, and who could decide.
 
-use model::{Capabilities, Digest, OperationId, ParticipantId, ProposalState};
+use std::sync::Arc;
 
-use crate::{
-    event::Role,
-    proposals::{Phase, Proposal},
-    topic::Topic,
-};
+use model::{Capabilities, KindRef, OperationId, ParticipantId, ProposalState};
 
-/// A proposal that is not over.
-#[derive(Debug, Clone, Copy)]
-pub struct Proposed<'a> {
+use crate::{Handles, Topic, proposals::Proposal};
+
+/// Participants that a [`ProposalView`] names as able to decide.
+pub const DECIDERS_SHOWN_MAX: usize = 16;
+
+/// A proposal at one moment, with what the shell gave with it.
+#[derive(Debug, Clone)]
+pub struct ProposalView<H: Handles> {
     /// Its id.
     pub id: OperationId,
     /// The proposer.
-    pub by: &'a ParticipantId,
-    /// The method of the request that is proposed.
-    pub method: &'a str,
-    /// The upstream's own name or URI.
-    pub context: Option<&'a str>,
-    /// Whom it names; nobody is anybody.
-    pub to: &'a [ParticipantId],
-    /// Of what is shown to whoever decides.
-    pub digest: Digest,
-    /// When it expires, on the clock of [`Topic::step`].
-    pub expires_ms: u64,
-    /// As far as it was told: pending or running.
+    pub by: ParticipantId,
+    /// The id of the envelope that proposed.
+    pub envelope: Arc<str>,
+    /// What was proposed, in full.
+    pub content: H::Content,
+    /// Whether it was a held call.
+    pub held: bool,
+    /// Its state.
     pub state: ProposalState,
-    /// The call that is held behind it, or the operation that carries it out.
-    pub call: Option<OperationId>,
+    /// Why it is over, in words for the proposer.
+    pub reason: Option<Arc<str>>,
+    /// The participant that decided.
+    pub decided_by: Option<ParticipantId>,
+    /// What came with the decision.
+    pub ruling: Option<H::Ruling>,
+    /// The envelope that fulfils it.
+    pub fulfilment: Option<Arc<str>>,
+    /// What it led to.
+    pub answer: Option<H::Answer>,
+    /// When its state changed last, on the clock of [`Topic::step`].
+    pub updated_ms: u64,
+    /// While it is pending, participants in the topic that could decide; [`DECIDERS_SHOWN_MAX`] at most. A list of proposals
+    /// does not say.
+    pub deciders: Vec<ParticipantId>,
 }
 
-impl Topic {
-    /// A proposal that is told of and not over.
-    pub fn proposal(&self, id: OperationId) -> Option<Proposed<'_>> {
-        self.proposals.get(id).and_then(|proposal| shown(id, proposal))
+impl<H: Handles> Topic<H> {
+    /// A proposal that is on disk, over or not.
+    pub fn proposal(&self, id: OperationId) -> Option<ProposalView<H>> {
+        let proposal = self.proposals.known(id).filter(|proposal| proposal.is_open())?;
+        Some(self.view(id, proposal))
     }
 
-    /// All of them, in the order in which they were made.
-    pub fn proposals(&self) -> impl Iterator<Item = Proposed<'_>> {
-        self.proposals.in_order().filter_map(|(id, proposal)| shown(id, proposal))
+    /// All proposals that are on disk and that `who` may see, in the order in which they were made; those that are over only if
+    /// `all`.
+    pub fn proposals(
+        &self,
+        who: &ParticipantId,
+        capabilities: &Capabilities,
+        all: bool,
+    ) -> Vec<ProposalView<H>> {
+        let wanted = |proposal: &Proposal<H>| proposal.is_open() && (all || proposal.over.is_none());
+        let shown = self.proposals.in_order().filter(|(_, proposal)| wanted(proposal));
+        let shown = shown.filter(|(_, proposal)| self.may_see(proposal, who, capabilities));
+        shown.map(|(id, proposal)| glance(id, proposal)).collect()
     }
 
-    /// How many there are, with those that nobody was told of yet.
+    /// How many proposals are not over, those included whose opening is being written.
     pub fn proposals_len(&self) -> usize {
         self.proposals.len()
     }
 
-    /// When the next [`Event::Tick`](crate::Event::Tick) has something to do.
-    pub fn next_expiry_ms(&self) -> Option<u64> {
-        self.proposals.first_to_expire().map(|(expires_ms, _)| expires_ms)
+    /// The participants that have proposals which are not over.
+    pub fn proposers(&self) -> impl Iterator<Item = &ParticipantId> {
+        self.proposals.proposers()
     }
 
-    /// Whether `by`, with these capabilities, could approve or reject a proposal. Whoever could not may not be
-    /// told about it over wires that hide what is refused.
-    pub fn could_decide(&self, id: OperationId, by: &ParticipantId, capabilities: &Capabilities) -> bool {
-        let proposal = self.proposals.get(id).filter(|own| own.phase != Phase::Opening && own.by != *by);
-        proposal.is_some_and(|proposal| self.covers(capabilities, proposal))
+    /// Whether `who` may see a proposal: its proposer, and every participant that could make the request.
+    pub fn may_see_proposal(
+        &self,
+        id: OperationId,
+        who: &ParticipantId,
+        capabilities: &Capabilities,
+    ) -> bool {
+        let known = self.proposals.known(id).filter(|proposal| proposal.is_open());
+        known.is_some_and(|proposal| self.may_see(proposal, who, capabilities))
     }
 
-    /// The participants in the topic who could decide about a proposal, in the order of their seats.
-    pub fn deciders(&self, id: OperationId) -> impl Iterator<Item = &ParticipantId> {
-        let callers = self.participants().filter(|present| present.role == Role::Caller);
-        let may = move |present: &crate::topic::Present<'_>| {
-            self.could_decide(id, present.id, present.capabilities)
-        };
-        callers.filter(may).map(|present| present.id)
+    /// The proposal of a participant, by its id.
+    pub fn own_proposal(&self, id: OperationId, by: &ParticipantId) -> Option<ProposalView<H>> {
+        self.proposal(id).filter(|proposal| proposal.by == *by)
+    }
+
+    fn may_see(&self, proposal: &Proposal<H>, who: &ParticipantId, capabilities: &Capabilities) -> bool {
+        let to = proposal.addressees();
+        let kind = KindRef::request(proposal.method.as_str(), proposal.context.as_deref());
+        proposal.by == *who
+            || kind.is_ok_and(|kind| capabilities.admits(kind, &to))
+            || (proposal.over.is_none() && self.covers(capabilities, proposal))
+    }
+
+    pub(crate) fn view(&self, id: OperationId, proposal: &Proposal<H>) -> ProposalView<H> {
+        let mut view = glance(id, proposal);
+        if view.state == ProposalState::Pending {
+            view.deciders = self.deciders(proposal);
+        }
+        view
+    }
+
+    pub(crate) fn view_of(&self, id: OperationId) -> Option<Box<ProposalView<H>>> {
+        self.proposals.known(id).map(|proposal| Box::new(self.view(id, proposal)))
+    }
+
+    /// The participants in the topic that could decide about a proposal, in the order of their seats.
+    fn deciders(&self, proposal: &Proposal<H>) -> Vec<ParticipantId> {
+        let callers = self.members.iter().map(|(_, member)| member).filter(|member| member.is_caller());
+        let may =
+            callers.filter(|member| member.id != proposal.by && self.covers(&member.capabilities, proposal));
+        may.map(|member| member.id.clone()).take(DECIDERS_SHOWN_MAX).collect()
     }
 }
 
-fn shown(id: OperationId, proposal: &Proposal) -> Option<Proposed<'_>> {
-    let Proposal { by, method, context, to, digest, expires_ms, call, phase, .. } = proposal;
-    let shown = Proposed {
+fn glance<H: Handles>(id: OperationId, proposal: &Proposal<H>) -> ProposalView<H> {
+    let decided = proposal.decided.as_ref();
+    ProposalView {
         id,
-        by,
-        method: method.as_str(),
-        context: context.as_deref(),
-        to,
-        digest: *digest,
-        expires_ms: *expires_ms,
+        by: proposal.by.clone(),
+        envelope: Arc::clone(&proposal.envelope),
+        content: proposal.content.clone(),
+        held: proposal.held,
         state: proposal.state(),
-        call: *call,
-    };
-    Some(shown).filter(|_| *phase != Phase::Opening)
+        reason: proposal.over.as_ref().and_then(|(_, reason)| reason.clone()),
+        decided_by: decided.map(|decided| decided.by.clone()),
+        ruling: decided.and_then(|decided| decided.handle.clone()),
+        fulfilment: proposal.fulfilment.clone(),
+        answer: proposal.answer.clone(),
+        updated_ms: proposal.updated_ms,
+        deciders: Vec::new(),
+    }
 }

@@ -1,75 +1,163 @@
-//! Owns the book of proposals that are not over: what each is about, and how far it has come.
-//! Must not know effects; whoever takes a proposal out tells how it ended.
+//! Proposals of a topic: what each is about, how far it has come, and those that are over.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap as Map, HashSet, VecDeque},
     sync::Arc,
 };
 
-use model::{Digest, OperationId, ParticipantId, ProposalState};
+use foldhash::{HashMap, HashMapExt};
+use model::{Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
 
-use crate::{idmap::IdMap, operations::Method};
+use crate::Handles;
 
-/// How far a proposal has come. What must be durable is done in two steps, so three of these wait for the journal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// Its opening is being written down. Nobody was told of it.
+/// Proposals that are over and can still be asked for.
+pub const ENDED_PROPOSALS_MAX: usize = 1000;
+/// Envelope ids of proposals that are over and that a request must not fulfil again, as digests.
+pub const CLOSED_PROPOSALS_MAX: usize = 100_000;
+/// The requests of a proposer that wait for the withdrawal of its own proposal.
+pub(crate) const DEFERRED_MAX: usize = 16;
+
+/// How far a proposal has come. A change that must be on disk first takes two steps, so three phases wait for the journal.
+#[derive(Debug, Clone)]
+pub(crate) enum Phase<H: Handles> {
+    /// Its opening is being written.
     Opening,
     /// Open to decisions.
     Pending,
-    /// A decision is being written down. Nobody was told of it.
-    Deciding(Ruling),
+    /// A decision is being written.
+    Deciding(Box<Ruling<H>>),
     /// Approved. It runs, once.
     Running,
-    /// Its end is being written down.
+    /// Its end is being written.
     Ending(ProposalState, Option<Arc<str>>),
 }
 
-/// What was decided, by whom.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ruling {
+/// A decision on its way.
+#[derive(Debug, Clone)]
+pub(crate) struct Ruling<H: Handles> {
     pub(crate) by: ParticipantId,
     /// [`ProposalState::Running`], [`ProposalState::Rejected`] or [`ProposalState::Withdrawn`].
     pub(crate) state: ProposalState,
     pub(crate) reason: Option<Arc<str>>,
-    /// Nobody asked for it: the topic takes the proposal back itself, whether or not that can be written down.
-    pub(crate) forced: bool,
+    /// What came with it; `None` if the topic withdraws the proposal itself, whether or not that can be written.
+    pub(crate) handle: Option<H::Ruling>,
+    /// The envelope that fulfils the proposal, or the one that stands for an approval without an envelope.
+    pub(crate) fulfilment: Option<Arc<str>>,
+    /// The calls by which servers carry it out, if it came as a request in the room.
+    pub(crate) requested: Option<Requests<H>>,
 }
 
-/// One proposal that is not over.
+/// A request in the room that waits for a proposal: a fulfilment, or the proposer's own.
+#[derive(Debug, Clone)]
+pub(crate) struct Requests<H: Handles> {
+    pub(crate) link: LinkId,
+    pub(crate) tag: Option<H::Tag>,
+    pub(crate) method: Method,
+    pub(crate) context: Option<Arc<str>>,
+    pub(crate) calls: Vec<(ParticipantId, OperationId, H::Call)>,
+}
+
+/// An answer in the room that came before the approval was on disk.
+#[derive(Debug, Clone)]
+pub(crate) struct Early<H: Handles> {
+    pub(crate) outcome: Outcome,
+    pub(crate) answer: H::Answer,
+    pub(crate) message: H::Message,
+    pub(crate) names_proposer: bool,
+}
+
+/// Who decided.
+#[derive(Debug, Clone)]
+pub(crate) struct Decided<H: Handles> {
+    pub(crate) by: ParticipantId,
+    pub(crate) handle: Option<H::Ruling>,
+}
+
+/// How a proposal of before a restart ended.
+#[derive(Debug, Clone)]
+pub struct Ended<H: Handles> {
+    /// One of the states that are over.
+    pub state: ProposalState,
+    /// Why, in words for the proposer.
+    pub reason: Option<Arc<str>>,
+    /// The participant that decided, with what came with its decision.
+    pub decided: Option<(ParticipantId, H::Ruling)>,
+    /// The answer that it led to.
+    pub answer: Option<H::Answer>,
+}
+
+/// One proposal.
 #[derive(Debug)]
-pub(crate) struct Proposal {
+pub(crate) struct Proposal<H: Handles> {
     /// Its number in the order of opening.
     pub(crate) order: u64,
     pub(crate) by: ParticipantId,
     pub(crate) method: Method,
-    /// The upstream's own name or URI.
+    /// The server's own name or URI.
     pub(crate) context: Option<Arc<str>>,
-    /// The public name or URI, of a call that is held.
+    /// The public name or URI, of a held call.
     pub(crate) public: Option<Arc<str>>,
-    /// Whom it names; nobody is anybody.
+    /// The servers or participants that it names; none is anybody.
     pub(crate) to: Box<[ParticipantId]>,
+    pub(crate) envelope: Arc<str>,
     pub(crate) digest: Digest,
     pub(crate) expires_ms: u64,
-    /// The call that is held behind it, and later the one that carries it out.
+    pub(crate) content: H::Content,
+    /// Whether it was a held call.
+    pub(crate) held: bool,
+    /// The held or parked call behind it, and later the operation that carries it out.
     pub(crate) call: Option<OperationId>,
-    pub(crate) phase: Phase,
-    /// It is to be taken back as soon as what is being written down is written, for this reason.
+    pub(crate) phase: Phase<H>,
+    /// It is withdrawn as soon as what is being written is on disk, for this reason.
     pub(crate) recalled: Option<Arc<str>>,
+    /// A decision that came before the opening was on disk.
+    pub(crate) queued: Option<Box<Queued<H>>>,
+    /// Requests of the proposer itself that run once the withdrawal is on disk.
+    pub(crate) deferred: Vec<Requests<H>>,
+    pub(crate) decided: Option<Decided<H>>,
+    /// The envelope by which it is fulfilled, once that is known.
+    pub(crate) fulfilment: Option<Arc<str>>,
+    pub(crate) early: Option<Early<H>>,
+    /// When a participant that answers in the room has failed to.
+    pub(crate) run_until_ms: Option<u64>,
+    /// What it led to.
+    pub(crate) answer: Option<H::Answer>,
+    /// How it ended, once it has.
+    pub(crate) over: Option<(ProposalState, Option<Arc<str>>)>,
+    pub(crate) updated_ms: u64,
+    /// Operations that wait for its end.
+    pub(crate) waiting: Vec<OperationId>,
 }
 
-impl Proposal {
+/// A decision that waits for the opening to be on disk.
+#[derive(Debug, Clone)]
+pub(crate) struct Queued<H: Handles> {
+    pub(crate) ruling: Ruling<H>,
+    pub(crate) shown: Option<Digest>,
+    pub(crate) current: Option<Digest>,
+}
+
+impl<H: Handles> Proposal<H> {
     /// Its addressees as the matcher takes them.
     pub(crate) fn addressees(&self) -> Vec<&str> {
         self.to.iter().map(ParticipantId::as_str).collect()
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        self.phase == Phase::Running
+        matches!(self.phase, Phase::Running) && self.over.is_none()
     }
 
-    /// Where it stands, as it may be told.
+
+    /// Whether its opening is on disk, so that participants may learn of it.
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.phase, Phase::Opening)
+    }
+
+    /// Its state, as participants may learn it.
     pub(crate) fn state(&self) -> ProposalState {
+        if let Some((state, _)) = &self.over {
+            return *state;
+        }
         match &self.phase {
             Phase::Opening | Phase::Pending | Phase::Deciding(_) => ProposalState::Pending,
             Phase::Running | Phase::Ending(ProposalState::Completed | ProposalState::Failed, _) => {
@@ -78,89 +166,242 @@ impl Proposal {
             Phase::Ending(..) => ProposalState::Pending,
         }
     }
+
+    /// Whether a response in the room of this sender and kind answers it.
+    pub(crate) fn is_answered_by(&self, from: &ParticipantId, kind: model::KindRef<'_>) -> bool {
+        (self.to.is_empty() || self.to.contains(from))
+            && kind.answers(self.method.as_str(), self.context.as_deref())
+    }
 }
 
-/// All proposals of the topic that are not over.
-#[derive(Debug, Default)]
-pub(crate) struct Proposals {
-    all: IdMap<OperationId, Proposal>,
-    /// How many each participant has.
-    counts: HashMap<ParticipantId, usize>,
-    /// The pending ones, by the time at which they expire.
-    pending: BTreeSet<(u64, OperationId)>,
+/// All proposals of a topic.
+#[derive(Debug)]
+pub(crate) struct Proposals<H: Handles> {
+    all: HashMap<OperationId, Proposal<H>>,
+    /// How many each participant has that are not over.
+    counts: Map<ParticipantId, usize>,
+    open: usize,
+    /// The pending ones, and those whose answer is awaited in the room, by the time at which that ends.
+    deadlines: BTreeSet<(u64, OperationId)>,
+    /// By the envelope that proposed.
+    by_envelope: Map<Arc<str>, OperationId>,
+    /// By the envelope that fulfils.
+    by_fulfilment: Map<Arc<str>, Vec<OperationId>>,
+    ended: VecDeque<OperationId>,
+    /// Digests of the envelopes of older ones, with the time until which they are kept.
+    closed: VecDeque<(u64, u128)>,
+    is_closed: HashSet<u128>,
     opened: u64,
 }
 
-impl Proposals {
+impl<H: Handles> Default for Proposals<H> {
+    fn default() -> Self {
+        let (counts, open, deadlines, by_envelope, by_fulfilment, ended, closed, is_closed, opened) =
+            <_>::default();
+        let all = HashMap::new();
+        Self { all, counts, open, deadlines, by_envelope, by_fulfilment, ended, closed, is_closed, opened }
+    }
+}
+
+impl<H: Handles> Proposals<H> {
+    /// How many are not over.
     pub(crate) fn len(&self) -> usize {
-        self.all.len()
+        self.open
     }
 
-    /// How many this participant has.
+    /// How many of a participant's are not over.
     pub(crate) fn count(&self, by: &ParticipantId) -> usize {
         self.counts.get(by).copied().unwrap_or_default()
     }
 
-    pub(crate) fn get(&self, id: OperationId) -> Option<&Proposal> {
+    /// The participants that have proposals which are not over.
+    pub(crate) fn proposers(&self) -> impl Iterator<Item = &ParticipantId> {
+        self.counts.keys()
+    }
+
+    /// A proposal that is not over.
+    pub(crate) fn get(&self, id: OperationId) -> Option<&Proposal<H>> {
+        self.all.get(&id).filter(|proposal| proposal.over.is_none())
+    }
+
+    /// The same, for everything but the phase, the fulfilment and the deadline.
+    pub(crate) fn get_mut(&mut self, id: OperationId) -> Option<&mut Proposal<H>> {
+        self.all.get_mut(&id).filter(|proposal| proposal.over.is_none())
+    }
+
+    /// A proposal, over or not.
+    pub(crate) fn known(&self, id: OperationId) -> Option<&Proposal<H>> {
         self.all.get(&id)
     }
 
-    /// For everything but the phase, which [`Proposals::turn`] changes.
-    pub(crate) fn get_mut(&mut self, id: OperationId) -> Option<&mut Proposal> {
-        self.all.get_mut(&id)
+    /// The proposal that an envelope of this id made.
+    pub(crate) fn of_envelope(&self, envelope: &str) -> Option<OperationId> {
+        self.by_envelope.get(envelope).copied()
+    }
+
+    /// The proposals that an envelope of this id fulfils, or is about to.
+    pub(crate) fn of_fulfilment(&self, envelope: &str) -> &[OperationId] {
+        self.by_fulfilment.get(envelope).map_or(&[], Vec::as_slice)
     }
 
     /// Enters one and numbers it.
-    pub(crate) fn insert(&mut self, id: OperationId, mut proposal: Proposal) {
+    pub(crate) fn insert(&mut self, id: OperationId, mut proposal: Proposal<H>) {
         proposal.order = self.opened;
         self.opened += 1;
-        *self.counts.entry(proposal.by.clone()).or_default() += 1;
-        if proposal.phase == Phase::Pending {
-            self.pending.insert((proposal.expires_ms, id));
+        self.by_envelope.insert(Arc::clone(&proposal.envelope), id);
+        if proposal.over.is_some() {
+            self.ended.push_back(id);
+        } else {
+            *self.counts.entry(proposal.by.clone()).or_default() += 1;
+            self.open += 1;
         }
         self.all.insert(id, proposal);
+        self.schedule(id);
+        self.forget_oldest();
     }
 
-    /// Turns one to another phase and gives back the older one.
-    pub(crate) fn turn(&mut self, id: OperationId, phase: Phase) -> Option<Phase> {
-        let proposal = self.all.get_mut(&id)?;
-        let key = (proposal.expires_ms, id);
-        if phase == Phase::Pending {
-            self.pending.insert(key);
-        } else {
-            self.pending.remove(&key);
+    /// Turns one to another phase.
+    pub(crate) fn turn(&mut self, id: OperationId, phase: Phase<H>) {
+        self.unschedule(id);
+        if let Some(proposal) = self.get_mut(id) {
+            proposal.phase = phase;
         }
-        Some(std::mem::replace(&mut proposal.phase, phase))
+        self.schedule(id);
     }
 
-    pub(crate) fn remove(&mut self, id: OperationId) -> Option<Proposal> {
-        let proposal = self.all.remove(&id)?;
-        self.pending.remove(&(proposal.expires_ms, id));
-        if let Some(count) = self.counts.get_mut(&proposal.by) {
-            *count -= 1;
-            if *count == 0 {
-                self.counts.remove(&proposal.by);
+    /// Waits for an answer in the room until then.
+    pub(crate) fn await_answer(&mut self, id: OperationId, until_ms: u64) {
+        self.unschedule(id);
+        if let Some(proposal) = self.get_mut(id) {
+            proposal.run_until_ms = Some(until_ms);
+        }
+        self.schedule(id);
+    }
+
+    /// Notes by which envelope one is fulfilled, or that it is fulfilled by none.
+    pub(crate) fn fulfil(&mut self, id: OperationId, envelope: Option<Arc<str>>) {
+        let Some(proposal) = self.all.get_mut(&id) else { return };
+        let older = std::mem::replace(&mut proposal.fulfilment, envelope.clone());
+        if let Some(older) = older
+            && let Some(all) = self.by_fulfilment.get_mut(&older)
+        {
+            all.retain(|other| *other != id);
+            if all.is_empty() {
+                self.by_fulfilment.remove(&older);
             }
         }
+        if let Some(envelope) = envelope {
+            self.by_fulfilment.entry(envelope).or_default().push(id);
+        }
+    }
+
+    fn deadline(&self, id: OperationId) -> Option<(u64, OperationId)> {
+        let proposal = self.get(id)?;
+        match &proposal.phase {
+            Phase::Pending => Some((proposal.expires_ms, id)),
+            Phase::Running => Some((proposal.run_until_ms?, id)),
+            Phase::Opening | Phase::Deciding(_) | Phase::Ending(..) => None,
+        }
+    }
+
+    fn schedule(&mut self, id: OperationId) {
+        self.deadlines.extend(self.deadline(id));
+    }
+
+    fn unschedule(&mut self, id: OperationId) {
+        if let Some(deadline) = self.deadline(id) {
+            self.deadlines.remove(&deadline);
+        }
+    }
+
+    /// The next deadline, with the proposal that it is of.
+    pub(crate) fn next_deadline(&self) -> Option<(u64, OperationId)> {
+        self.deadlines.first().copied()
+    }
+
+    /// Ends one: it is kept for queries only, the oldest of those go.
+    pub(crate) fn end(
+        &mut self,
+        id: OperationId,
+        state: ProposalState,
+        reason: Option<Arc<str>>,
+        now_ms: u64,
+    ) {
+        self.unschedule(id);
+        self.fulfil(id, None);
+        let Some(proposal) = self.get_mut(id) else { return };
+        proposal.over = Some((state, reason));
+        proposal.updated_ms = now_ms;
+        (proposal.recalled, proposal.queued, proposal.early) = (None, None, None);
+        let by = proposal.by.clone();
+        self.ended.push_back(id);
+        self.lessen(&by);
+        self.forget_oldest();
+    }
+
+    /// Removes one that never came to be.
+    pub(crate) fn remove(&mut self, id: OperationId) -> Option<Proposal<H>> {
+        self.unschedule(id);
+        self.fulfil(id, None);
+        let proposal = self.all.remove(&id)?;
+        self.by_envelope.remove(&proposal.envelope);
+        self.lessen(&proposal.by);
         Some(proposal)
     }
 
-    /// The pending one that expires first, with the time at which it does.
-    pub(crate) fn first_to_expire(&self) -> Option<(u64, OperationId)> {
-        self.pending.first().copied()
+    fn lessen(&mut self, by: &ParticipantId) {
+        self.open -= 1;
+        if let Some(count) = self.counts.get_mut(by) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(by);
+            }
+        }
     }
 
-    /// Those of one participant, in the order of opening.
+    fn forget_oldest(&mut self) {
+        while self.ended.len() > ENDED_PROPOSALS_MAX {
+            let Some(oldest) = self.ended.pop_front() else { return };
+            if let Some(gone) = self.all.remove(&oldest) {
+                self.by_envelope.remove(&gone.envelope);
+            }
+        }
+    }
+
+    /// Refuses requests that name an ended proposal by a digest of its envelope, until then.
+    pub(crate) fn close(&mut self, until_ms: u64, digest: u128) {
+        if self.is_closed.insert(digest) {
+            self.closed.push_back((until_ms, digest));
+        }
+        if self.closed.len() > CLOSED_PROPOSALS_MAX
+            && let Some((_, oldest)) = self.closed.pop_front()
+        {
+            self.is_closed.remove(&oldest);
+        }
+    }
+
+    /// Whether a digest is that of an ended proposal's envelope.
+    pub(crate) fn is_closed(&mut self, now_ms: u64, digest: u128) -> bool {
+        while self.closed.front().is_some_and(|(until_ms, _)| *until_ms <= now_ms) {
+            if let Some((_, old)) = self.closed.pop_front() {
+                self.is_closed.remove(&old);
+            }
+        }
+        self.is_closed.contains(&digest)
+    }
+
+    /// Those of one participant that are not over, in the order of opening.
     pub(crate) fn of(&self, by: &ParticipantId) -> Vec<OperationId> {
         if self.count(by) == 0 {
             return Vec::new();
         }
-        self.in_order().filter(|(_, proposal)| proposal.by == *by).map(|(id, _)| id).collect()
+        let open = self.in_order().filter(|(_, proposal)| proposal.over.is_none() && proposal.by == *by);
+        open.map(|(id, _)| id).collect()
     }
 
     /// All of them, in the order of opening.
-    pub(crate) fn in_order(&self) -> impl Iterator<Item = (OperationId, &Proposal)> {
-        let mut all: Vec<(OperationId, &Proposal)> = self.all.iter().map(|(id, own)| (*id, own)).collect();
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = (OperationId, &Proposal<H>)> {
+        let mut all: Vec<(OperationId, &Proposal<H>)> = self.all.iter().map(|(id, own)| (*id, own)).collect();
         all.sort_unstable_by_key(|(_, proposal)| proposal.order);
         all.into_iter()
     }

@@ -1,100 +1,223 @@
-//! Owns how a proposal comes to be: opened, told when it is written down, or brought back after a restart.
-//! Must not know what is decided about it.
+//! How a proposal comes to be: opened, published once it is on disk, or restored after a restart.
 
-use model::{OperationId, ParticipantId};
+use std::sync::Arc;
+
+use model::{Method, OperationId, ParticipantId, Refusal};
 
 use crate::{
+    Handles, Topic,
     effect::{Cause, Effect, Effects, Record},
     event::Terms,
-    operations::{Method, Way},
-    proposals::{Phase, Proposal},
+    operations::State,
+    proposals::{Decided, Ended, Phase, Proposal},
     refusals,
-    topic::Topic,
 };
 
-impl Topic {
-    pub(crate) fn propose(
+impl<H: Handles> Topic<H> {
+    /// Holds a call as a proposal.
+    pub(crate) fn propose_held(
         &mut self,
-        effects: &mut Effects,
+        effects: &mut Effects<H>,
+        now_ms: u64,
         id: OperationId,
         terms: Terms<'_>,
-        held: Option<OperationId>,
+        content: H::Content,
+        (held, park_ms): (OperationId, u64),
     ) {
-        if self.proposals.get(id).is_some() {
+        if self.proposals.known(id).is_some() {
             return;
         }
-        if let Err(cause) = self.may_propose(terms.by, held) {
-            let refusal = Box::new(refusals::of_proposal(cause));
-            effects.push(Effect::NotProposed { proposal: id, by: terms.by.clone(), refusal, cause });
-            if let Some(call) = held.filter(|_| cause != Cause::Moot) {
-                self.refuse_call(effects, call, cause);
+        let waits = self.operations.get(held).filter(|open| open.state == (State::Held { proposal: None }));
+        let own = waits.and_then(|open| self.members.of_link(open.link)).is_some_and(|by| by.id == *terms.by);
+        // Its caller may have cancelled it meanwhile.
+        let may = if own { self.may_propose(&terms) } else { Err(Cause::Moot) };
+        if let Err(cause) = may {
+            self.not_proposed(effects, id, terms.by, content, true, cause);
+            if cause != Cause::Moot {
+                self.refuse_call(effects, now_ms, held, cause);
             }
             return;
         }
-        let mut public = None;
-        if let Some(open) = held.and_then(|call| self.operations.get_mut(call)) {
-            open.way = Way::Held { proposal: Some(id) };
-            public.clone_from(&open.context);
-        }
-        self.proposals.insert(id, Proposal { public, call: held, ..entry(terms, Phase::Opening) });
-        effects.push(Effect::Store { proposal: id, what: Record::Opened });
+        let public = self.operations.get(held).and_then(|open| open.context.clone());
+        self.operations.turn(held, State::Held { proposal: Some(id) });
+        self.park_at(held, park_ms);
+        let proposal =
+            Proposal { public, held: true, call: Some(held), ..entry(terms, content, Phase::Opening) };
+        self.enter_proposal(effects, now_ms, id, proposal);
     }
 
-    /// Whether one more proposal of this participant is taken, with this call held behind it.
-    fn may_propose(&self, by: &ParticipantId, held: Option<OperationId>) -> Result<(), Cause> {
-        if let Some(call) = held {
-            let open = self.operations.get(call).ok_or(Cause::Moot)?;
-            let own = self.members.of_link(open.link).is_some_and(|member| member.id == *by);
-            if open.way != (Way::Held { proposal: None }) || !own {
-                return Err(Cause::Moot);
-            }
+    /// A held call cannot be proposed.
+    pub(crate) fn unproposable(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        held: OperationId,
+        refusal: Box<Refusal>,
+    ) {
+        let waits =
+            self.operations.get(held).is_some_and(|open| open.state == (State::Held { proposal: None }));
+        if !waits {
+            return;
         }
-        let full = self.proposals.len() >= self.limits.proposals_max
-            || self.proposals.count(by) >= self.limits.proposals_per_participant_max;
-        if full { Err(Cause::Limit) } else { Ok(()) }
-    }
-
-    pub(crate) fn restore(&mut self, id: OperationId, terms: Terms<'_>) {
-        if self.proposals.get(id).is_none() {
-            self.proposals.insert(id, entry(terms, Phase::Pending));
+        let Some(closed) = self.close_call(effects, now_ms, held, model::Outcome::Refused) else { return };
+        if let crate::operations::Handle::Call(call) = closed.handle {
+            effects.push(Effect::Refuse { operation: held, call, refusal, cause: Cause::Failed });
         }
     }
 
-    /// The opening was written down: from now on it may be told.
-    pub(crate) fn opened(&mut self, effects: &mut Effects, id: OperationId) {
-        self.proposals.turn(id, Phase::Pending);
-        match self.proposals.get_mut(id).and_then(|proposal| proposal.recalled.take()) {
-            // Its proposer went meanwhile: nobody ever hears of it.
-            Some(reason) => self.recall(effects, id, reason),
-            None => effects.push(Effect::Proposed { proposal: id }),
+    /// Takes up a proposal that was published as an envelope.
+    pub(crate) fn propose_said(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        id: OperationId,
+        terms: Terms<'_>,
+        content: H::Content,
+    ) {
+        if self.proposals.known(id).is_some() {
+            return;
         }
+        if let Err(cause) = self.may_propose(&terms) {
+            return self.not_proposed(effects, id, terms.by, content, false, cause);
+        }
+        self.enter_proposal(effects, now_ms, id, entry(terms, content, Phase::Opening));
     }
 
-    /// The opening could not be written down: there is no proposal, and no call behind it.
-    pub(crate) fn not_opened(&mut self, effects: &mut Effects, id: OperationId) {
-        let Some(proposal) = self.proposals.remove(id) else { return };
-        let cause = Cause::LogUnavailable;
+    fn enter_proposal(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        id: OperationId,
+        proposal: Proposal<H>,
+    ) {
+        let content = proposal.content.clone();
+        self.proposals.insert(id, Proposal { updated_ms: now_ms, ..proposal });
+        effects.push(Effect::Store { proposal: id, content, record: Record::Opened });
+    }
+
+    fn not_proposed(
+        &self,
+        effects: &mut Effects<H>,
+        proposal: OperationId,
+        by: &ParticipantId,
+        content: H::Content,
+        held: bool,
+        cause: Cause,
+    ) {
         let refusal = Box::new(refusals::of_proposal(cause));
-        effects.push(Effect::NotProposed { proposal: id, by: proposal.by, refusal, cause });
-        if let Some(call) = proposal.call {
-            self.refuse_call(effects, call, cause);
+        effects.push(Effect::NotProposed { proposal, by: by.clone(), content, held, refusal, cause });
+    }
+
+    /// Whether one more proposal of this participant is taken.
+    fn may_propose(&self, terms: &Terms<'_>) -> Result<(), Cause> {
+        let full = self.proposals.len() >= self.limits.proposals_max
+            || self.proposals.count(terms.by) >= self.limits.proposals_per_participant_max;
+        if full {
+            Err(Cause::Limit)
+        } else if self.proposals.of_envelope(terms.envelope).is_some() {
+            Err(Cause::Repeated)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// A proposal that was pending before a restart.
+    pub(crate) fn restore(
+        &mut self,
+        now_ms: u64,
+        id: OperationId,
+        terms: Terms<'_>,
+        content: H::Content,
+        held: bool,
+    ) {
+        if self.proposals.known(id).is_none() {
+            let proposal = Proposal { held, updated_ms: now_ms, ..entry(terms, content, Phase::Pending) };
+            self.proposals.insert(id, proposal);
+        }
+    }
+
+    /// One that was over.
+    pub(crate) fn restore_ended(
+        &mut self,
+        now_ms: u64,
+        id: OperationId,
+        terms: Terms<'_>,
+        content: H::Content,
+        end: Ended<H>,
+    ) {
+        if self.proposals.known(id).is_some() {
+            return;
+        }
+        let Ended { state, reason, decided, answer } = end;
+        let decided = decided.map(|(by, ruling)| Decided { by, handle: Some(ruling) });
+        let over = Some((state, reason));
+        let entry = entry(terms, content, Phase::Pending);
+        self.proposals.insert(id, Proposal { over, decided, answer, updated_ms: now_ms, ..entry });
+    }
+
+    /// The opening is on disk: from now on participants may learn of the proposal.
+    pub(crate) fn opened(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
+        self.proposals.turn(id, Phase::Pending);
+        let Some(proposal) = self.proposals.get_mut(id) else { return };
+        let (recalled, queued, call) = (proposal.recalled.take(), proposal.queued.take(), proposal.call);
+        if let Some(reason) = recalled {
+            // Its proposer has left meanwhile: no participant learns of it.
+            self.recall(effects, now_ms, id, reason);
+        } else if let Some(view) = self.view_of(id) {
+            effects.push(Effect::Proposed { proposal: view });
+        }
+        if let Some(queued) = queued {
+            self.decide_queued(effects, now_ms, id, *queued);
+        }
+        if let Some(call) = call {
+            self.park_late(effects, now_ms, call);
+        }
+    }
+
+    /// The opening cannot be written: there is no proposal, and no call behind it.
+    pub(crate) fn not_opened(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
+        let cause = Cause::LogUnavailable;
+        let Some(proposal) = self.proposals.remove(id) else { return };
+        let Proposal { by, content, held, call, queued, deferred, .. } = proposal;
+        if let Some(queued) = queued {
+            self.refuse_ruling(effects, id, Some(content.clone()), queued.ruling, Cause::Unknown);
+        }
+        for requests in deferred {
+            self.run_requests(effects, requests, None);
+        }
+        self.not_proposed(effects, id, &by, content, held, cause);
+        if let Some(call) = call {
+            self.refuse_call(effects, now_ms, call, cause);
         }
     }
 }
 
-fn entry(terms: Terms<'_>, phase: Phase) -> Proposal {
-    let Terms { by, method, context, to, digest, expires_ms } = terms;
+fn entry<H: Handles>(terms: Terms<'_>, content: H::Content, phase: Phase<H>) -> Proposal<H> {
+    let Terms { by, method, context, to, envelope, digest, expires_ms } = terms;
     Proposal {
         order: 0,
         by: by.clone(),
-        method: Method::new(method),
+        method: Method::Other(method.into()),
         context: context.map(Into::into),
         public: None,
         to: to.into(),
+        envelope: Arc::from(envelope),
         digest,
         expires_ms,
+        content,
+        held: false,
         call: None,
         phase,
         recalled: None,
+        queued: None,
+        deferred: Vec::new(),
+        decided: None,
+        fulfilment: None,
+        early: None,
+        run_until_ms: None,
+        answer: None,
+        over: None,
+        updated_ms: 0,
+        waiting: Vec::new(),
     }
 }

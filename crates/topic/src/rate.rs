@@ -1,16 +1,9 @@
-//! Owns the token bucket. Must not know the clock: milliseconds are handed in.
+//! A token bucket.
+
+use model::RateLimit;
 
 /// How many tokens' worth one token is, so that whole numbers do: one per millisecond of a minute.
 const UNITS: u64 = 60_000;
-
-/// How often a participant may ask. A bucket of `burst` requests is refilled with `per_minute` a minute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RateLimit {
-    /// Requests that may come at once; at least 1.
-    pub burst: u32,
-    /// Requests a minute in the long run; at least 1.
-    pub per_minute: u32,
-}
 
 /// A participant's bucket.
 #[derive(Debug, Clone)]
@@ -32,7 +25,7 @@ impl Bucket {
         self.limit
     }
 
-    /// Whether nothing of it is used up.
+    /// Whether no token is missing.
     pub(crate) fn is_full(&self, now_ms: u64) -> bool {
         self.refilled(now_ms) == self.full()
     }
@@ -47,7 +40,7 @@ impl Bucket {
         self.units.saturating_add(refill).min(self.full())
     }
 
-    /// Takes one token, or tells in how many milliseconds there will be one.
+    /// Takes one token, or returns in how many milliseconds there will be one.
     pub(crate) fn take(&mut self, now_ms: u64) -> Result<(), u64> {
         self.units = self.refilled(now_ms);
         self.at_ms = self.at_ms.max(now_ms);

@@ -1,9 +1,11 @@
-//! Owns the words of a topic's refusals. What is hidden and what is absent read alike.
-//! Must not know how a wire spells a refusal.
+//! The words of a topic's refusals. An act that is hidden and one that is absent read alike.
 
-use model::{ProposalState, Refusal, RefusalCode};
+use model::{Refusal, RefusalCode};
 
-use crate::{effect::Cause, event::Target};
+use crate::{
+    effect::Cause,
+    event::{Interest, Target},
+};
 
 /// The refusal of a request.
 pub(crate) fn of_request(cause: Cause, target: Option<Target<'_>>) -> Box<Refusal> {
@@ -27,6 +29,7 @@ pub(crate) fn plain(cause: Cause) -> Refusal {
         Cause::UpstreamDown => {
             Refusal::new(RefusalCode::UpstreamDown, "the server behind this is not running")
         }
+        Cause::Failed => Refusal::new(RefusalCode::UpstreamFailed, "the server could not take this"),
         Cause::Expired => Refusal::new(RefusalCode::UpstreamTimeout, "there was no answer in time"),
         Cause::Moot => Refusal::new(RefusalCode::Cancelled, "what this belonged to is over"),
         Cause::Taken => Refusal::new(RefusalCode::Forbidden, "this name is taken"),
@@ -46,6 +49,19 @@ pub(crate) fn plain(cause: Cause) -> Refusal {
             Refusal::new(RefusalCode::Conflict, "the proposal is not what was shown when this was decided")
                 .hint("look at it again and decide about what it is now")
         }
+        Cause::Mismatch => {
+            Refusal::new(RefusalCode::Conflict, "this is not what was proposed").hint(
+                "name method and target as they were proposed, and in `to` the participants that the proposal names",
+            )
+        }
+        Cause::Redefined => {
+            Refusal::new(RefusalCode::Conflict, "its server describes the tool otherwise now than was shown")
+                .hint("reject it, and have it proposed again")
+        }
+        Cause::Repeated => Refusal::new(
+            RefusalCode::Malformed,
+            "this cannot be proposed: an envelope of this id has proposed already",
+        ),
         Cause::LogUnavailable => {
             Refusal::new(RefusalCode::LogUnavailable, "this cannot be written down now, so it was not done")
                 .hint("try again later")
@@ -86,26 +102,15 @@ pub(crate) fn of_decision(cause: Cause) -> Refusal {
     }
 }
 
-/// The refusal of a held call whose proposal ended without having run.
-pub(crate) fn of_held(state: ProposalState, reason: Option<&str>) -> (Refusal, Cause) {
-    let (cause, code, what) = match state {
-        ProposalState::Rejected => (
-            Cause::Rejected,
-            RefusalCode::CapabilityViolation,
-            "this call needs approval, and it was rejected",
-        ),
-        ProposalState::Expired => (
-            Cause::Expired,
-            RefusalCode::CapabilityViolation,
-            "this call needs approval, and nobody decided in time",
-        ),
-        _ => (Cause::TakenBack, RefusalCode::Cancelled, "this call needs approval, and it was withdrawn"),
-    };
-    let refusal = match reason {
-        Some(reason) => Refusal::new(code, format!("{what}: {reason}")),
-        None => Refusal::new(code, what),
-    };
-    (refusal, cause)
+/// The refusal of a request that would take more notifications than its link may have.
+pub(crate) fn of_interest(interest: &Interest) -> Refusal {
+    match interest {
+        Interest::Listen(_) => Refusal::new(RefusalCode::Overloaded, "too many listen requests are open"),
+        Interest::None | Interest::Level(_) | Interest::Subscribe | Interest::Unsubscribe => {
+            Refusal::new(RefusalCode::Overloaded, "too many subscriptions")
+                .hint("unsubscribe from resources that are no longer needed")
+        }
+    }
 }
 
 /// The refusal of a request or an ask that came too soon.

@@ -1,205 +1,390 @@
-//! Owns the life of a caller's request: admitted, delivered, and ended exactly once.
-//! Must not know how participants come and go.
+//! The life of a caller's request: admitted, delivered, and ended exactly once.
 
 use std::sync::Arc;
 
 use model::{LinkId, OperationId, Outcome};
 
 use crate::{
-    admission::{Verdict, judge, proposes},
+    Handles, Topic,
+    admission::{judge, proposes},
     catalog::{Catalog, Route},
-    effect::{Cause, Effect, Effects},
-    event::{Role, Target},
+    effect::{Cause, Effect, Effects, Mirrored, RoomEffect, Rule, Verdict},
+    event::{End, Request, Target, Which},
     members::{Member, Seat},
-    operations::{Method, Open, Way},
+    operations::{Handle, Operation, State},
     refusals,
-    topic::Topic,
 };
 
-impl Topic {
-    pub(crate) fn request(
-        &mut self,
-        effects: &mut Effects,
-        now_ms: u64,
-        link: LinkId,
-        operation: OperationId,
-        method: &str,
-        target: Option<Target<'_>>,
-    ) {
-        let Some(own) = self.members.link(link) else { return };
+/// A request that is admitted, or held as a proposal.
+struct Admitted<'a> {
+    route: Route<'a>,
+    server: Seat,
+    rule: Option<Option<usize>>,
+}
+
+impl<H: Handles> Topic<H> {
+    pub(crate) fn request(&mut self, effects: &mut Effects<H>, now_ms: u64, request: Request<'_, H>) {
+        let Request { link, operation, tag, method, target, interest, call } = request;
         if self.operations.contains(operation) {
             return;
         }
-        let refuse = |refusal, cause| Effect::Refuse { operation, to: link, refusal, cause };
-        let full = own.open.len() >= self.limits.operations_per_link_max
-            || self.operations.len() >= self.limits.operations_max;
-        let seat = own.seat;
-        let Some(member) = self.members.get_mut(seat) else { return };
-        if let Err(wait_ms) = member.take_token(now_ms) {
-            return effects.push(refuse(refusals::too_soon(wait_ms), Cause::RateLimited));
+        if let Err((cause, refusal)) = self.may_open(now_ms, link) {
+            let refusal = refusal.unwrap_or_else(|| refusals::of_request(cause, target));
+            return refuse(effects, operation, call, refusal, cause);
         }
-        if full || member.open >= self.limits.operations_per_participant_max {
-            return effects.push(refuse(refusals::of_request(Cause::Limit, target), Cause::Limit));
-        }
-        let (Some(own), Some(member)) = (self.members.link(link), self.members.get(seat)) else { return };
-        let route = self.catalog.resolve(&own.overrides, target);
+        let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else { return };
+        let route = self.catalog.resolve(own.overrides(), target);
         let promotes = own.promotes && route.is_some_and(|route| Some(route.index) != self.catalog.builtin());
-        let (route, upstream, way) = match admit(member, method, target, route, promotes, &self.present) {
+        let admitted = admit(member, method.as_str(), target, route, promotes, &self.present);
+        let Admitted { route, server, rule } = match admitted {
             Ok(admitted) => admitted,
-            Err(cause) => return effects.push(refuse(refusals::of_request(cause, target), cause)),
+            Err(cause) => {
+                return refuse(effects, operation, call, refusals::of_request(cause, target), cause);
+            }
         };
-        let context = target.and_then(Target::context);
-        let asked = context.map(|context| route.public.cloned().unwrap_or_else(|| context.into()));
-        let respelled = || Catalog::respelled_own(&route, context).map(Arc::from);
+        if !self.has_room_for(link, &interest) {
+            let refusal = Box::new(refusals::of_interest(&interest));
+            return refuse(effects, operation, call, refusal, Cause::Limit);
+        }
+        let asked = target.and_then(Target::context);
+        let context = asked.map(|asked| route.public.cloned().unwrap_or_else(|| asked.into()));
+        let respelled = || Catalog::respelled_own(&route, asked).map(Arc::from);
         let own = route.renamed.cloned().or_else(respelled);
-        let (from, to) = (link, route.upstream.clone());
-        effects.push(match way {
-            Way::Held { .. } => Effect::Hold { operation, from, to, own },
-            _ => Effect::Deliver { operation, from, to, own },
+        let (to, capabilities) = (route.upstream.clone(), Arc::clone(&member.capabilities));
+        let state = match rule {
+            Some(_) => State::Delivered { proposal: None },
+            None => State::Held { proposal: None },
+        };
+        effects.verdict = Some(match rule {
+            Some(at) => {
+                let rule = Rule { capabilities, at };
+                Verdict::Admitted { to: Some(to.clone()), own: own.clone(), rule }
+            }
+            None => Verdict::Held { to: to.clone(), own: own.clone() },
         });
-        let method = Method::new(method);
-        let open = Open { order: 0, way, link, upstream, method, context: asked, asks: 0 };
-        self.operations.insert(operation, open);
-        self.members.begin(link, operation);
+        let opened = Operation {
+            order: 0,
+            state,
+            link,
+            server,
+            method,
+            context,
+            own,
+            tag,
+            until_ms: None,
+            asks: 0,
+            mirrored: false,
+            rare: None,
+            handle: Handle::Call(call),
+        };
+        self.open(operation, opened);
+        self.take_interest(operation, interest);
+        match rule {
+            Some(_) => self.deliver(effects, operation),
+            None => self.hold(effects, operation),
+        }
+    }
+
+    /// Whether a caller's link may open one more operation now; takes a token.
+    pub(crate) fn may_open(
+        &mut self,
+        now_ms: u64,
+        link: LinkId,
+    ) -> Result<(), (Cause, Option<Box<model::Refusal>>)> {
+        let moot = (Cause::Moot, Some(Box::new(refusals::plain(Cause::Moot))));
+        let Some(own) = self.members.link(link) else { return Err(moot) };
+        let (seat, open) = (own.seat, own.open.len());
+        let full = open >= self.limits.operations_per_link_max
+            || self.operations.len() >= self.limits.operations_max;
+        let Some(member) = self.members.get_mut(seat) else { return Err(moot) };
+        if let Err(wait_ms) = member.take_token(now_ms) {
+            return Err((Cause::RateLimited, Some(refusals::too_soon(wait_ms))));
+        }
+        let full = full || member.open >= self.limits.operations_per_participant_max;
+        if full { Err((Cause::Limit, None)) } else { Ok(()) }
+    }
+
+    /// Enters an operation as open at its link.
+    pub(crate) fn open(&mut self, id: OperationId, operation: Operation<H>) {
+        self.members.begin(operation.link, id);
+        self.operations.insert(id, operation);
+    }
+
+    /// Gives an open call to its server, which shows it to watchers unless it is a built-in tool's.
+    pub(crate) fn deliver(&mut self, effects: &mut Effects<H>, id: OperationId) {
+        let Some(operation) = self.operations.get(id) else { return };
+        let Handle::Call(call) = operation.handle.clone() else { return };
+        let own = operation.own.clone();
+        let State::Delivered { proposal } = operation.state else { return };
+        let Some(member) = self.members.get(operation.server) else { return };
+        let (Some(server), Some(link)) = (member.server().cloned(), member.links.first().copied()) else {
+            return;
+        };
+        let is_gateway =
+            self.catalog.builtin().is_some_and(|index| self.catalog.id(index) == Some(&member.id));
+        let mirrors = self.mirrors && self.members.watchers() > 0 && !is_gateway && proposal.is_none();
+        let by_call = self.members.link(operation.link).is_some_and(|own| own.promotes);
+        if mirrors && by_call {
+            self.mirror(effects, id, None);
+            if let Some(operation) = self.operations.get_mut(id) {
+                operation.mirrored = true;
+            }
+        }
+        let proposal = proposal.and_then(|proposal| self.view_of(proposal));
+        effects.push(Effect::Deliver { operation: id, call, link, server, own, proposal });
+    }
+
+    fn hold(&mut self, effects: &mut Effects<H>, id: OperationId) {
+        let Some(operation) = self.operations.get(id) else { return };
+        let Handle::Call(call) = operation.handle.clone() else { return };
+        let Some(member) = self.members.get(operation.server) else { return };
+        let (Some(server), to) = (member.server().cloned(), member.id.clone()) else { return };
+        effects.push(Effect::Hold { operation: id, call, to, server, own: operation.own.clone() });
+    }
+
+    /// Shows a call or its end to watchers.
+    fn mirror(&self, effects: &mut Effects<H>, id: OperationId, end: Option<(Outcome, Option<H::Answer>)>) {
+        let Some(operation) = self.operations.get(id) else { return };
+        let (Some(caller), Some(server)) =
+            (self.members.of_link(operation.link), self.members.get(operation.server))
+        else {
+            return;
+        };
+        let Some(call) = operation.handle.call().cloned() else { return };
+        let mirrored = Mirrored {
+            operation: id,
+            from: caller.id.clone(),
+            to: server.id.clone(),
+            call,
+            own: operation.own.clone(),
+            end,
+        };
+        // The server has the request itself. What is no answer of the server's the gateway tells in its own name.
+        let audience = match &mirrored.end {
+            None => crate::Audience::mirror(&mirrored.to, Some(&mirrored.to)),
+            Some(_) => crate::Audience::mirror(&mirrored.from, None),
+        };
+        effects.publish(RoomEffect::Mirror { mirrored, audience });
     }
 
     pub(crate) fn answer(
         &mut self,
-        effects: &mut Effects,
+        effects: &mut Effects<H>,
+        now_ms: u64,
         link: LinkId,
-        operation: OperationId,
+        id: OperationId,
+        end: End<H::Answer>,
+    ) {
+        let Some(seat) = self.members.link(link).map(|own| own.seat) else { return };
+        let Some(operation) = self.operations.get(id) else { return };
+        match operation.state {
+            State::Delivered { .. } | State::Waiting { .. } if operation.server == seat => {
+                self.answer_call(effects, now_ms, id, end);
+            }
+            State::Asked { .. } if operation.link == link => self.answer_ask(effects, id, end),
+            State::Delivered { .. }
+            | State::Held { .. }
+            | State::Parked { .. }
+            | State::Waiting { .. }
+            | State::Asked { .. } => {}
+        }
+    }
+
+    fn answer_call(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId, end: End<H::Answer>) {
+        let (outcome, answer) = match end {
+            End::Answered { outcome, answer } => (outcome, answer),
+            End::Failed(refusal) => return self.fail_call(effects, now_ms, id, refusal),
+        };
+        self.mirror_end(effects, id, outcome, Some(&answer));
+        let carried_out = self.keep_answer(id, &answer);
+        let Some(closed) = self.close_call(effects, now_ms, id, outcome) else { return };
+        if let Handle::Call(call) = closed.handle {
+            let proposal = carried_out.and_then(|proposal| self.view_of(proposal));
+            effects.push(Effect::Settle { operation: id, call, answer, proposal });
+        }
+    }
+
+    /// Ends a call that got no answer.
+    fn fail_call(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        id: OperationId,
+        refusal: Box<model::Refusal>,
+    ) {
+        self.mirror_end(effects, id, Outcome::Refused, None);
+        let Some(closed) = self.close_call(effects, now_ms, id, Outcome::Refused) else { return };
+        if let Handle::Call(call) = closed.handle {
+            effects.push(Effect::Refuse { operation: id, call, refusal, cause: Cause::Failed });
+        }
+    }
+
+    fn mirror_end(
+        &self,
+        effects: &mut Effects<H>,
+        id: OperationId,
+        outcome: Outcome,
+        answer: Option<&H::Answer>,
+    ) {
+        if self.operations.get(id).is_some_and(|open| open.mirrored) && self.members.watchers() > 0 {
+            self.mirror(effects, id, Some((outcome, answer.cloned())));
+        }
+    }
+
+    pub(crate) fn cancel(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        link: LinkId,
+        which: Which<H::Tag>,
+    ) {
+        let Some(own) = self.members.link(link) else { return };
+        let (seat, id) = match which {
+            Which::Id(id) => (own.seat, Some(id)),
+            Which::Tag(tag) => (own.seat, self.tagged(link, &tag)),
+        };
+        let Some((id, operation)) = id.and_then(|id| Some((id, self.operations.get(id)?))) else { return };
+        match operation.state {
+            State::Delivered { .. } | State::Held { .. } | State::Waiting { .. }
+                if operation.link == link =>
+            {
+                self.cancel_call(effects, now_ms, id, Outcome::Cancelled);
+            }
+            State::Asked { .. } if operation.server == seat => self.withdraw_ask(effects, id),
+            State::Delivered { .. }
+            | State::Held { .. }
+            | State::Parked { .. }
+            | State::Waiting { .. }
+            | State::Asked { .. } => {}
+        }
+    }
+
+    /// The youngest operation that a link opened under this name: a caller's request, or a server's question.
+    fn tagged(&self, link: LinkId, tag: &H::Tag) -> Option<OperationId> {
+        let own = self.members.link(link)?;
+        let is_named = |id: &OperationId| {
+            let operation = self.operations.get(*id);
+            operation.is_some_and(|operation| {
+                operation.tag.as_ref() == Some(tag) && !operation.state.is_ask() && operation.link == link
+            })
+        };
+        if self.members.get(own.seat)?.is_caller() {
+            return own
+                .open
+                .iter()
+                .filter(|id| is_named(id))
+                .max_by_key(|id| self.operations.get(**id).map(|o| o.order))
+                .copied();
+        }
+        let asked = self.operations.which(|operation| {
+            operation.server == own.seat && operation.state.is_ask() && operation.tag.as_ref() == Some(tag)
+        });
+        asked.last().copied()
+    }
+
+    /// Closes a call whose caller does not wait for it any more, and tells its server to stop.
+    pub(crate) fn cancel_call(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        id: OperationId,
         outcome: Outcome,
     ) {
-        let (Some(seat), Some(open)) =
-            (self.members.link(link).map(|own| own.seat), self.operations.get(operation))
-        else {
-            return;
-        };
-        match open.way {
-            Way::Call | Way::Run { .. } if open.upstream == seat => {
-                let to = open.link;
-                self.close_call(effects, operation, outcome);
-                effects.push(Effect::Settle { operation, to, outcome });
-            }
-            Way::Ask { .. } if open.link == link => {
-                let upstream = open.upstream;
-                self.close_ask(operation);
-                self.to_upstream(effects, upstream, |to| Effect::SettleAsk { operation, to, outcome });
-            }
-            Way::Call | Way::Held { .. } | Way::Run { .. } | Way::Ask { .. } => {}
+        self.mirror_end(effects, id, outcome, None);
+        let Some(closed) = self.stop_call(effects, now_ms, id, outcome) else { return };
+        if let Handle::Call(call) = closed.handle {
+            effects.push(Effect::Drop { call });
         }
     }
 
-    pub(crate) fn cancel(&mut self, effects: &mut Effects, link: LinkId, operation: OperationId) {
-        let (Some(seat), Some(open)) =
-            (self.members.link(link).map(|own| own.seat), self.operations.get(operation))
-        else {
-            return;
-        };
-        let (to, upstream) = (open.link, open.upstream);
-        let outcome = Outcome::Cancelled;
-        match open.way {
-            Way::Call | Way::Held { .. } | Way::Run { .. } if to == link => {
-                self.cancel_call(effects, operation, outcome);
-                effects.push(Effect::Settle { operation, to, outcome });
-            }
-            Way::Ask { .. } if upstream == seat => {
-                self.close_ask(operation);
-                effects.push(Effect::CancelAsk { operation, to });
-                self.to_upstream(effects, upstream, |to| Effect::SettleAsk { operation, to, outcome });
-            }
-            Way::Call | Way::Held { .. } | Way::Run { .. } | Way::Ask { .. } => {}
-        }
-    }
-
-    pub(crate) fn expire(&mut self, effects: &mut Effects, operation: OperationId) {
-        match self.operations.get(operation).map(|open| open.way) {
-            None => {}
-            Some(Way::Ask { .. }) => self.refuse_ask(effects, operation, Cause::Expired),
-            Some(_) => self.refuse_call(effects, operation, Cause::Expired),
-        }
-    }
-
-    /// Ends a call from our side: its upstream stops, its caller is told why.
-    pub(crate) fn refuse_call(&mut self, effects: &mut Effects, operation: OperationId, cause: Cause) {
-        if let Some(open) = self.cancel_call(effects, operation, Outcome::Refused) {
-            let refusal = Box::new(refusals::plain(cause));
-            effects.push(Effect::Refuse { operation, to: open.link, refusal, cause });
-        }
-    }
-
-    /// Closes a call and tells its upstream to stop.
-    fn cancel_call(
+    /// Ends a call from the gateway's side: its server stops, its caller is refused.
+    pub(crate) fn refuse_call(
         &mut self,
-        effects: &mut Effects,
-        operation: OperationId,
-        outcome: Outcome,
-    ) -> Option<Open> {
-        let open = self.close_call(effects, operation, outcome)?;
-        if open.way.is_call() {
-            self.to_upstream(effects, open.upstream, |upstream| Effect::CancelAt { operation, upstream });
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        id: OperationId,
+        cause: Cause,
+    ) {
+        self.mirror_end(effects, id, Outcome::Refused, None);
+        let Some(closed) = self.stop_call(effects, now_ms, id, Outcome::Refused) else { return };
+        if let Handle::Call(call) = closed.handle {
+            let refusal = Box::new(refusals::plain(cause));
+            effects.push(Effect::Refuse { operation: id, call, refusal, cause });
         }
-        Some(open)
     }
 
-    /// Takes a call out of the books and ends the asks about it. Whoever closes it settles it.
+    fn stop_call(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        id: OperationId,
+        outcome: Outcome,
+    ) -> Option<Operation<H>> {
+        let closed = self.close_call(effects, now_ms, id, outcome)?;
+        if let (true, Handle::Call(call)) = (closed.state.is_at_server(), &closed.handle) {
+            effects.push(Effect::Cancel { call: call.clone() });
+        }
+        Some(closed)
+    }
+
+    /// Removes a call, its interests and the questions about it. The caller of this function settles it.
     pub(crate) fn close_call(
         &mut self,
-        effects: &mut Effects,
-        operation: OperationId,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        id: OperationId,
         outcome: Outcome,
-    ) -> Option<Open> {
-        let open = self.operations.remove(operation)?;
-        let mut moot = Vec::new();
-        self.members.finish(open.link, operation);
-        if let Some(link) = self.members.link(open.link).filter(|_| open.asks > 0) {
-            moot.clone_from(&link.open);
-        }
-        for ask in self.operations.in_order(&moot) {
-            if self.operations.get(ask).is_some_and(|ask| ask.way == (Way::Ask { about: Some(operation) })) {
+    ) -> Option<Operation<H>> {
+        if self.operations.get(id)?.asks > 0 {
+            for ask in self.operations.which(|ask| ask.state == State::Asked { about: Some(id) }) {
                 self.refuse_ask(effects, ask, Cause::Moot);
             }
         }
-        self.call_is_over(effects, open.way, outcome);
-        Some(open)
-    }
-
-    /// An effect for an upstream, if it is still in the topic.
-    pub(crate) fn to_upstream(
-        &self,
-        effects: &mut Effects,
-        upstream: Seat,
-        effect: impl FnOnce(model::ParticipantId) -> Effect,
-    ) {
-        // Whoever calls itself and goes is told nothing any more.
-        if let Some(member) = self.members.get(upstream).filter(|member| !member.links.is_empty()) {
-            effects.push(effect(member.id.clone()));
+        let mut closed = self.operations.remove(id)?;
+        self.members.finish(closed.link, id);
+        if let Some(until_ms) = closed.until_ms {
+            self.deadlines.remove(&(until_ms, id));
         }
+        if let Some(rare) = closed.rare.take() {
+            self.lose_interest(effects, id, closed.link, *rare, outcome);
+        }
+        self.call_is_over(effects, now_ms, id, closed.state, outcome);
+        Some(closed)
     }
 }
 
-/// The route of a request that may go on, the seat of its upstream, and whether it goes there or waits.
-fn admit<'a>(
-    member: &Member,
+/// Refuses a request that was not opened.
+pub(crate) fn refuse<H: Handles>(
+    effects: &mut Effects<H>,
+    operation: OperationId,
+    call: H::Call,
+    refusal: Box<model::Refusal>,
+    cause: Cause,
+) {
+    effects.verdict = Some(Verdict::Refused(cause));
+    effects.push(Effect::Refuse { operation, call, refusal, cause });
+}
+
+/// The route of a request that may go on, the seat of its server, and the rule that admits it; no rule if it is held.
+fn admit<'a, H: Handles>(
+    member: &Member<H>,
     method: &str,
     target: Option<Target<'_>>,
     route: Option<Route<'a>>,
     promotes: bool,
     present: &[Option<Seat>],
-) -> Result<(Route<'a>, Seat, Way), Cause> {
-    if member.role != Role::Caller {
+) -> Result<Admitted<'a>, Cause> {
+    if !member.is_caller() {
         return Err(Cause::NotAdmitted);
     }
     let route = route.ok_or(Cause::Unknown)?;
     let context = target.and_then(Target::context);
     let (granted, at) = (&member.capabilities, route.upstream.as_str());
-    let way = match judge(granted, method, context, at) {
-        Verdict::Admit => Way::Call,
-        Verdict::Refuse(Cause::NotAdmitted) if promotes && proposes(granted, method, context, at) => {
-            Way::Held { proposal: None }
-        }
-        Verdict::Refuse(cause) => return Err(cause),
+    let rule = match judge(granted, method, context, at) {
+        Ok(rule) => Some(rule),
+        Err(Cause::NotAdmitted) if promotes && proposes(granted, method, context, at) => None,
+        Err(cause) => return Err(cause),
     };
-    let seat = present.get(usize::from(route.index.0)).copied().flatten();
-    seat.map(|seat| (route, seat, way)).ok_or(Cause::UpstreamDown)
+    let server = present.get(usize::from(route.index.0)).copied().flatten().ok_or(Cause::UpstreamDown)?;
+    Ok(Admitted { route, server, rule })
 }

@@ -1,30 +1,310 @@
-//! Owns what is said to the room: admitted by kind and addressees, or withheld. One effect, however many hear it.
-//! Must not know who hears it (see `ear`), nor what is in it.
+//! Envelopes in the room: admitted by kind and addressees, published, and acted on.
 
-use model::{KindRef, LinkId};
+use std::sync::Arc;
+
+use model::{Digest, KindRef, LinkId, OperationId, Outcome, ParticipantId, ProposalState};
 
 use crate::{
-    effect::{Cause, Effect, Effects},
+    Handles, Topic,
+    audience::{Audience, Reach},
+    decide::Deciding,
+    effect::{Cause, Effect, Effects, Ignored, RoomEffect, Rule, Verdict},
+    event::{Act, Decision, Requested, Say, Which},
+    proposals::{DEFERRED_MAX, Phase, Requests, Ruling},
     refusals,
-    topic::Topic,
 };
 
-impl Topic {
-    pub(crate) fn say(&mut self, effects: &mut Effects, now_ms: u64, link: LinkId, kind: &str, to: &[&str]) {
-        let Some(seat) = self.members.link(link).map(|own| own.seat) else { return };
-        let Some(member) = self.members.get_mut(seat) else { return };
-        if let Err(wait_ms) = member.take_token(now_ms) {
-            let (refusal, cause) = (refusals::too_soon(wait_ms), Cause::RateLimited);
-            return effects.push(Effect::Withhold { link, refusal, cause });
-        }
-        let cause = match KindRef::parse(kind) {
-            Err(_) => Cause::Malformed,
-            Ok(parsed) if parsed.is_reserved() => Cause::Reserved,
-            Ok(parsed) if member.capabilities.admits(parsed, to) => {
-                return effects.push(Effect::Publish { link });
+/// An envelope that was admitted.
+struct Said<'a, H: Handles> {
+    link: LinkId,
+    from: ParticipantId,
+    id: &'a str,
+    kind: KindRef<'a>,
+    to: &'a [&'a str],
+    correlation: Option<&'a str>,
+    correlation_digest: Option<u128>,
+    message: H::Message,
+}
+
+/// Heads of kinds by which a server answers or notifies about a request.
+const ANSWERS: [&str; 2] = ["mcp/response:", "mcp/request:notifications/"];
+
+impl<H: Handles> Topic<H> {
+    pub(crate) fn say(&mut self, effects: &mut Effects<H>, now_ms: u64, say: Say<'_, H>) {
+        let Say { link, id, kind, to, correlation, correlation_digest, message, bytes, act } = say;
+        let rule = match self.admit_envelope(now_ms, link, kind, to) {
+            Ok(rule) => rule,
+            Err((cause, refusal)) => {
+                effects.verdict = Some(Verdict::Refused(cause));
+                let handle = self.handle(link);
+                let refusal = refusal.unwrap_or_else(|| refusals::of_said(cause, kind));
+                return effects.all.extend(handle.map(|handle| Effect::Withhold { handle, refusal, cause }));
             }
-            Ok(_) => Cause::NotAdmitted,
         };
-        effects.push(Effect::Withhold { link, refusal: refusals::of_said(cause, kind), cause });
+        effects.verdict = Some(Verdict::Admitted { to: None, own: None, rule });
+        let (Some(from), Ok(parsed)) = (self.participant(link).cloned(), KindRef::parse(kind)) else {
+            return;
+        };
+        if self.is_private(kind, correlation) {
+            let seat = self.members.server(&from).filter(|_| self.serves(&from));
+            let server = seat.and_then(|seat| self.members.get(seat)?.server().cloned());
+            return effects.push(Effect::Hear { link, server, message });
+        }
+        let reach = self.reach_of(parsed, correlation);
+        let audience = Audience::new(Some(link), to, kind, reach);
+        self.publish(effects, message.clone(), bytes, audience);
+        if self.is_about_calls(&from, kind) {
+            let server =
+                self.members.server(&from).and_then(|seat| self.members.get(seat)?.server().cloned());
+            effects.push(Effect::Hear { link, server, message: message.clone() });
+        }
+        let said = Said { link, from, id, kind: parsed, to, correlation, correlation_digest, message };
+        self.act(effects, now_ms, said, act);
     }
+
+    /// The rule that admits an envelope; takes a token.
+    fn admit_envelope(
+        &mut self,
+        now_ms: u64,
+        link: LinkId,
+        kind: &str,
+        to: &[&str],
+    ) -> Result<Rule, (Cause, Option<Box<model::Refusal>>)> {
+        let seat = self.members.link(link).map(|own| own.seat).ok_or((Cause::Moot, None))?;
+        let member = self.members.get_mut(seat).ok_or((Cause::Moot, None))?;
+        member
+            .take_token(now_ms)
+            .map_err(|wait_ms| (Cause::RateLimited, Some(refusals::too_soon(wait_ms))))?;
+        let parsed = KindRef::parse(kind).map_err(|_| (Cause::Malformed, None))?;
+        if parsed.is_reserved() {
+            return Err((Cause::Reserved, None));
+        }
+        let at = member.capabilities.position(parsed, to).ok_or((Cause::NotAdmitted, None))?;
+        Ok(Rule { capabilities: Arc::clone(&member.capabilities), at: Some(at) })
+    }
+
+    /// Puts a message into the room's queue and, where that is configured, into the replay ring.
+    pub(crate) fn publish(
+        &mut self,
+        effects: &mut Effects<H>,
+        message: H::Message,
+        bytes: usize,
+        audience: Audience,
+    ) {
+        self.ring.push(&message, &audience, bytes);
+        effects.publish(RoomEffect::Publish { message, audience });
+    }
+
+    /// Whether an envelope answers, or notifies about, a request that the gateway sent to one participant alone: that is between
+    /// the two.
+    fn is_private(&self, kind: &str, correlation: Option<&str>) -> bool {
+        let direct = || {
+            let id = correlation?.parse::<OperationId>().ok()?;
+            u64::try_from(id.0 >> 64).ok()
+        };
+        ANSWERS.iter().any(|head| kind.starts_with(head)) && direct() == Some(self.direct)
+    }
+
+    /// Whether an envelope of this sender may be a notification for the sessions that the gateway has with it.
+    fn is_about_calls(&self, from: &ParticipantId, kind: &str) -> bool {
+        self.serves(from) && kind.starts_with("mcp/request:notifications/")
+    }
+
+    /// Who gets an envelope. The participant that a held call is for is asked by the gateway, and must not be asked again by the
+    /// request that fulfils the proposal.
+    fn reach_of(&self, kind: KindRef<'_>, correlation: Option<&str>) -> Reach {
+        let fulfils = || {
+            let proposal = self.proposals.known(self.proposals.of_envelope(correlation?)?)?;
+            let serves = |to: &&ParticipantId| proposal.held && self.serves(to);
+            proposal.to.iter().find(serves).cloned()
+        };
+        let asked = (kind.head() == model::REQUEST).then(fulfils).flatten();
+        asked.map_or(Reach::Listeners, Reach::Except)
+    }
+
+    fn act(&mut self, effects: &mut Effects<H>, now_ms: u64, said: Said<'_, H>, act: Act<'_, H>) {
+        match act {
+            Act::None => {}
+            Act::Mismatch => self.mismatch(effects, &said),
+            Act::Request(requested) => {
+                self.log.ask(&said.from, said.id, said.to);
+                self.requested(effects, now_ms, said, requested);
+            }
+            Act::Cancel { tag } => self.cancel(effects, now_ms, said.link, Which::Tag(tag)),
+            Act::Propose { proposal, terms, content } => {
+                self.propose_said(effects, now_ms, proposal, terms, content);
+            }
+            Act::Answer { outcome, answer } => self.answered(effects, said, outcome, answer),
+        }
+    }
+
+    /// A request that may fulfil a proposal, or that names servers which the gateway plays.
+    fn requested(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        said: Said<'_, H>,
+        requested: Requested<'_, H>,
+    ) {
+        let named = said.correlation.and_then(|envelope| self.proposals.of_envelope(envelope));
+        let closed = || said.correlation_digest.filter(|_| named.is_none());
+        let is_closed = closed().is_some_and(|digest| self.proposals.is_closed(now_ms, digest));
+        let plays = self.played(&said);
+        if named.is_none() && !is_closed && plays.is_empty() {
+            return;
+        }
+        if self.log.is_repeat(&said.from, said.id) {
+            return self.ignore(effects, &said, plays, Ignored::Repeat);
+        }
+        let Requested { method, context, tag, calls, ruling } = requested;
+        // A call that was held for a participant that serves is carried out by the gateway's session with it.
+        let held = named.and_then(|id| self.proposals.known(id)).is_some_and(|proposal| proposal.held);
+        let calls = said.to.iter().zip(calls);
+        let calls = calls.filter_map(|(to, (operation, call))| {
+            let server = ParticipantId::new(to).ok()?;
+            self.is_played(&server, held).then_some((server, operation, call))
+        });
+        let calls = calls.collect();
+        let link = said.link;
+        let requests = Requests { link, tag, method, context: context.map(Into::into), calls };
+        match named {
+            Some(id) if self.is_own(id, &said.from) => {
+                self.proposers_own(effects, now_ms, id, &said, requests)
+            }
+            Some(id) => self.fulfils(effects, now_ms, id, said, requests, ruling),
+            None if is_closed => refuse_all(effects, requests, Cause::Decided),
+            None => self.run_requests(effects, requests, None),
+        }
+    }
+
+    /// The participants that an envelope names and that the gateway plays.
+    fn played(&self, said: &Said<'_, H>) -> Vec<ParticipantId> {
+        let named = said.to.iter().filter_map(|to| ParticipantId::new(to).ok());
+        named.filter(|to| self.is_played(to, false)).collect()
+    }
+
+    fn is_played(&self, server: &ParticipantId, held: bool) -> bool {
+        let names = self.catalog.index(server).and_then(|index| self.catalog.names(index));
+        names.is_some_and(|names| held || !names.serves)
+    }
+
+    fn is_own(&self, proposal: OperationId, by: &ParticipantId) -> bool {
+        self.proposals.known(proposal).is_some_and(|proposal| proposal.by == *by)
+    }
+
+    /// The proposer, entitled by now, makes its own request: the proposal is withdrawn before that runs.
+    fn proposers_own(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        id: OperationId,
+        said: &Said<'_, H>,
+        requests: Requests<H>,
+    ) {
+        let same = self.proposals.known(id).is_some_and(|proposal| {
+            proposal.method == requests.method && proposal.context == requests.context
+        });
+        if !same {
+            return self.run_requests(effects, requests, None);
+        }
+        let Some(proposal) = self.proposals.get_mut(id) else {
+            // Over, it was carried out or given up; the request would make a second one of it.
+            let withdrawn =
+                self.proposals.known(id).is_some_and(|own| own.state() == ProposalState::Withdrawn);
+            return match withdrawn {
+                true => self.run_requests(effects, requests, None),
+                false => refuse_all(effects, requests, Cause::Decided),
+            };
+        };
+        let withdrawn_already = match &proposal.phase {
+            Phase::Opening | Phase::Pending => false,
+            Phase::Deciding(ruling) if ruling.state == ProposalState::Withdrawn => true,
+            Phase::Ending(ProposalState::Withdrawn | ProposalState::Expired, _) => true,
+            Phase::Deciding(_) | Phase::Running | Phase::Ending(..) => {
+                return refuse_all(effects, requests, Cause::Decided);
+            }
+        };
+        if proposal.deferred.len() >= DEFERRED_MAX {
+            return refuse_all(effects, requests, Cause::Limit);
+        }
+        proposal.deferred.push(requests);
+        if !withdrawn_already {
+            let by = said.from.as_str();
+            self.recall(effects, now_ms, id, format!("carried out by its proposer, {by}").into());
+        }
+    }
+
+    /// A request that fulfils another participant's proposal: an approval, on disk before any server carries it out.
+    fn fulfils(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        id: OperationId,
+        said: Said<'_, H>,
+        requests: Requests<H>,
+        ruling: Option<(Option<Digest>, H::Ruling)>,
+    ) {
+        let Some((current, handle)) = ruling else { return refuse_all(effects, requests, Cause::Mismatch) };
+        let Some(proposal) = self.proposals.known(id) else { return };
+        let same = proposal.method == requests.method
+            && proposal.context == requests.context
+            && is_to(&proposal.to, &proposal.by, said.to);
+        let (shown, content) = (proposal.digest, proposal.content.clone());
+        let ruling = Ruling {
+            by: said.from.clone(),
+            state: ProposalState::Running,
+            reason: None,
+            handle: Some(handle),
+            fulfilment: Some(said.id.into()),
+            requested: Some(requests),
+        };
+        if !same {
+            return self.refuse_ruling(effects, id, Some(content), ruling, Cause::Mismatch);
+        }
+        let decision = Decision::Approve { shown, current };
+        let (by, outside) = (&said.from, None);
+        self.decide(effects, now_ms, Deciding { proposal: id, by, outside, decision, ruling });
+    }
+
+    fn answered(&mut self, effects: &mut Effects<H>, said: Said<'_, H>, outcome: Outcome, answer: H::Answer) {
+        let Some(correlation) = said.correlation else { return };
+        if self.log.is_intrusion(said.from.as_str(), correlation, said.to) {
+            self.ignore(effects, &said, vec![ParticipantId::gateway()], Ignored::NotAsked);
+        }
+        let Said { from, kind, to, message, .. } = said;
+        self.answered_in_room(effects, &from, kind, to, correlation, (outcome, answer, message));
+    }
+
+    fn mismatch(&mut self, effects: &mut Effects<H>, said: &Said<'_, H>) {
+        let by = match said.kind.head() {
+            model::PROPOSAL => vec![ParticipantId::gateway()],
+            _ => self.played(said),
+        };
+        if !by.is_empty() && (said.kind.head() == model::PROPOSAL || !self.log.is_repeat(&said.from, said.id))
+        {
+            self.ignore(effects, said, by, Ignored::Mismatch);
+        }
+    }
+
+    fn ignore(&self, effects: &mut Effects<H>, said: &Said<'_, H>, by: Vec<ParticipantId>, why: Ignored) {
+        let (from, message, link) = (said.from.clone(), said.message.clone(), self.handle(said.link));
+        effects.push(Effect::Ignore { link, from, message, by, why });
+    }
+}
+
+/// Refuses the calls of a request in the room.
+fn refuse_all<H: Handles>(effects: &mut Effects<H>, requests: Requests<H>, cause: Cause) {
+    for (_, operation, call) in requests.calls {
+        let refusal = Box::new(refusals::plain(cause));
+        effects.push(Effect::Refuse { operation, call, refusal, cause });
+    }
+}
+
+/// Whether a fulfilment goes to the participants that the proposal names. It may name the proposer too, so that it hears of
+/// it.
+fn is_to(proposed: &[ParticipantId], by: &ParticipantId, to: &[&str]) -> bool {
+    let meant = |to: &str| proposed.iter().any(|one| one.as_str() == to);
+    proposed.is_empty()
+        || (to.iter().all(|to| meant(to) || *to == by.as_str())
+            && proposed.iter().all(|one| to.contains(&one.as_str())))
 }

@@ -1,57 +1,104 @@
-//! Owns the one way in: an event, and what follows from it.
-//! Must not know more than which part of the topic an event concerns.
+//! The one way into a topic: an event, and what follows from it.
 
-use crate::{effect::Effects, event::Event, execute::Execution, membership::Newcomer, topic::Topic};
+use std::sync::Arc;
 
-impl Topic {
+use model::ProposalState;
+
+use crate::{
+    Handles, Topic,
+    asks::Asking,
+    decide::Deciding,
+    effect::Effects,
+    event::{Decision, Event},
+    proposals::Ruling,
+};
+
+impl<H: Handles> Topic<H> {
     /// Takes one step. Pure: the same topic, time and event give the same effects, in the same order.
     ///
-    /// `now_ms` is a steady clock in milliseconds; only rate limits and proposals look at it.
-    pub fn step(&mut self, now_ms: u64, event: Event<'_>) -> Effects {
-        let mut effects = Effects::new();
+    /// `now_ms` is a steady clock in milliseconds; rate limits, proposals and parked operations depend on it.
+    pub fn step(&mut self, now_ms: u64, event: Event<'_, H>) -> Effects<H> {
+        let mut effects = Effects::default();
+        let out = &mut effects;
         match event {
-            Event::Join { link, participant, role, capabilities, rate, ear, promotes } => {
-                let newcomer = Newcomer { link, participant, role, capabilities, rate, ear, promotes };
-                self.join(&mut effects, now_ms, newcomer);
-            }
-            Event::Leave { link } => self.leave(&mut effects, link),
-            Event::Revoke { participant } => self.revoke(&mut effects, participant),
+            Event::Join(join) => self.join(out, now_ms, join),
+            Event::Leave { link } => self.leave(out, now_ms, link),
+            Event::Revoke { participant } => self.revoke(out, now_ms, participant),
             Event::Regrant { participant, capabilities } => {
-                self.regrant(&mut effects, participant, capabilities, None);
+                self.regrant(out, now_ms, participant, capabilities, None);
             }
-            Event::Configure { upstreams } => self.configure(&mut effects, upstreams),
-            Event::Attach { link, upstream } => self.attach(link, upstream),
-            Event::Detach { link, upstream } => self.detach(&mut effects, link, upstream),
-            Event::Listed { upstream, view, manifest, told } => {
-                self.listed(&mut effects, upstream, view, manifest, told);
+            Event::Configure { upstreams } => self.configure(out, now_ms, upstreams),
+            Event::Serve { link, server, handle, capabilities } => {
+                self.serve(out, link, server, handle, capabilities);
             }
-            Event::Request { link, operation, method, target } => {
-                self.request(&mut effects, now_ms, link, operation, method, target);
+            Event::Attach { link, server } => self.attach(link, server),
+            Event::Detach { link, server } => self.detach(out, link, server),
+            Event::Listed { server, view, manifest, changed } => {
+                self.listed(out, server, view, manifest, changed);
             }
-            Event::Say { link, kind, to } => self.say(&mut effects, now_ms, link, kind, to),
-            Event::Execute { link, operation, upstream, method, context, proposal } => {
-                let run = Execution { link, operation, upstream, method, context, proposal };
-                self.execute(&mut effects, run);
+            Event::Request(request) => self.request(out, now_ms, request),
+            Event::Resume(resume) => self.resume(out, now_ms, resume),
+            Event::Wait { operation, proposal, until_ms } => {
+                self.wait(out, now_ms, operation, proposal, until_ms);
             }
-            Event::Release { operation } => self.release(&mut effects, operation),
-            Event::Propose { proposal, terms, held } => self.propose(&mut effects, proposal, terms, held),
-            Event::Restore { proposal, terms } => self.restore(proposal, terms),
-            Event::Decide { proposal, by, outside, decision } => {
-                self.decide(&mut effects, now_ms, proposal, by, outside, decision);
+            Event::Say(say) => self.say(out, now_ms, say),
+            Event::Announce { message, bytes, audience } => self.publish(out, message, bytes, audience),
+            Event::Execute { proposal, operation, server, call } => {
+                self.execute(out, proposal, operation, server, call);
             }
-            Event::Stored { proposal } => self.stored(&mut effects, proposal),
-            Event::NotStored { proposal } => self.not_stored(&mut effects, proposal),
-            Event::Outcome { proposal, state, reason } => {
-                self.outcome(&mut effects, proposal, state, reason.map(Into::into));
+            Event::Propose { proposal, terms, content, held, park_ms } => {
+                self.propose_held(out, now_ms, proposal, terms, content, (held, park_ms));
             }
-            Event::Tick => self.tick(&mut effects, now_ms),
-            Event::Ask { upstream, operation, about, method } => {
-                self.ask(&mut effects, now_ms, upstream, operation, about, method);
+            Event::Unproposable { held, refusal } => self.unproposable(out, now_ms, held, refusal),
+            Event::Restore { proposal, terms, content, held } => {
+                self.restore(now_ms, proposal, terms, content, held);
             }
-            Event::Answer { link, operation, outcome } => self.answer(&mut effects, link, operation, outcome),
-            Event::Cancel { link, operation } => self.cancel(&mut effects, link, operation),
-            Event::Expire { operation } => self.expire(&mut effects, operation),
+            Event::RestoreEnded { proposal, terms, content, end } => {
+                self.restore_ended(now_ms, proposal, terms, content, end);
+            }
+            Event::RestoreClosed { closed } => {
+                closed.into_iter().for_each(|(until_ms, digest)| self.proposals.close(until_ms, digest));
+            }
+            Event::Decide { proposal, by, outside, decision, fulfilment, ruling } => {
+                let (state, reason) = match decision {
+                    Decision::Approve { .. } => (ProposalState::Running, None),
+                    Decision::Reject { reason } => (ProposalState::Rejected, reason),
+                    Decision::Withdraw { reason } => (ProposalState::Withdrawn, reason),
+                };
+                let ruling = Ruling {
+                    by: by.clone(),
+                    state,
+                    reason: reason.map(Arc::from),
+                    handle: Some(ruling),
+                    fulfilment: fulfilment.map(Arc::from),
+                    requested: None,
+                };
+                self.decide(out, now_ms, Deciding { proposal, by, outside, decision, ruling });
+            }
+            Event::Stored { proposal } => self.stored(out, now_ms, proposal),
+            Event::NotStored { proposal } => self.not_stored(out, now_ms, proposal),
+            Event::Tick => {
+                self.expire_due(out, now_ms);
+                self.park_due(out, now_ms);
+            }
+            Event::Stop => self.stop(out, now_ms),
+            Event::Ask { server, operation, tag, about, method, question } => {
+                self.ask(out, now_ms, Asking { server, operation, tag, about, method, question });
+            }
+            Event::Answer { link, operation, end } => self.answer(out, now_ms, link, operation, end),
+            Event::Cancel { link, which } => self.cancel(out, now_ms, link, which),
+            Event::Notice { server, subject, level, notice } => {
+                self.notice(out, server, subject, level, notice);
+            }
+            Event::Keep { kept } => self.ring.keep(kept),
         }
         effects
+    }
+
+    /// When the next [`Event::Tick`] has something to do.
+    pub fn next_deadline_ms(&self) -> Option<u64> {
+        let operations = self.deadlines.first().map(|(until_ms, _)| *until_ms);
+        let proposals = self.proposals.next_deadline().map(|(until_ms, _)| until_ms);
+        operations.into_iter().chain(proposals).min()
     }
 }

@@ -1,59 +1,88 @@
-//! Owns a topic's state and the questions that can be asked of it.
-//! Must not know how a step changes it (see `step` and the files it names).
+//! A topic's state, and the queries about members, names and lists.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use model::{Capabilities, LinkId, Operation, OperationId, OperationState, ParticipantId, TopicName};
+use model::{Capabilities, LinkId, OperationId, ParticipantId, TopicName};
 
 use crate::{
-    admission::{Verdict, judge, proposes},
+    Handles,
+    admission::admits,
     catalog::{Catalog, Route, UpstreamIndex},
     config::{Limits, TopicConfig, UpstreamNames},
-    event::{Role, Target},
-    manifest::ListKind,
+    effect::Person,
+    event::Target,
+    interests::{Interests, LogLevel},
     members::{Members, Seat},
     operations::Operations,
     proposals::Proposals,
+    replay::{Cursor, Kept, Replay, Ring},
+    request_log::RequestLog,
     view::Quarantined,
 };
 
-/// One topic: who is in it, what they may do, what is open.
+/// One topic: its members, what they may do, what is open, parked, proposed and subscribed to.
 #[derive(Debug)]
-pub struct Topic {
+pub struct Topic<H: Handles> {
     pub(crate) name: TopicName,
     pub(crate) limits: Limits,
-    pub(crate) catalog: Catalog,
-    pub(crate) members: Members,
-    pub(crate) operations: Operations,
-    pub(crate) proposals: Proposals,
-    /// The seat of each upstream that is in the topic, by its place in the configured order.
+    pub(crate) mirrors: bool,
+    pub(crate) direct: u64,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) members: Members<H>,
+    pub(crate) operations: Operations<H>,
+    pub(crate) proposals: Proposals<H>,
+    pub(crate) interests: Interests,
+    pub(crate) ring: Ring<H::Message>,
+    pub(crate) log: RequestLog,
+    /// The seat of each server that is in the topic, by its place in the configured order.
     pub(crate) present: Vec<Option<Seat>>,
+    /// Operations whose callers are answered for now, by when.
+    pub(crate) deadlines: BTreeSet<(u64, OperationId)>,
+    /// The gateway is about to stop: cancelling withdraws no proposal any more.
+    pub(crate) stopping: bool,
 }
 
-/// Somebody who is in the topic.
-#[derive(Debug, Clone, Copy)]
-pub struct Present<'a> {
-    /// Who.
-    pub id: &'a ParticipantId,
-    /// On which side.
-    pub role: Role,
-    /// What it may do.
-    pub capabilities: &'a Arc<Capabilities>,
-    /// Its links, in the order in which they came.
-    pub links: &'a [LinkId],
+/// A participant that is in the topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Present {
+    /// Its id and capabilities.
+    pub person: Person,
+    /// Whether it is a server.
+    pub serves: bool,
+    /// How many links it has.
+    pub links: usize,
 }
 
-impl Topic {
+/// A server that is configured.
+#[derive(Debug, Clone)]
+pub struct Server<H: Handles> {
+    /// Its name.
+    pub id: ParticipantId,
+    /// Its link.
+    pub link: LinkId,
+    /// The server itself.
+    pub handle: H::Server,
+}
+
+impl<H: Handles> Topic<H> {
     /// An empty topic.
     pub fn new(config: TopicConfig) -> Self {
+        let TopicConfig { name, upstreams, limits, mirrors, epoch, direct, kept } = config;
         Self {
-            name: config.name,
-            limits: config.limits,
-            catalog: Catalog::new(&config.upstreams, config.limits),
+            name,
+            limits,
+            mirrors,
+            direct,
+            catalog: Arc::new(Catalog::new(&upstreams, limits)),
             members: Members::default(),
             operations: Operations::default(),
             proposals: Proposals::default(),
-            present: vec![None; config.upstreams.len()],
+            interests: Interests::default(),
+            ring: Ring::new(epoch, kept),
+            log: RequestLog::default(),
+            present: vec![None; upstreams.len()],
+            deadlines: BTreeSet::new(),
+            stopping: false,
         }
     }
 
@@ -62,35 +91,10 @@ impl Topic {
         &self.name
     }
 
-    /// Whether anybody hears everything that is said here ([`crate::Ear::All`]).
-    pub fn is_watched(&self) -> bool {
-        self.members.watchers() > 0
-    }
-
     /// Where a target leads for this link, whether or not the link may go there.
     pub fn lookup<'a>(&'a self, link: LinkId, target: Target<'a>) -> Option<Route<'a>> {
         let link = self.members.link(link)?;
-        self.catalog.resolve(&link.overrides, Some(target))
-    }
-
-    /// Whether this link may act on an entry of a list, or have that held as a proposal, and so may see it: it
-    /// leads somewhere and is admitted there. `public` is the public name, URI or URI template.
-    pub fn visible(&self, link: LinkId, list: ListKind, public: &str) -> bool {
-        let target = match list {
-            ListKind::Tools => Target::Tool(public),
-            ListKind::Prompts => Target::Prompt(public),
-            ListKind::Resources => Target::Uri(public),
-            ListKind::Templates => {
-                return self.list(link, list).iter().any(|listing| listing.public == public);
-            }
-        };
-        let Some(member) = self.members.of_link(link) else { return false };
-        self.lookup(link, target).is_some_and(|route| {
-            let (granted, method, upstream) = (&member.capabilities, list.method(), route.upstream.as_str());
-            let promotes = self.promotes(link) && Some(route.index) != self.catalog.builtin();
-            judge(granted, method, Some(public), upstream) == Verdict::Admit
-                || promotes && proposes(granted, method, Some(public), upstream)
-        })
+        self.catalog.resolve(link.overrides(), Some(target))
     }
 
     /// Whether this link could make this request now; rate and limits aside. Nothing is counted.
@@ -98,78 +102,87 @@ impl Topic {
         let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else {
             return false;
         };
-        self.catalog.resolve(&own.overrides, target).is_some_and(|route| {
+        self.catalog.resolve(own.overrides(), target).is_some_and(|route| {
             let context = target.and_then(Target::context);
-            judge(&member.capabilities, method, context, route.upstream.as_str()) == Verdict::Admit
+            admits(&member.capabilities, method, context, route.upstream.as_str())
         })
     }
 
-    /// Whether a participant may call a tool of an upstream, named as it was when a call of it was judged; or, of a `held`
+    /// Whether a participant may call a tool of a server, named as it was when a call of it was judged; or, of a `held`
     /// call, have it held as a proposal. Rate and limits aside; nothing is counted.
     pub fn may_call(
         &self,
         participant: &ParticipantId,
-        upstream: &ParticipantId,
+        server: &ParticipantId,
         tool: &str,
         held: bool,
     ) -> bool {
         self.capabilities(participant).is_some_and(|granted| {
-            let (method, tool, at) = ("tools/call", Some(tool), upstream.as_str());
-            judge(granted, method, tool, at) == Verdict::Admit || held && proposes(granted, method, tool, at)
+            let (method, tool, at) = ("tools/call", Some(tool), server.as_str());
+            admits(granted, method, tool, at) || held && crate::admission::proposes(granted, method, tool, at)
         })
     }
 
-    /// The public spelling, for this link, of a URI that an upstream wrote; `None` if it stays as it is.
-    /// What is told to this link about the URI must use it, so that it leads back.
-    pub fn respelled_uri(&self, link: LinkId, upstream: &ParticipantId, own: &str) -> Option<String> {
-        let index = self.catalog.index(upstream)?;
-        self.catalog.respelled(&self.members.link(link)?.overrides, index, own)
+    /// The public spelling, for this link, of a URI that a server wrote; `None` if it stays as it is. Whatever this link
+    /// learns of the URI must use the public spelling, so that it leads back.
+    pub fn respelled_uri(&self, link: LinkId, server: &ParticipantId, own: &str) -> Option<String> {
+        let index = self.catalog.index(server)?;
+        self.catalog.respelled(self.members.link(link)?.overrides(), index, own)
     }
 
-    /// The entries of an upstream's shared manifest that are offered to nobody, with the reasons.
-    pub fn quarantined(&self, upstream: &ParticipantId) -> &[Quarantined] {
-        let view = self.catalog.index(upstream).and_then(|index| self.catalog.shared(index));
+    /// The entries of a server's shared manifest that the topic offers to no caller, with the reasons.
+    pub fn quarantined(&self, server: &ParticipantId) -> &[Quarantined] {
+        let view = self.catalog.index(server).and_then(|index| self.catalog.shared(index));
         view.map_or(&[], |view| &view.quarantined)
     }
 
-    /// The configuration of an upstream, by its place.
+    /// The configuration of a server's names, by its place.
     pub fn upstream(&self, index: UpstreamIndex) -> Option<&UpstreamNames> {
         self.catalog.names(index)
     }
 
-    /// An upstream's place in the configured order.
-    pub fn upstream_index(&self, upstream: &ParticipantId) -> Option<UpstreamIndex> {
-        self.catalog.index(upstream)
+    /// The servers that are in the topic, in configuration order.
+    pub fn servers(&self) -> impl Iterator<Item = Server<H>> {
+        self.present.iter().flatten().filter_map(|seat| self.server_at(*seat))
     }
 
-    /// Whether this link hears an envelope of this kind to these addressees; see [`Ear::hears`](crate::Ear::hears). A link
-    /// without an ear hears nothing.
-    pub fn hears(&self, link: LinkId, to: &[&str], kind: &str) -> bool {
-        let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else {
-            return false;
+    /// A server that is in the topic.
+    pub fn server(&self, id: &ParticipantId) -> Option<Server<H>> {
+        let index = self.catalog.index(id)?;
+        self.server_at((*self.present.get(usize::from(index.0))?)?)
+    }
+
+    fn server_at(&self, seat: Seat) -> Option<Server<H>> {
+        let member = self.members.get(seat)?;
+        let (id, handle) = (member.id.clone(), member.server()?.clone());
+        Some(Server { id, link: *member.links.first()?, handle })
+    }
+
+    /// All participants in the topic, in the order of their seats.
+    pub fn everybody(&self) -> Vec<Present> {
+        let present = |member: &crate::members::Member<H>| Present {
+            person: member.person(),
+            serves: !member.is_caller(),
+            links: member.links.len(),
         };
-        own.ear.is_some_and(|ear| ear.hears(member.id.as_str(), to, kind))
+        self.members.iter().map(|(_, member)| present(member)).collect()
     }
 
-    /// Whether what this link may only propose is held as a proposal.
-    pub fn promotes(&self, link: LinkId) -> bool {
-        self.members.link(link).is_some_and(|own| own.promotes)
+    /// The links of all callers, in no order, with their participants.
+    pub fn links(&self) -> Vec<(LinkId, H::Link, ParticipantId)> {
+        let callers = self.members.iter().map(|(_, member)| member).filter(|member| member.is_caller());
+        let links = callers.flat_map(|member| member.links.iter().map(|link| (*link, &member.id)));
+        links.filter_map(|(link, id)| Some((link, self.handle(link)?, id.clone()))).collect()
     }
 
-    /// Everybody in the topic, in the order of their seats.
-    pub fn participants(&self) -> impl Iterator<Item = Present<'_>> {
-        self.members.iter().map(|(_, member)| Present {
-            id: &member.id,
-            role: member.role,
-            capabilities: &member.capabilities,
-            links: &member.links,
-        })
+    /// The sending side of a caller's link.
+    pub fn handle(&self, link: LinkId) -> Option<H::Link> {
+        self.members.link(link)?.handle.clone()
     }
 
     /// What a participant may do, if it is in the topic.
     pub fn capabilities(&self, participant: &ParticipantId) -> Option<&Arc<Capabilities>> {
-        let member = self.members.get(self.members.seat(participant)?)?;
-        Some(&member.capabilities)
+        self.members.of_id(participant).map(|member| &member.capabilities)
     }
 
     /// Whether a participant is in the topic.
@@ -177,32 +190,19 @@ impl Topic {
         self.members.seat(participant).is_some()
     }
 
-    /// A participant's links, in the order in which they came.
-    pub fn links(&self, participant: &ParticipantId) -> &[LinkId] {
-        let member = self.members.seat(participant).and_then(|seat| self.members.get(seat));
-        member.map_or(&[], |member| &member.links)
-    }
-
     /// The one link of a participant that listens to the room.
     pub fn listener(&self, participant: &ParticipantId) -> Option<LinkId> {
-        self.members.listener(self.members.get(self.members.seat(participant)?)?)
+        self.members.of_id(participant)?.listener
     }
 
-    /// Whose link this is.
+    /// The participant that a link belongs to.
     pub fn participant(&self, link: LinkId) -> Option<&ParticipantId> {
         self.members.of_link(link).map(|member| &member.id)
     }
 
-    /// How many participants are in the topic, upstreams included.
+    /// How many participants are in the topic, servers included.
     pub fn participants_len(&self) -> usize {
         self.members.len()
-    }
-
-    /// Everybody in the topic: who, with how many links, on which side, and with what; in the order of their seats.
-    pub fn everybody(&self) -> impl Iterator<Item = (&ParticipantId, usize, Role, &Arc<Capabilities>)> {
-        self.members
-            .iter()
-            .map(|(_, member)| (&member.id, member.links.len(), member.role, &member.capabilities))
     }
 
     /// How many links there are.
@@ -210,14 +210,74 @@ impl Topic {
         self.members.link_count()
     }
 
-    /// How many operations are open, asks included.
+    /// How many operations are open, questions included and parked ones not.
     pub fn operations_len(&self) -> usize {
         self.operations.len()
     }
 
-    /// An open operation; nothing is kept of one that is over.
-    pub fn operation(&self, id: OperationId) -> Option<Operation> {
-        let open = self.operations.get(id)?;
-        Some(Operation { id, link: open.link, state: OperationState::Open })
+    /// How many operations are parked.
+    pub fn parked_len(&self) -> usize {
+        self.operations.parked()
+    }
+
+    /// Whether a link has anything open.
+    pub fn is_busy(&self, link: LinkId) -> bool {
+        self.members.link(link).is_some_and(|own| !own.open.is_empty())
+    }
+
+    /// Whether an operation is open.
+    pub fn is_open(&self, operation: OperationId) -> bool {
+        self.operations.contains(operation)
+    }
+
+    /// Whether this link is subscribed to a resource of a server, itself or by a listen request.
+    pub fn follows(&self, link: LinkId, server: &ParticipantId, own: &str) -> bool {
+        self.interests.subscribers(server, own).iter().any(|one| one.link == link)
+    }
+
+    /// Whether a listen request of this link names a task.
+    pub fn watches(&self, link: LinkId, task: &str) -> bool {
+        self.interests.watchers(task).iter().any(|(other, _)| *other == link)
+    }
+
+    /// The level from which on a link wants log messages.
+    pub fn level(&self, link: LinkId) -> Option<LogLevel> {
+        self.members.link(link)?.level
+    }
+
+    /// The lowest level from which on any link wants log messages, of those that set one.
+    pub fn lowest_level(&self) -> Option<LogLevel> {
+        let links = self.members.iter().flat_map(|(_, member)| &member.links);
+        links.filter_map(|link| self.members.link(*link)?.level).min()
+    }
+
+    /// The servers' questions that wait for this link's answer.
+    pub fn questions(&self, link: LinkId) -> Vec<H::Question> {
+        let open = self.members.link(link).map_or(&[][..], |own| &own.open);
+        open.iter().filter_map(|id| self.operations.get(*id)?.handle.question().cloned()).collect()
+    }
+
+    /// How much of the room's messages is kept.
+    pub fn kept(&self) -> Kept {
+        self.ring.kept()
+    }
+
+    /// The place of the next message that is published in the room.
+    pub fn next_message(&self) -> Cursor {
+        self.ring.next()
+    }
+
+    /// The place from which on a link may read the room's messages.
+    pub fn readable_since(&self, link: LinkId) -> Option<Cursor> {
+        self.members.link(link)?.own.as_ref()?.since
+    }
+
+    /// The room's messages since a place, as a participant that gets every message would have got them.
+    pub fn messages(&self, participant: &ParticipantId, from: Cursor) -> Replay<H::Message> {
+        let everything = crate::Listener { mode: crate::DeliveryMode::All, echo: true };
+        // No link has this number: the reader's own messages are included anyway.
+        let none = LinkId(u64::MAX);
+        let includes = |audience: &crate::Audience| audience.includes(none, participant.as_str(), everything);
+        self.ring.since(Some(from), usize::MAX, includes)
     }
 }

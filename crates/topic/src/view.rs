@@ -1,14 +1,15 @@
-//! Owns the index of one manifest of one upstream: public names, URIs, templates, and what is set aside.
-//! Must not know other upstreams' manifests, nor callers.
+//! The index of one server's manifest: public names, URIs, templates, and quarantined entries.
 
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
 };
 
+use model::ListKind;
+
 use crate::{
     config::{Limits, UpstreamNames},
-    manifest::{Item, ListKind, Manifest},
+    manifest::{Item, Manifest},
     names::{lies_under, public_name},
     template::Template,
 };

@@ -1,0 +1,28 @@
+//! The four lists of a server.
+
+/// A kind of list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ListKind {
+    /// Tools, by name.
+    Tools,
+    /// Prompts, by name.
+    Prompts,
+    /// Resources, by URI.
+    Resources,
+    /// Resource templates, by RFC 6570 URI template.
+    Templates,
+}
+
+impl ListKind {
+    /// All four, in the order of their definition.
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    /// The list whose change a client is notified of: templates change with resources.
+    pub fn notified(self) -> Self {
+        match self {
+            Self::Tools => Self::Tools,
+            Self::Prompts => Self::Prompts,
+            Self::Resources | Self::Templates => Self::Resources,
+        }
+    }
+}

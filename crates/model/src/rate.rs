@@ -1,0 +1,10 @@
+//! A participant's rate limit.
+
+/// How often a participant may act: a bucket of `burst` acts, refilled with `per_minute` acts a minute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Acts at once; at least 1.
+    pub burst: u32,
+    /// Acts a minute in the long run; at least 1.
+    pub per_minute: u32,
+}

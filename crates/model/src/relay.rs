@@ -1,0 +1,180 @@
+//! What flows between a door and a far end: a request, an answer, and their untouched bytes.
+//!
+//! A door decodes the envelope of its wire once and the far end encodes once. Between them nothing opens a payload; design,
+//! section 2, "A neutral middle".
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+/// The form in which the bytes of a [`Payload`] are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// JSON of MCP's legacy era, revisions 2024-11-05 to 2025-11-25. MCPx envelopes carry this form too.
+    Legacy,
+    /// JSON of MCP's modern era, revision 2026-07-28.
+    Modern,
+}
+
+/// A range of bytes in a [`Payload`]; empty if the part is absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Range {
+    /// The first byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Range {
+    /// A range of positions; `None` beyond 4 GiB, which no limit allows a payload to be.
+    pub fn new(start: usize, end: usize) -> Option<Self> {
+        Some(Self { start: u32::try_from(start).ok()?, end: u32::try_from(end).ok()? })
+    }
+
+    /// Whether the part is absent.
+    pub fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    /// The positions, to slice with.
+    pub fn positions(self) -> std::ops::Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// Where the parts of a payload lie that a relay replaces. The door that decoded the payload notes them; the encoder of the
+/// same form reads them, and nothing between looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Marks {
+    /// The id in the envelope around the body. Empty if the payload is a body without envelope.
+    pub id: Range,
+    /// The name, URI or task id that a request aims at, as it is spelled, quotes included.
+    pub target: Range,
+    /// The progress token of a request.
+    pub progress: Range,
+    /// The body: a request's params, an answer's result or error.
+    pub body: Range,
+}
+
+/// Bytes as a participant wrote them. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Payload {
+    /// The form of the bytes.
+    pub form: Form,
+    /// The bytes: a whole message, or a body alone (see [`Marks::id`]).
+    pub bytes: Bytes,
+    /// Where the replaceable parts lie.
+    pub marks: Marks,
+}
+
+impl Payload {
+    /// A body without an envelope, written by the gateway itself.
+    pub fn body(form: Form, bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        let body = Range::new(0, bytes.len()).unwrap_or_default();
+        Self { form, bytes, marks: Marks { body, ..Marks::default() } }
+    }
+
+    /// The body: params, result or error. Empty if there is none.
+    pub fn body_bytes(&self) -> &[u8] {
+        self.bytes.get(self.marks.body.positions()).unwrap_or_default()
+    }
+
+    /// The body, sharing the payload's memory.
+    pub fn to_body(&self) -> Bytes {
+        let body = self.marks.body.positions();
+        if body.end <= self.bytes.len() { self.bytes.slice(body) } else { Bytes::new() }
+    }
+}
+
+/// What a request aims at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A tool, by name.
+    Tool(Arc<str>),
+    /// A prompt, by name.
+    Prompt(Arc<str>),
+    /// A resource, by URI, or a resource template.
+    Uri(Arc<str>),
+    /// A task, by id. A task is no part of a kind.
+    Task(Arc<str>),
+}
+
+impl Target {
+    /// The name, URI or id.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Tool(text) | Self::Prompt(text) | Self::Uri(text) | Self::Task(text) => text,
+        }
+    }
+
+    /// The target as the context of a kind: a task has none.
+    pub fn context(&self) -> Option<&str> {
+        match self {
+            Self::Tool(text) | Self::Prompt(text) | Self::Uri(text) => Some(text),
+            Self::Task(_) => None,
+        }
+    }
+}
+
+/// A method: a static text for those that the gateway knows.
+#[derive(Debug, Clone)]
+pub enum Method {
+    /// One of the protocol's.
+    Known(&'static str),
+    /// Any other, as it was spelled.
+    Other(Arc<str>),
+}
+
+impl Method {
+    /// The method as text.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Known(text) => text,
+            Self::Other(text) => text,
+        }
+    }
+}
+
+impl PartialEq for Method {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Method {}
+
+/// A request on its way from a caller to a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The method.
+    pub method: Method,
+    /// What it aims at, under its public name.
+    pub target: Option<Target>,
+    /// The progress token that the caller chose, as it was spelled.
+    pub progress: Option<Bytes>,
+    /// The params, as the caller wrote them.
+    pub payload: Payload,
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The other side returned a result.
+    Ok,
+    /// The other side returned an error of its own.
+    Error,
+    /// There was no answer; a refusal says why.
+    Refused,
+    /// The caller cancelled.
+    Cancelled,
+}
+
+/// An answer on its way back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// [`Outcome::Ok`] or [`Outcome::Error`].
+    pub outcome: Outcome,
+    /// The result or error, as the server wrote it.
+    pub payload: Payload,
+}

@@ -1,0 +1,284 @@
+//! How an approved proposal is carried out, once, and how its outcome is recognised.
+
+use std::sync::Arc;
+
+use model::{KindRef, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
+
+use crate::{
+    Handles, Topic,
+    effect::{Cause, Effect, Effects},
+    members::Seat,
+    operations::{Handle, Operation, State},
+    proposals::{Decided, Early, Phase, Requests, Ruling},
+    refusals,
+};
+
+/// How long a participant that answers in the room may take for what was approved, milliseconds.
+pub const ROOM_ANSWER_MS_MAX: u64 = 600_000;
+
+impl<H: Handles> Topic<H> {
+    /// An approval is on disk: the proposal runs now.
+    pub(crate) fn approved(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        id: OperationId,
+        ruling: Ruling<H>,
+    ) {
+        let Some(proposal) = self.proposals.get_mut(id) else { return };
+        if let Some(reason) = proposal.recalled.take() {
+            // Its proposer is gone, and nothing was begun.
+            let content = proposal.content.clone();
+            self.refuse_ruling(effects, id, Some(content), ruling, Cause::Moot);
+            return self.ending(effects, id, ProposalState::Withdrawn, Some(reason));
+        }
+        let Ruling { by, handle, requested, .. } = ruling;
+        proposal.decided = Some(Decided { by, handle: handle.clone() });
+        proposal.updated_ms = now_ms;
+        let (call, early, to, held) =
+            (proposal.call, proposal.early.take(), proposal.to.clone(), proposal.held);
+        self.proposals.turn(id, Phase::Running);
+        let servers = match (call, &requested) {
+            (None, None) => self.carried_out_by(&to, held),
+            (Some(_), _) | (None, Some(_)) => Vec::new(),
+        };
+        let in_room = call.is_none() && servers.is_empty();
+        if let Some(view) = self.view_of(id) {
+            effects.push(Effect::Approved { proposal: view, servers });
+        }
+        effects.extend_ruled(handle);
+        match (call, requested) {
+            // The call that waits is carried out, and its answer reaches both.
+            (Some(call), _) => self.release(effects, id, call),
+            (None, Some(requests)) => self.run_requests(effects, requests, Some(id)),
+            (None, None) => {}
+        }
+        let carried_out = self.proposals.get(id).is_some_and(|proposal| proposal.call.is_some());
+        if in_room && !carried_out {
+            self.proposals.await_answer(id, now_ms.saturating_add(ROOM_ANSWER_MS_MAX));
+        }
+        if let Some(early) = early {
+            self.fulfilled(effects, id, early);
+        }
+    }
+
+    /// The servers that the gateway has carry out a proposal. A participant that serves gets the request in the room, unless a
+    /// call was held for it.
+    fn carried_out_by(&self, to: &[ParticipantId], held: bool) -> Vec<ParticipantId> {
+        let serves_here = |id: &&ParticipantId| {
+            let names = self.catalog.index(id).and_then(|index| self.catalog.names(index));
+            names.is_some_and(|names| !names.builtin && (held || !names.serves))
+        };
+        to.iter().filter(serves_here).cloned().collect()
+    }
+
+    /// Carries out requests of the room that waited for a proposal: the fulfilment of `proposal`, or the proposer's own.
+    pub(crate) fn run_requests(
+        &mut self,
+        effects: &mut Effects<H>,
+        requests: Requests<H>,
+        proposal: Option<OperationId>,
+    ) {
+        let Requests { link, tag, method, context, calls } = requests;
+        for (server, operation, call) in calls {
+            let execution = Execution { link, operation, tag: tag.clone(), server, call, proposal };
+            self.run(effects, execution, &method, context.as_deref());
+        }
+    }
+
+    /// The gateway's own name carries out an approved proposal at a server.
+    pub(crate) fn execute(
+        &mut self,
+        effects: &mut Effects<H>,
+        proposal: OperationId,
+        operation: OperationId,
+        server: &ParticipantId,
+        call: H::Call,
+    ) {
+        let own = self.proposals.get(proposal);
+        let (Some(own), Some(link)) = (own, self.gateway_link()) else {
+            let refusal = Box::new(refusals::plain(Cause::Moot));
+            return effects.push(Effect::Refuse { operation, call, refusal, cause: Cause::Moot });
+        };
+        let (method, context) = (own.method.clone(), own.context.clone());
+        let (server, tag) = (server.clone(), None);
+        let execution = Execution { link, operation, tag, server, call, proposal: Some(proposal) };
+        self.run(effects, execution, &method, context.as_deref());
+    }
+
+    /// Delivers a request that was admitted as an envelope, or by an approval.
+    fn run(
+        &mut self,
+        effects: &mut Effects<H>,
+        execution: Execution<H>,
+        method: &Method,
+        context: Option<&str>,
+    ) {
+        let Execution { link, operation, tag, server, call, proposal } = execution;
+        if self.operations.contains(operation) {
+            return;
+        }
+        let refuse = |effects: &mut Effects<H>, call, cause| {
+            let refusal = Box::new(refusals::plain(cause));
+            effects.push(Effect::Refuse { operation, call, refusal, cause });
+        };
+        if let Some(proposal) = proposal
+            && let Err(cause) = self.may_carry_out(proposal, &server, method, context)
+        {
+            return refuse(effects, call, cause);
+        }
+        let seat = match self.room_for(link, &server) {
+            Ok(seat) => seat,
+            Err(cause) => {
+                refuse(effects, call, cause);
+                if let Some(proposal) = proposal {
+                    let reason = refusals::plain(cause).message;
+                    self.conclude(effects, proposal, ProposalState::Failed, Some((&*reason).into()));
+                }
+                return;
+            }
+        };
+        if let Some(own) = proposal.and_then(|proposal| self.proposals.get_mut(proposal)) {
+            own.call = Some(operation);
+        }
+        let opened = Operation {
+            order: 0,
+            state: State::Delivered { proposal },
+            link,
+            server: seat,
+            method: method.clone(),
+            context: context.map(Into::into),
+            own: None,
+            tag,
+            until_ms: None,
+            asks: 0,
+            mirrored: false,
+            rare: None,
+            handle: Handle::Call(call),
+        };
+        self.open(operation, opened);
+        self.deliver(effects, operation);
+    }
+
+    /// Whether an operation may carry out a proposal: approved, not begun, and nothing else than what was proposed.
+    fn may_carry_out(
+        &self,
+        proposal: OperationId,
+        server: &ParticipantId,
+        method: &Method,
+        context: Option<&str>,
+    ) -> Result<(), Cause> {
+        let own = self.proposals.get(proposal).ok_or(Cause::Moot)?;
+        let same = own.method == *method && own.context.as_deref() == context;
+        let meant = own.to.is_empty() || own.to.contains(server);
+        if own.is_running() && own.call.is_none() && same && meant { Ok(()) } else { Err(Cause::Moot) }
+    }
+
+    /// The seat of a server that takes one more operation of this link.
+    fn room_for(&self, link: LinkId, server: &ParticipantId) -> Result<Seat, Cause> {
+        let (own, member) = self.members.link(link).zip(self.members.of_link(link)).ok_or(Cause::Moot)?;
+        let full = own.open.len() >= self.limits.operations_per_link_max
+            || member.open >= self.limits.operations_per_participant_max
+            || self.operations.len() >= self.limits.operations_max;
+        if full {
+            return Err(Cause::Limit);
+        }
+        let index = self.catalog.index(server).ok_or(Cause::Unknown)?;
+        self.present.get(usize::from(index.0)).copied().flatten().ok_or(Cause::UpstreamDown)
+    }
+
+    fn gateway_link(&self) -> Option<LinkId> {
+        self.members.of_id(&ParticipantId::gateway())?.links.first().copied()
+    }
+
+    /// Keeps the answer of a call for the proposal that it carries out.
+    pub(crate) fn keep_answer(&mut self, call: OperationId, answer: &H::Answer) -> Option<OperationId> {
+        let State::Delivered { proposal: Some(proposal) } = self.operations.get(call)?.state else {
+            return None;
+        };
+        self.proposals.get_mut(proposal)?.answer = Some(answer.clone());
+        Some(proposal)
+    }
+
+    /// An answer in the room: the outcome of a proposal, if it answers the envelope that fulfils one. Two participants may use one
+    /// id; then the answer is for the one that it names.
+    pub(crate) fn answered_in_room(
+        &mut self,
+        effects: &mut Effects<H>,
+        from: &ParticipantId,
+        kind: KindRef<'_>,
+        to: &[&str],
+        correlation: &str,
+        (outcome, answer, message): (Outcome, H::Answer, H::Message),
+    ) {
+        let fulfilled = self.proposals.of_fulfilment(correlation);
+        let is_named = |id: &&OperationId| {
+            let by = self.fulfiller(**id);
+            by.is_some_and(|by| to.contains(&by.as_str()))
+        };
+        let id = match fulfilled {
+            [] => return,
+            [only] => *only,
+            several => match several.iter().find(is_named) {
+                Some(named) => *named,
+                None => return,
+            },
+        };
+        let Some(proposal) = self.proposals.get_mut(id).filter(|own| own.is_answered_by(from, kind)) else {
+            return;
+        };
+        let names_proposer = to.contains(&proposal.by.as_str());
+        let early = Early { outcome, answer, message, names_proposer };
+        match proposal.phase {
+            // A call that waited is carried out by a server, whose answer counts.
+            Phase::Running if proposal.held => {}
+            Phase::Running => self.fulfilled(effects, id, early),
+            Phase::Opening | Phase::Deciding(_) => {
+                proposal.early.get_or_insert(early);
+            }
+            Phase::Pending | Phase::Ending(..) => {}
+        }
+    }
+
+    /// The participant whose envelope fulfils a proposal, or is about to.
+    fn fulfiller(&self, id: OperationId) -> Option<&ParticipantId> {
+        let proposal = self.proposals.get(id)?;
+        let queued = || Some(&proposal.queued.as_ref()?.ruling.by);
+        match &proposal.phase {
+            Phase::Deciding(ruling) => Some(&ruling.by),
+            Phase::Opening => queued(),
+            Phase::Pending | Phase::Running | Phase::Ending(..) => {
+                proposal.decided.as_ref().map(|decided| &decided.by)
+            }
+        }
+    }
+
+    fn fulfilled(&mut self, effects: &mut Effects<H>, id: OperationId, answer: Early<H>) {
+        let Early { outcome, answer, message, names_proposer } = answer;
+        let Some(proposal) = self.proposals.get_mut(id).filter(|proposal| proposal.is_running()) else {
+            return;
+        };
+        proposal.answer = Some(answer);
+        // The responder may have left the proposer out (MCPx v0.1, section 3.2.1).
+        if !names_proposer {
+            effects.push(Effect::Relay { message, to: proposal.by.clone() });
+        }
+        let (state, reason) = match outcome {
+            Outcome::Ok => (ProposalState::Completed, None),
+            Outcome::Error | Outcome::Refused | Outcome::Cancelled => {
+                (ProposalState::Failed, Some(Arc::from("it was answered with an error")))
+            }
+        };
+        self.conclude(effects, id, state, reason);
+    }
+}
+
+/// A request that is carried out after it was admitted elsewhere.
+struct Execution<H: Handles> {
+    link: LinkId,
+    operation: OperationId,
+    tag: Option<H::Tag>,
+    server: ParticipantId,
+    call: H::Call,
+    proposal: Option<OperationId>,
+}

@@ -1,0 +1,151 @@
+//! Changes of what servers list: shared, for one link, and by a new configuration.
+
+use std::sync::Arc;
+
+use model::{LinkId, ListKind, ParticipantId};
+
+use crate::{
+    Handles, Manifest, Topic, View,
+    catalog::{Catalog, UpstreamIndex},
+    config::UpstreamNames,
+    diff::Whose,
+    effect::Effects,
+};
+
+impl<H: Handles> Topic<H> {
+    pub(crate) fn listed(
+        &mut self,
+        effects: &mut Effects<H>,
+        server: &ParticipantId,
+        view: View,
+        manifest: Manifest,
+        changed: &[ListKind],
+    ) {
+        let Some(index) = self.catalog.index(server) else { return };
+        if self.members.server(server).is_none() {
+            return;
+        }
+        match view {
+            View::Shared if self.catalog.builtin() == Some(index) => {
+                self.listed_builtin(effects, index, manifest);
+            }
+            View::Shared => self.listed_shared(effects, index, manifest, changed),
+            // The gateway lists the same to all callers: its names are taken first.
+            View::Link(_) if self.catalog.builtin() == Some(index) => {}
+            View::Link(link) => self.listed_for(effects, index, link, manifest, changed),
+        }
+    }
+
+    fn listed_shared(
+        &mut self,
+        effects: &mut Effects<H>,
+        index: UpstreamIndex,
+        manifest: Manifest,
+        changed: &[ListKind],
+    ) {
+        let newer = Arc::new(self.catalog.index_manifest(index, manifest));
+        let catalog = Arc::make_mut(&mut self.catalog);
+        let Some(older) = catalog.replace(index, newer.clone()) else { return };
+        catalog.merge();
+        self.notify_view(effects, index, Whose::Shared, &older, &newer, changed);
+    }
+
+    /// The gateway's own names are taken first, so every other view is made anew.
+    fn listed_builtin(&mut self, effects: &mut Effects<H>, index: UpstreamIndex, manifest: Manifest) {
+        let before = self.seen_by(&self.caller_links());
+        let view = Arc::new(self.catalog.index_manifest(index, manifest));
+        let catalog = Arc::make_mut(&mut self.catalog);
+        catalog.replace(index, view);
+        catalog.index_again();
+        self.move_overrides(&|index| Some(index));
+        self.notify_changes(effects, &before);
+    }
+
+    fn listed_for(
+        &mut self,
+        effects: &mut Effects<H>,
+        index: UpstreamIndex,
+        link: LinkId,
+        manifest: Manifest,
+        changed: &[ListKind],
+    ) {
+        if self.members.link(link).is_none() {
+            return;
+        }
+        let newer = self.catalog.view_of(index, manifest);
+        let Some(own_link) = self.members.link_mut(link) else { return };
+        let own = own_link.own_mut();
+        if !own.attached.contains(&index) {
+            own.attached.push(index);
+        }
+        let older = own.overrides.set(index, newer.clone()).or_else(|| self.catalog.shared(index).cloned());
+        if let Some(older) = older {
+            self.notify_view(effects, index, Whose::Link(link), &older, &newer, changed);
+        }
+    }
+
+    pub(crate) fn attach(&mut self, link: LinkId, server: &ParticipantId) {
+        let index = self.catalog.index(server).filter(|_| self.members.server(server).is_some());
+        if let (Some(index), Some(link)) = (index, self.members.link_mut(link))
+            && !link.is_attached(index)
+        {
+            link.own_mut().attached.push(index);
+        }
+    }
+
+    pub(crate) fn detach(&mut self, effects: &mut Effects<H>, link: LinkId, server: &ParticipantId) {
+        let Some(index) = self.catalog.index(server) else { return };
+        let Some(own) = self.members.link_mut(link).and_then(|link| link.own.as_mut()) else { return };
+        own.attached.retain(|other| *other != index);
+        let older = own.overrides.remove(index);
+        self.end_session_asks(effects, link, server);
+        if let (Some(older), Some(newer)) = (older, self.catalog.shared(index).cloned()) {
+            self.notify_view(effects, index, Whose::Link(link), &older, &newer, &[]);
+        }
+    }
+
+    /// A server is gone: its shared names and every view of one link.
+    pub(crate) fn forget_views(&mut self, effects: &mut Effects<H>, server: &ParticipantId) {
+        let Some(index) = self.catalog.index(server) else { return };
+        let mut own_views = Vec::new();
+        for (link, own) in self.members.owns_mut() {
+            own.attached.retain(|other| *other != index);
+            own_views.extend(own.overrides.remove(index).map(|view| (link, view)));
+        }
+        own_views.sort_unstable_by_key(|(link, _)| *link);
+        self.listed_shared(effects, index, Manifest::default(), &[]);
+        let none = self.catalog.shared(index).cloned().unwrap_or_default();
+        for (link, older) in own_views {
+            self.notify_view(effects, index, Whose::Link(link), &older, &none, &[]);
+        }
+    }
+
+    pub(crate) fn configure(&mut self, effects: &mut Effects<H>, now_ms: u64, upstreams: &[UpstreamNames]) {
+        let before = self.seen_by(&self.caller_links());
+        let same = |one: &UpstreamNames, id: &ParticipantId| one.id == *id && one.serves == self.serves(id);
+        let stays = |id: &ParticipantId| upstreams.iter().any(|upstream| same(upstream, id));
+        let gone: Vec<ParticipantId> = self.catalog.ids().filter(|id| !stays(id)).cloned().collect();
+        let mut last = Effects::default();
+        for id in &gone {
+            self.dismiss(&mut last, now_ms, id);
+        }
+        // Changed lists are notified once, below, when everything is in place.
+        effects.all.extend(last.all.into_iter().filter(|effect| !effect.is_list_changed()));
+        effects.room.extend(last.room);
+        let mut catalog = Catalog::new(upstreams, self.limits);
+        catalog.take_views(&self.catalog);
+        let older = std::mem::replace(&mut self.catalog, Arc::new(catalog));
+        let moved: Vec<Option<UpstreamIndex>> = older.ids().map(|id| self.catalog.index(id)).collect();
+        self.move_overrides(&|index| moved.get(usize::from(index.0)).copied().flatten());
+        self.present = self.catalog.ids().map(|id| self.members.server(id)).collect();
+        self.notify_changes(effects, &before);
+    }
+
+    /// After the catalog has changed: each link's own views, at their upstreams' new places.
+    fn move_overrides(&mut self, to: &dyn Fn(UpstreamIndex) -> Option<UpstreamIndex>) {
+        for (_, own) in self.members.owns_mut() {
+            own.attached = own.attached.iter().filter_map(|index| to(*index)).collect();
+            own.overrides.moved(to, &self.catalog);
+        }
+    }
+}

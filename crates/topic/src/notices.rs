@@ -1,0 +1,267 @@
+//! What servers notify of outside of answers and questions, and which callers get it.
+
+use std::sync::Arc;
+
+use model::{LinkId, OperationId, Outcome, ParticipantId};
+
+use crate::{
+    Handles, Topic,
+    admission::{admits, proposes},
+    effect::{Effect, Effects, Receiver},
+    event::{Interest, Subject, Target, TaskRef},
+    interests::{Filter, LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX, Subscriber},
+    members::Seat,
+    operations::{Listening, Rare},
+};
+
+impl<H: Handles> Topic<H> {
+    /// Passes a server's notification on. What belongs to no caller is dropped.
+    pub(crate) fn notice(
+        &mut self,
+        effects: &mut Effects<H>,
+        server: &ParticipantId,
+        subject: Subject<'_>,
+        level: Option<LogLevel>,
+        notice: H::Notice,
+    ) {
+        let Some(seat) = self.members.server(server) else { return };
+        match subject {
+            Subject::Call(call) => self.notify_call(effects, seat, call, level, notice),
+            Subject::Session(link) => self.notify_session(effects, seat, link, level, notice),
+            Subject::Resource { own, session } => {
+                self.notify_subscribers(effects, server, own, session, &notice)
+            }
+            Subject::Task(task) => self.notify_holder(effects, server, task, &notice),
+        }
+    }
+
+    fn notify_call(
+        &self,
+        effects: &mut Effects<H>,
+        seat: Seat,
+        call: OperationId,
+        level: Option<LogLevel>,
+        notice: H::Notice,
+    ) {
+        let open = self.operations.get(call);
+        let Some(open) = open.filter(|open| open.state.is_at_server() && open.server == seat) else { return };
+        if !self.wants(open.link, level) {
+            return;
+        }
+        if let Some(call) = open.handle.call().cloned() {
+            effects.push(notify(Receiver::Call(call), notice));
+        }
+    }
+
+    fn notify_session(
+        &self,
+        effects: &mut Effects<H>,
+        seat: Seat,
+        link: LinkId,
+        level: Option<LogLevel>,
+        notice: H::Notice,
+    ) {
+        let index = self.members.get(seat).and_then(|member| self.catalog.index(&member.id));
+        let own = self.members.link(link);
+        let attached = own.zip(index).is_some_and(|(own, index)| own.is_attached(index) && own.notified);
+        if attached
+            && self.wants(link, level)
+            && let Some(handle) = self.handle(link)
+        {
+            effects.push(notify(Receiver::Link(handle), notice));
+        }
+    }
+
+    /// Whether a link wants log messages of this level; all, unless it has said from which level on (MCP 2025-11-25,
+    /// "Logging").
+    fn wants(&self, link: LinkId, level: Option<LogLevel>) -> bool {
+        let from = self.members.link(link).and_then(|own| own.level);
+        level.zip(from).is_none_or(|(level, from)| level >= from)
+    }
+
+    fn notify_subscribers(
+        &self,
+        effects: &mut Effects<H>,
+        server: &ParticipantId,
+        own: &str,
+        session: Option<LinkId>,
+        notice: &H::Notice,
+    ) {
+        for subscriber in self.interests.subscribers(server, own) {
+            let Subscriber { link, listen, public } = subscriber;
+            if session.is_some_and(|session| session != *link) {
+                continue;
+            }
+            // A link that may not subscribe any more gets nothing.
+            if !self.admits(*link, "resources/subscribe", Some(Target::Uri(public))) {
+                continue;
+            }
+            let to = match listen {
+                Some(listen) => self
+                    .operations
+                    .get(*listen)
+                    .and_then(|open| open.handle.call().cloned())
+                    .map(Receiver::Call),
+                None => self.handle(*link).map(Receiver::Link),
+            };
+            let Some(to) = to else { continue };
+            let spelled = (**public != *own).then(|| Arc::clone(public));
+            let about = Some(Arc::clone(public));
+            effects.push(Effect::Notify { to, notice: notice.clone(), public: spelled, about });
+        }
+    }
+
+    /// Notifies the caller of a task: on its listen requests that name the task, and on the link that asked about it last.
+    fn notify_holder(
+        &self,
+        effects: &mut Effects<H>,
+        server: &ParticipantId,
+        task: TaskRef<'_>,
+        notice: &H::Notice,
+    ) {
+        let TaskRef { holder, tool, held, public, link } = task;
+        let granted = self.capabilities(holder);
+        let may = granted.is_some_and(|granted| {
+            let at = server.as_str();
+            admits(granted, "tools/call", Some(tool), at)
+                || held && proposes(granted, "tools/call", Some(tool), at)
+        });
+        if !may {
+            return;
+        }
+        let theirs = |link: LinkId| self.participant(link) == Some(holder);
+        let listens = self.interests.watchers(public).iter().filter(|(link, _)| theirs(*link));
+        let calls = listens.filter_map(|(_, listen)| self.operations.get(*listen)?.handle.call().cloned());
+        let last =
+            link.filter(|link| theirs(*link) && self.members.link(*link).is_some_and(|own| own.notified));
+        let last = last.and_then(|link| self.handle(link)).map(Receiver::Link);
+        for to in calls.map(Receiver::Call).chain(last) {
+            let about = Some(Arc::from(public));
+            effects.push(Effect::Notify { to, notice: notice.clone(), public: None, about });
+        }
+    }
+
+    /// Enters what an admitted request changes about its link's notifications.
+    pub(crate) fn take_interest(&mut self, id: OperationId, interest: Interest) {
+        let Some(open) = self.operations.get(id) else { return };
+        let link = open.link;
+        match interest {
+            Interest::None => {}
+            Interest::Level(level) => {
+                if let Some(own) = self.members.link_mut(link) {
+                    own.level = Some(level);
+                }
+            }
+            Interest::Subscribe => self.subscribe(id),
+            Interest::Unsubscribe => {
+                if let Some((server, own)) = self.aimed_at(id) {
+                    self.unsubscribe(&server, &own, link);
+                }
+            }
+            Interest::Listen(filter) => self.listen(id, link, filter),
+        }
+    }
+
+    /// Whether a request may take this interest: within the limits of its link.
+    pub(crate) fn has_room_for(&self, link: LinkId, interest: &Interest) -> bool {
+        let Some(own) = self.members.link(link).and_then(|own| own.own.as_ref()) else { return true };
+        match interest {
+            Interest::None | Interest::Level(_) | Interest::Unsubscribe => true,
+            Interest::Subscribe => own.subscriptions.len() < SUBSCRIPTIONS_MAX,
+            Interest::Listen(_) => own.listens.len() < LISTENS_MAX,
+        }
+    }
+
+    /// The server and the server's own URI that an open request aims at.
+    fn aimed_at(&self, id: OperationId) -> Option<(ParticipantId, Arc<str>)> {
+        let open = self.operations.get(id)?;
+        let own = open.own.clone().or_else(|| open.context.clone())?;
+        Some((self.members.get(open.server)?.id.clone(), own))
+    }
+
+    fn subscribe(&mut self, id: OperationId) {
+        let Some((server, own)) = self.aimed_at(id) else { return };
+        let Some(open) = self.operations.get(id) else { return };
+        let (link, public) = (open.link, open.context.clone().unwrap_or_else(|| Arc::clone(&own)));
+        // Of a resource that it is subscribed to already nothing is undone if the server refuses.
+        if self.interests.is_subscribed(&server, &own, link) {
+            return;
+        }
+        self.interests.subscribe(&server, &own, Subscriber { link, listen: None, public });
+        if let Some(link) = self.members.link_mut(link) {
+            link.own_mut().subscriptions.push((server.clone(), Arc::clone(&own)));
+        }
+        if let Some(open) = self.operations.get_mut(id) {
+            open.rare.get_or_insert_default().subscribes = Some((server, own));
+        }
+    }
+
+    /// Ends a link's own subscription; the shell ends it at the server.
+    fn unsubscribe(&mut self, server: &ParticipantId, own: &str, link: LinkId) {
+        self.interests.unsubscribe(server, own, link, None);
+        if let Some(link) = self.members.link_mut(link) {
+            link.own_mut().subscriptions.retain(|(at, uri)| at != server || **uri != *own);
+        }
+    }
+
+    fn listen(&mut self, id: OperationId, link: LinkId, mut filter: Filter) {
+        // A caller gets nothing of what it may not subscribe to, and does not learn that it exists.
+        filter.resources.retain(|uri| self.admits(link, "resources/subscribe", Some(Target::Uri(uri))));
+        let mut at = Vec::new();
+        for public in &filter.resources {
+            let Some(route) = self.lookup(link, Target::Uri(public)) else { continue };
+            let (server, own): (_, Arc<str>) = (route.upstream.clone(), route.own.into());
+            let subscriber = Subscriber { link, listen: Some(id), public: Arc::clone(public) };
+            self.interests.subscribe(&server, &own, subscriber);
+            at.push((server, own));
+        }
+        for task in &filter.tasks {
+            self.interests.watch(task, link, id);
+        }
+        if let Some(link) = self.members.link_mut(link) {
+            link.own_mut().listens.push(id);
+        }
+        if let Some(open) = self.operations.get_mut(id) {
+            open.rare.get_or_insert_default().listens = Some(Listening { filter, at });
+        }
+    }
+
+    /// What a listen request listens to, as far as its caller may.
+    pub fn listening(&self, operation: OperationId) -> Option<&Filter> {
+        Some(&self.operations.get(operation)?.rare.as_ref()?.listens.as_ref()?.filter)
+    }
+
+    /// Ends what a request that is over had its link interested in.
+    pub(crate) fn lose_interest(
+        &mut self,
+        effects: &mut Effects<H>,
+        id: OperationId,
+        link: LinkId,
+        rare: Rare,
+        outcome: Outcome,
+    ) {
+        if let Some((server, own)) = rare.subscribes.filter(|_| outcome != Outcome::Ok) {
+            self.unsubscribe(&server, &own, link);
+        }
+        let Some(Listening { filter, at }) = rare.listens else { return };
+        let handle = self.handle(link);
+        for (server, own) in at {
+            let last = self.interests.unsubscribe(&server, &own, link, Some(id));
+            if let (true, Some(handle), Some(at)) = (last, &handle, self.server(&server)) {
+                effects.push(Effect::Unsubscribe { handle: handle.clone(), server: at.handle, own });
+            }
+        }
+        let tasks: Vec<Arc<str>> =
+            filter.tasks.into_iter().filter(|task| self.interests.unwatch(task, link, id)).collect();
+        if let (false, Some(handle)) = (tasks.is_empty(), handle) {
+            effects.push(Effect::Unwatch { handle, tasks });
+        }
+        if let Some(link) = self.members.link_mut(link) {
+            link.own_mut().listens.retain(|other| *other != id);
+        }
+    }
+}
+
+fn notify<H: Handles>(to: Receiver<H>, notice: H::Notice) -> Effect<H> {
+    Effect::Notify { to, notice, public: None, about: None }
+}

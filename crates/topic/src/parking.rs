@@ -1,0 +1,249 @@
+//! Operations that wait for a proposal: held, parked, and resumed.
+//!
+//! A held call waits for the decision about its proposal. When its caller has been answered for now it is *parked*: no link has it
+//! any more, and its caller comes back with [`Event::Resume`](crate::Event::Resume), which is admitted like any request. An
+//! operation of a built-in tool waits in the same way.
+
+use std::sync::Arc;
+
+use model::{Method, OperationId, Outcome, ParticipantId, ProposalState};
+
+use crate::{
+    Handles, Topic,
+    effect::{Cause, Effect, Effects, Rule, Verdict},
+    event::Resume,
+    operations::{Handle, Operation, State},
+    refusals, requests,
+};
+
+/// The method under which a resumption is judged: it serves the caller's own operation, so it needs no capability.
+const RESUME: &str = "tasks/result";
+
+impl<H: Handles> Topic<H> {
+    /// Lets a held call go to its server, on the authority of the participant that approved it.
+    pub(crate) fn release(&mut self, effects: &mut Effects<H>, proposal: OperationId, call: OperationId) {
+        if let Some(operation) = self.operations.get_mut(call)
+            && let Some(until_ms) = operation.until_ms.take()
+        {
+            self.deadlines.remove(&(until_ms, call));
+        }
+        self.operations.turn(call, State::Delivered { proposal: Some(proposal) });
+        self.deliver(effects, call);
+    }
+
+    /// Answers the caller of a held call for now, at this time.
+    pub(crate) fn park_at(&mut self, call: OperationId, until_ms: u64) {
+        if let Some(operation) = self.operations.get_mut(call) {
+            operation.until_ms = Some(until_ms);
+            self.deadlines.insert((until_ms, call));
+        }
+    }
+
+    /// Answers the caller of a held call, or of an operation that waits, for now. The proposal goes on.
+    fn park(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
+        let Some(operation) = self.operations.get_mut(id) else { return };
+        if let Some(until_ms) = operation.until_ms.take() {
+            self.deadlines.remove(&(until_ms, id));
+        }
+        let (state, link) = (operation.state, operation.link);
+        let Some(call) = operation.handle.call().cloned() else { return };
+        let proposal = match state {
+            // Until it is on disk its caller must not rely on it: see `opened`.
+            State::Held { proposal: Some(proposal) } if !self.is_on_disk(proposal) => return,
+            State::Held { proposal: Some(proposal) } => {
+                self.members.finish(link, id);
+                self.operations.turn(id, State::Parked { proposal });
+                proposal
+            }
+            State::Waiting { proposal, .. } => {
+                self.close_call(effects, now_ms, id, Outcome::Ok);
+                proposal
+            }
+            State::Held { proposal: None }
+            | State::Delivered { .. }
+            | State::Parked { .. }
+            | State::Asked { .. } => return,
+        };
+        if let Some(proposal) = self.view_of(proposal) {
+            effects.push(Effect::Park { call, proposal });
+        }
+    }
+
+    /// Answers the callers for now whose time has come.
+    pub(crate) fn park_due(&mut self, effects: &mut Effects<H>, now_ms: u64) {
+        while let Some((until_ms, id)) = self.deadlines.first().copied()
+            && until_ms <= now_ms
+        {
+            self.deadlines.remove(&(until_ms, id));
+            self.park(effects, now_ms, id);
+        }
+    }
+
+    /// The gateway is about to stop: answers all callers for now that wait for a proposal.
+    pub(crate) fn stop(&mut self, effects: &mut Effects<H>, now_ms: u64) {
+        self.stopping = true;
+        let waits = |operation: &Operation<H>| {
+            matches!(operation.state, State::Held { proposal: Some(_) } | State::Waiting { .. })
+        };
+        for id in self.operations.which(waits) {
+            self.park(effects, now_ms, id);
+        }
+    }
+
+    pub(crate) fn resume(&mut self, effects: &mut Effects<H>, now_ms: u64, resume: Resume<H>) {
+        let Resume { link, operation, tag, parked, until_ms, call } = resume;
+        if self.operations.contains(operation) {
+            return;
+        }
+        if let Err((cause, refusal)) = self.may_open(now_ms, link) {
+            let refusal = refusal.unwrap_or_else(|| Box::new(refusals::plain(cause)));
+            return requests::refuse(effects, operation, call, refusal, cause);
+        }
+        let own = self.members.of_link(link).map(|member| (&member.id, &member.capabilities));
+        let (own, server) = (own, self.gateway_seat());
+        let known = own.filter(|(by, _)| self.is_proposer(parked, by)).zip(server);
+        let Some(((_, capabilities), server)) = known else {
+            let refusal = Box::new(refusals::plain(Cause::Unknown));
+            return requests::refuse(effects, operation, call, refusal, Cause::Unknown);
+        };
+        let rule = Rule { capabilities: Arc::clone(capabilities), at: None };
+        effects.verdict = Some(Verdict::Admitted { to: Some(ParticipantId::gateway()), own: None, rule });
+        let opened = Operation {
+            order: 0,
+            state: State::Delivered { proposal: None },
+            link,
+            server,
+            method: Method::Known(RESUME),
+            context: None,
+            own: None,
+            tag,
+            until_ms: None,
+            asks: 0,
+            mirrored: false,
+            rare: None,
+            handle: Handle::Call(call),
+        };
+        self.open(operation, opened);
+        self.wait_for(effects, now_ms, operation, parked, Some(until_ms), true);
+    }
+
+    /// An operation of the gateway's own participant waits for a proposal of its caller.
+    pub(crate) fn wait(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        operation: OperationId,
+        proposal: OperationId,
+        until_ms: Option<u64>,
+    ) {
+        let Some(open) = self.operations.get(operation).filter(|open| open.state.is_at_server()) else {
+            return;
+        };
+        let by = self.members.of_link(open.link).map(|member| &member.id);
+        if !by.is_some_and(|by| self.is_proposer(proposal, by)) {
+            return self.refuse_call(effects, now_ms, operation, Cause::Unknown);
+        }
+        self.wait_for(effects, now_ms, operation, proposal, until_ms, false);
+    }
+
+    fn wait_for(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        operation: OperationId,
+        proposal: OperationId,
+        until_ms: Option<u64>,
+        withdraws: bool,
+    ) {
+        self.operations.turn(operation, State::Waiting { proposal, withdraws });
+        match self.proposals.get_mut(proposal) {
+            None => self.report(effects, now_ms, operation, proposal),
+            Some(own) => {
+                own.waiting.push(operation);
+                if let Some(until_ms) = until_ms {
+                    self.park_at(operation, until_ms);
+                }
+                if self.stopping {
+                    self.park(effects, now_ms, operation);
+                }
+            }
+        }
+    }
+
+    /// Gives a caller that waited for a proposal what it came to.
+    pub(crate) fn report(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        operation: OperationId,
+        proposal: OperationId,
+    ) {
+        let Some(closed) = self.close_call(effects, now_ms, operation, Outcome::Ok) else { return };
+        if let (Handle::Call(call), Some(proposal)) = (closed.handle, self.view_of(proposal)) {
+            effects.push(Effect::Report { call, proposal });
+        }
+    }
+
+    /// What the end of a call means for the proposal that it belongs to.
+    pub(crate) fn call_is_over(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        call: OperationId,
+        state: State,
+        outcome: Outcome,
+    ) {
+        match state {
+            State::Delivered { proposal: Some(proposal) } => {
+                let (state, reason) = match outcome {
+                    Outcome::Ok => (ProposalState::Completed, None),
+                    Outcome::Error => (ProposalState::Failed, Some("the server answered with an error")),
+                    Outcome::Refused => (ProposalState::Failed, Some("there was no answer to the call")),
+                    Outcome::Cancelled => (ProposalState::Failed, Some("the call was cancelled")),
+                };
+                self.conclude(effects, proposal, state, reason.map(Arc::from));
+            }
+            State::Held { proposal: Some(proposal) } | State::Parked { proposal } => {
+                if let Some(own) = self.proposals.get_mut(proposal) {
+                    own.call = None;
+                }
+                self.recall(effects, now_ms, proposal, "the call behind it was cancelled".into());
+            }
+            State::Waiting { proposal, withdraws } => {
+                if let Some(own) = self.proposals.get_mut(proposal) {
+                    own.waiting.retain(|other| *other != call);
+                }
+                if withdraws && outcome == Outcome::Cancelled && !self.stopping {
+                    self.recall(effects, now_ms, proposal, "its caller has stopped waiting".into());
+                }
+            }
+            State::Delivered { proposal: None } | State::Held { proposal: None } | State::Asked { .. } => {}
+        }
+    }
+
+    /// Whether a participant made a proposal that is known and on disk.
+    fn is_proposer(&self, proposal: OperationId, by: &ParticipantId) -> bool {
+        self.is_on_disk(proposal) && self.proposals.known(proposal).is_some_and(|own| own.by == *by)
+    }
+
+    fn is_on_disk(&self, proposal: OperationId) -> bool {
+        self.proposals.known(proposal).is_some_and(crate::proposals::Proposal::is_open)
+    }
+
+    /// Answers the caller of a held call whose proposal has just come onto the disk, if its time has passed meanwhile.
+    pub(crate) fn park_late(&mut self, effects: &mut Effects<H>, now_ms: u64, call: OperationId) {
+        let waits = self.operations.get(call).map(|open| open.until_ms);
+        let late = match waits {
+            None => false,
+            Some(until_ms) => self.stopping || until_ms.is_none_or(|until_ms| until_ms <= now_ms),
+        };
+        if late {
+            self.park(effects, now_ms, call);
+        }
+    }
+
+    fn gateway_seat(&self) -> Option<crate::members::Seat> {
+        let index = self.catalog.builtin()?;
+        self.present.get(usize::from(index.0)).copied().flatten()
+    }
+}

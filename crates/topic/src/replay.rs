@@ -1,0 +1,252 @@
+//! The latest messages of a room, numbered and bounded, for late joiners and for readers.
+//!
+//! One ring serves both: `history` of a topic's configuration (design, section 6) and the tool `read_messages`. Offsets count
+//! within an epoch; another process is another epoch.
+
+use std::{collections::VecDeque, fmt, str::FromStr};
+
+use crate::audience::Audience;
+
+/// Messages kept for readers.
+pub const READABLE_MESSAGES_MAX: usize = 1000;
+/// Bytes of the messages that are kept. A longer message is not kept; its readers see a gap.
+pub const REPLAY_BYTES_MAX: usize = 4 << 20;
+
+/// A place in what was published: the next message to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    /// The epoch.
+    pub epoch: u64,
+    /// The offset within it.
+    pub offset: u64,
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}.{}", self.epoch, self.offset)
+    }
+}
+
+/// A text that is no [`Cursor`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a cursor has the form EPOCH.OFFSET")]
+pub struct NoCursor;
+
+impl FromStr for Cursor {
+    type Err = NoCursor;
+
+    fn from_str(text: &str) -> Result<Self, NoCursor> {
+        let (epoch, offset) = text.split_once('.').ok_or(NoCursor)?;
+        let number = |text: &str| text.parse().map_err(|_| NoCursor);
+        Ok(Self { epoch: number(epoch)?, offset: number(offset)? })
+    }
+}
+
+/// A part of the ring.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replay<M> {
+    /// The place of the first message that this part could hold.
+    pub first: Cursor,
+    /// The place of the next message that will be published.
+    pub next: Cursor,
+    /// Whether nothing between the place that was asked for and [`Replay::next`] has been dropped.
+    pub complete: bool,
+    /// The messages, oldest first, each with its place.
+    pub messages: Vec<(u64, M)>,
+}
+
+/// How much a ring keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kept {
+    /// Messages for late joiners; 0 keeps none.
+    pub history: usize,
+    /// Whether [`READABLE_MESSAGES_MAX`] messages are kept for readers.
+    pub readable: bool,
+}
+
+impl Kept {
+    fn messages(self) -> usize {
+        self.history.max(if self.readable { READABLE_MESSAGES_MAX } else { 0 })
+    }
+}
+
+/// The ring.
+#[derive(Debug)]
+pub(crate) struct Ring<M> {
+    epoch: u64,
+    next: u64,
+    kept: Kept,
+    messages: VecDeque<Entry<M>>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry<M> {
+    offset: u64,
+    message: M,
+    audience: Audience,
+    bytes: usize,
+}
+
+impl<M: Clone> Ring<M> {
+    pub(crate) fn new(epoch: u64, kept: Kept) -> Self {
+        Self { epoch, next: 0, kept, messages: VecDeque::new(), bytes: 0 }
+    }
+
+    pub(crate) fn kept(&self) -> Kept {
+        self.kept
+    }
+
+    /// Keeps more or less from now on.
+    pub(crate) fn keep(&mut self, kept: Kept) {
+        self.kept = kept;
+        self.shrink();
+    }
+
+    /// Adds a message of this length.
+    pub(crate) fn push(&mut self, message: &M, audience: &Audience, bytes: usize) {
+        let offset = self.next;
+        self.next += 1;
+        if self.kept.messages() == 0 {
+            return;
+        }
+        self.bytes += bytes;
+        let (message, audience) = (message.clone(), audience.clone());
+        self.messages.push_back(Entry { offset, message, audience, bytes });
+        self.shrink();
+    }
+
+    fn shrink(&mut self) {
+        while self.messages.len() > self.kept.messages() || self.bytes > REPLAY_BYTES_MAX {
+            let Some(oldest) = self.messages.pop_front() else { return };
+            self.bytes -= oldest.bytes;
+        }
+    }
+
+    pub(crate) fn next(&self) -> Cursor {
+        self.cursor(self.next)
+    }
+
+    fn cursor(&self, offset: u64) -> Cursor {
+        Cursor { epoch: self.epoch, offset }
+    }
+
+    /// The place from which a newcomer may read.
+    pub(crate) fn newcomer(&self) -> Cursor {
+        self.cursor(self.next.saturating_sub(self.kept.history as u64))
+    }
+
+    /// The messages since a place for which `includes` holds. `at_most` counts the ring's newest messages, before that choice.
+    /// A place of another epoch is before everything.
+    pub(crate) fn since(
+        &self,
+        from: Option<Cursor>,
+        at_most: usize,
+        includes: impl Fn(&Audience) -> bool,
+    ) -> Replay<M> {
+        let newest = self.next.saturating_sub(u64::try_from(at_most).unwrap_or(u64::MAX));
+        let oldest = self.messages.front().map_or(self.next, |entry| entry.offset).max(newest);
+        let known = from.is_none_or(|from| from.epoch == self.epoch);
+        let wanted =
+            from.filter(|from| from.epoch == self.epoch).map_or(0, |from| from.offset.min(self.next));
+        let first = wanted.max(oldest);
+        let chosen = self.messages.iter().filter(|entry| entry.offset >= first && includes(&entry.audience));
+        Replay {
+            first: self.cursor(first),
+            next: self.next(),
+            complete: known && wanted >= oldest,
+            messages: chosen.map(|entry| (entry.offset, entry.message.clone())).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ring(history: usize, readable: bool, messages: u64) -> Ring<u64> {
+        let mut ring = Ring::new(7, Kept { history, readable });
+        (0..messages).for_each(|number| ring.push(&number, &Audience::everybody(), 10));
+        ring
+    }
+
+    fn since(ring: &Ring<u64>, from: Option<(u64, u64)>, at_most: usize) -> (u64, bool, Vec<u64>) {
+        let from = from.map(|(epoch, offset)| Cursor { epoch, offset });
+        let Replay { first, next, complete, messages } = ring.since(from, at_most, |_| true);
+        assert_eq!((first.epoch, next), (7, ring.next()));
+        assert!(messages.iter().all(|(offset, number)| offset == number));
+        (first.offset, complete, messages.into_iter().map(|(_, number)| number).collect())
+    }
+
+    #[test]
+    fn a_latecomer_knows_whether_it_missed_something() {
+        let ring = ring(3, false, 5);
+        for (from, expected) in [
+            (None, (2, false, vec![2, 3, 4])),
+            (Some((7, 2)), (2, true, vec![2, 3, 4])),
+            (Some((7, 4)), (4, true, vec![4])),
+            (Some((7, 5)), (5, true, vec![])),
+            (Some((7, 9)), (5, true, vec![])),
+            (Some((7, 1)), (2, false, vec![2, 3, 4])),
+            (Some((6, 5)), (2, false, vec![2, 3, 4])),
+        ] {
+            assert_eq!(since(&ring, from, 3), expected, "{from:?}");
+        }
+        assert_eq!(ring.newcomer().offset, 2);
+    }
+
+    #[test]
+    fn history_and_readers_share_the_ring() {
+        let ring = ring(2, true, 5);
+        assert_eq!(since(&ring, None, 2), (3, false, vec![3, 4]));
+        assert_eq!(since(&ring, Some((7, 0)), usize::MAX), (0, true, vec![0, 1, 2, 3, 4]));
+        let full = self::ring(2, true, READABLE_MESSAGES_MAX as u64 + 1);
+        let (first, complete, numbers) = since(&full, Some((7, 0)), usize::MAX);
+        assert_eq!((first, complete, numbers.len()), (1, false, READABLE_MESSAGES_MAX));
+        assert!(since(&full, Some((7, 1)), usize::MAX).1);
+    }
+
+    #[test]
+    fn nothing_is_kept_unless_configured_and_offsets_go_on() {
+        let mut ring = ring(0, false, 5);
+        assert_eq!(since(&ring, None, usize::MAX), (5, false, vec![]));
+        assert_eq!(since(&ring, Some((7, 5)), usize::MAX), (5, true, vec![]));
+        ring.keep(Kept { history: 0, readable: true });
+        ring.push(&5, &Audience::everybody(), 10);
+        assert_eq!(since(&ring, Some((7, 5)), usize::MAX), (5, true, vec![5]));
+        ring.keep(Kept::default());
+        assert_eq!(since(&ring, Some((7, 5)), usize::MAX), (6, false, vec![]));
+    }
+
+    #[test]
+    fn bytes_are_bounded() {
+        let mut ring = ring(0, true, 0);
+        for number in 0..2 {
+            ring.push(&number, &Audience::everybody(), REPLAY_BYTES_MAX / 2);
+        }
+        assert_eq!(since(&ring, None, usize::MAX).2, [0, 1]);
+        ring.push(&2, &Audience::everybody(), 1);
+        assert_eq!(since(&ring, None, usize::MAX).2, [1, 2]);
+        ring.push(&3, &Audience::everybody(), REPLAY_BYTES_MAX + 1);
+        assert_eq!(since(&ring, Some((7, 3)), usize::MAX), (4, false, vec![]));
+    }
+
+    #[test]
+    fn messages_are_chosen_by_audience() {
+        let mut ring: Ring<u64> = ring(9, false, 0);
+        let to_bob = Audience { to: Box::new(["bob".into()]), ..Audience::everybody() };
+        ring.push(&0, &to_bob, 1);
+        ring.push(&1, &Audience::everybody(), 1);
+        let chosen = ring.since(None, 9, |audience| audience.to.is_empty());
+        assert_eq!((chosen.messages, chosen.complete), (vec![(1, 1)], true));
+    }
+
+    #[test]
+    fn cursors_round_trip() {
+        let cursor = Cursor { epoch: 7, offset: 12 };
+        assert_eq!((cursor.to_string().as_str(), "7.12".parse()), ("7.12", Ok(cursor)));
+        for wrong in ["", "7", "7.", ".1", "7.-1", "7.1.2"] {
+            assert_eq!(wrong.parse::<Cursor>(), Err(NoCursor), "{wrong}");
+        }
+    }
+}
