@@ -14,6 +14,7 @@ use auth::Participant;
 use bytes::Bytes;
 use model::{Era, LinkId, OperationId, TopicName};
 use platform::{Mutex, MutexGuard};
+use upstream::{Hello, QuestionId, Session, SessionKey};
 use wire::mcp::ListKind;
 use wire::rpc::{self, Id};
 
@@ -21,7 +22,6 @@ use crate::bounds::Bounds;
 use crate::room::Mark;
 use crate::stream::{Lifetime, Refused, Stream};
 use crate::tasks::Relayed;
-use crate::upstream::{Hello, QuestionId, Session, SessionKey};
 pub use listens::Filter;
 use listens::{About, Listen};
 pub use openings::Open;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{Era, Refusal, RefusalCode};
+use upstream::{Answer, Hello};
 use wire::json::Splice;
 use wire::mcp::{Params, Version};
 use wire::rpc::{self, Id, Message, Shape, code};
@@ -16,7 +17,6 @@ use crate::caller::{Caller, LOG_LEVELS};
 use crate::lists;
 use crate::pump::{Pump, Routed};
 use crate::stream::Stream;
-use crate::upstream::{Answer, Hello};
 
 /// What a client said in `initialize`, and what it is answered.
 pub struct Welcome {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use auth::Sealer;
 use bytes::Bytes;
 use model::{Era, ParticipantId, Refusal, RefusalCode};
+use upstream::{Hello, Manifest};
 use wire::mcp::list::{Hints, Item, render};
 use wire::mcp::{ListKind, Params, Version, task};
 use wire::rpc::{self, Message};
@@ -19,7 +20,6 @@ use crate::operation::Operation;
 use crate::pump::{Pump, Routed, Seat};
 use crate::spell;
 use crate::stream::Stream;
-use crate::upstream::{Hello, Manifest};
 
 /// Items of one page of a merged list.
 pub const PAGE_ITEMS_MAX: usize = 1000;

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use model::{Era, Refusal, RefusalCode};
 use tokio::time::timeout;
 use topic::Target;
+use upstream::Hello;
 use wire::json;
 use wire::mcp::header::{HeaderError, HeaderParam};
 use wire::mcp::{ListKind, Params, Version, method, result, task};
@@ -21,7 +22,6 @@ use crate::caller::{Caller, Filter, Open};
 use crate::operation::Operation;
 use crate::pump::{LISTS, Pump, Routed, Watched};
 use crate::stream::Stream;
-use crate::upstream::Hello;
 use crate::{greeting, lists, own};
 
 /// Resources that one listen request may name, one that is named again included.

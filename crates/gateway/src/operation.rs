@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use model::{Era, LinkId, OperationId, ParticipantId, Refusal};
 use platform::Mutex;
+use upstream::{Answer, CallSink, QuestionId, Session, Ticket};
 use wire::json::Splice;
 use wire::mcp::{Params, method};
 use wire::rpc::{Id, Message, Shape};
@@ -17,7 +18,6 @@ use crate::caller::{Caller, Open, Question};
 use crate::sight::Sight;
 use crate::stream::{Refused, Stream};
 use crate::tasks::{Place, Relayed};
-use crate::upstream::{Answer, CallSink, QuestionId, Session, Ticket};
 
 /// What the pump does for an operation.
 pub(crate) trait Road: Send + Sync {

@@ -35,6 +35,7 @@ use platform::{Mutex, MutexGuard, RwLock};
 use store::Writer;
 use tokio::sync::{Notify, watch};
 use topic::{About, Effect, Effects, Event, Target, Topic};
+use upstream::dial_in::{Late, Served};
 use wire::json::Splice;
 use wire::mcp::method::TargetKind;
 use wire::mcp::{self, ListKind, Params};
@@ -49,16 +50,15 @@ use crate::ground::Ground;
 
 use crate::operation::{Names, Operation, Road};
 use crate::room::{self, Room, RoomConfig};
-use crate::served::{Late, Served};
 use crate::spell;
 use crate::tasks::{Relayed, Tasks};
-use crate::upstream::{Answer, Manifest, Session, Upstream};
 use asked::Asked;
 pub(crate) use claim::Claim;
 pub use decide::{Choice, digest};
 use repeats::Repeats;
 pub use say::Hearing;
 pub(crate) use tasks::Watched;
+use upstream::{Answer, Manifest, Session, Upstream};
 
 /// One upstream in this topic.
 #[derive(Clone)]

@@ -8,8 +8,8 @@ use model::TopicName;
 use serde::{Deserialize, Serialize};
 use wire::mcp::Version;
 
-use crate::upstream::Hello;
 use platform::{random, unix_ms};
+use upstream::Hello;
 
 /// How long a session id may be used, in seconds.
 pub const SESSION_ID_SECS: u64 = 7 * 24 * 3600;

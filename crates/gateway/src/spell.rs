@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{Era, LinkId, Refusal};
+use upstream::{Answer, Hello, Manifest, SessionKey};
 use wire::json::Splice;
 use wire::mcp::{self, Params, translate, uris};
 use wire::rpc::{self, Message, Shape};
 
 use crate::caller::Caller;
 use crate::operation::Operation;
-use crate::upstream::{Answer, Hello, Manifest, SessionKey};
 
 /// Which sessions are this caller's own, with this request. Whether it needs its own the upstream decides.
 pub fn session_key(caller: &Caller, hello: &Hello) -> SessionKey {

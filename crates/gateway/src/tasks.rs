@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::ParticipantId;
+use upstream::Ticket;
 
 use crate::guests::is_guest;
-use crate::upstream::Ticket;
 pub(crate) use id::Sealed;
 use platform::{Mutex, MutexGuard};
 use relayed::Key;

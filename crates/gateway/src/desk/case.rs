@@ -11,8 +11,8 @@ use wire::rpc::Message;
 
 use crate::audit::Place;
 use crate::operation::Operation;
-use crate::upstream::Hello;
 use platform::unix_ms;
+use upstream::Hello;
 
 /// How a caller whose call is held is answered (design, section 4, "Promotion").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use auth::Participant;
 use bytes::Bytes;
 use model::{LinkId, Refusal, RefusalCode};
+use upstream::Hello;
 use wire::mcp::Version;
 
 use super::{Gate, Seen};
@@ -15,7 +16,6 @@ use crate::pump::{Hearing, Pump};
 use crate::resume;
 use crate::sessions::Session;
 use crate::stream::Stream;
-use crate::upstream::Hello;
 
 /// A modern caller without requests leaves its topic after this many seconds.
 const MODERN_IDLE_SECS: u64 = 300;

@@ -12,6 +12,7 @@ use model::ParticipantId;
 use platform::{Mutex, RwLock, millis, random, unix_ms};
 use store::{EndedSessions, Record, Writer};
 use tokio::sync::{Notify, oneshot};
+use upstream::{Upstream, UpstreamSpec};
 
 use super::Gate;
 use crate::audit::Recorder;
@@ -25,7 +26,6 @@ use crate::pump::{Plan, Pump};
 use crate::resume::{Mark, SESSION_ID_SECS};
 use crate::room::{Close, RoomConfig};
 use crate::sessions::Sessions;
-use crate::upstream::{self, Upstream, UpstreamSpec};
 
 /// How often idle sessions and callers are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -148,7 +148,7 @@ impl Gate {
                 sink: Arc::<Gate>::clone(&sink),
                 dialer: None,
             };
-            let spec = UpstreamSpec::new(server.clone(), &config.limits);
+            let spec = UpstreamSpec::new(server.clone(), &config.limits.servers());
             upstreams.push((server.clone(), Upstream::start(spec, ground)));
         }
         *self.upstreams.write() = upstreams;

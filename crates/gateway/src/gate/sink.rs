@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use upstream::{QuestionId, Session, SessionSink};
 use wire::mcp::ListKind;
 use wire::rpc::Message;
 
 use super::Gate;
 use crate::operation::decline;
-use crate::upstream::{QuestionId, Session, SessionSink};
 
 impl SessionSink for Gate {
     fn notice(&self, session: &Arc<Session>, method: &str, frame: Bytes) {

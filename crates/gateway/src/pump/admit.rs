@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use model::{OperationId, Refusal, RefusalCode};
 use topic::{Cause, Effect, Effects, Event, Target};
+use upstream::{CallSink, Hello};
 use wire::mcp::method::TargetKind;
 use wire::mcp::{self, Params};
 use wire::rpc::{self, Message};
@@ -18,7 +19,6 @@ use crate::own;
 use crate::spell;
 use crate::stream::Stream;
 use crate::tasks::LOST;
-use crate::upstream::{CallSink, Hello};
 
 impl Pump {
     /// Takes a request: admits it and hands it to its upstream, or answers with a refusal.

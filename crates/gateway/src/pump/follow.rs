@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use model::{Refusal, RefusalCode};
 use topic::Target;
+use upstream::{Hello, Session};
 use wire::rpc::{Message, Shape};
 
 use super::{Pump, Seat};
 use crate::caller::{Caller, LOG_LEVELS};
 use crate::spell;
-use crate::upstream::{Hello, Session};
 
 impl Pump {
     /// Passes a legacy caller's log level on to the servers that it uses; none of them can make this fail.

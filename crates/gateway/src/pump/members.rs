@@ -4,13 +4,14 @@ use std::sync::{Arc, Weak};
 
 use model::{Capabilities, Era, LinkId, ParticipantId, Refusal};
 use topic::{Effect, Event, Role, UpstreamNames, View};
+use upstream::config::ServerConfig;
+use upstream::{Manifest, Upstream};
 
 use super::{Hearing, Pump, Seat};
 use crate::caller::Caller;
-use crate::config::{BuiltIn, Limits, ServerConfig};
+use crate::config::{BuiltIn, Limits};
 use crate::own::shelf;
 use crate::room::{Item, Mark};
-use crate::upstream::{Manifest, Upstream};
 
 impl Pump {
     /// Gives the topic these upstreams, in this order: new ones join, missing ones are cut off, the others stay as they are.

@@ -18,8 +18,8 @@ use crate::caller::Caller;
 use crate::desk::{Case, Held, Way};
 use crate::operation::Operation;
 use crate::spell;
-use crate::upstream::Hello;
 use platform::{random, unix_ms};
+use upstream::Hello;
 
 /// What is told of an approved proposal that a restart interrupted.
 const OUTCOME_UNKNOWN: &str = "outcome_unknown: the gateway was restarted while it ran; it may have been carried out, and is not run again";

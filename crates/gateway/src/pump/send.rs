@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use model::{Era, Refusal, RefusalCode};
 use platform::Mutex;
+use upstream::{CallSink, Hello, Outgoing, Session};
 use wire::mcp::{Params, Target, Version, meta, task};
 use wire::rpc::Message;
 
@@ -14,7 +15,6 @@ use crate::operation::{Names, Operation, Tasked};
 use crate::spell;
 use crate::stream::Stream;
 use crate::tasks::Tasks;
-use crate::upstream::{CallSink, Hello, Outgoing, Session};
 
 /// The params of a request; what is wrong with them is answered here.
 pub(super) fn read<'m>(message: &'m Message, out: &Stream) -> Option<Params<'m>> {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use model::{LinkId, OperationId, Outcome, ParticipantId};
 use topic::{About, Effect, Event, View};
+use upstream::{Manifest, QuestionId, Session};
 use wire::json::Splice;
 use wire::mcp::{self, ListKind, Params};
 use wire::rpc::{Message, Shape};
@@ -12,7 +13,6 @@ use wire::rpc::{Message, Shape};
 use super::Pump;
 use crate::caller::{Caller, Question};
 use crate::spell;
-use crate::upstream::{Manifest, QuestionId, Session};
 
 impl Pump {
     /// Tells the topic what an upstream has now. `told` are the lists that it said have changed.

@@ -8,17 +8,18 @@ use bytes::Bytes;
 use model::{LinkId, ParticipantId};
 use platform::MutexGuard;
 use topic::View;
+use upstream::config::ServerConfig;
+use upstream::dial_in::{Absence, Heard, Late, Mail, Served};
+use upstream::{Manifest, QuestionId, Session, SessionSink, Upstream, UpstreamSpec};
 use wire::mcp::ListKind;
 use wire::mcpx::Envelope;
 use wire::rpc::Message;
 
 use super::{Pump, Seat};
 use crate::caller::Caller;
-use crate::config::{Limits, ServerConfig};
+use crate::config::Limits;
 use crate::greeting;
 use crate::operation::decline;
-use crate::served::{Absence, Heard, Late, Mail, Served};
-use crate::upstream::{self, Manifest, QuestionId, Session, SessionSink, Upstream, UpstreamSpec};
 
 const RESPONSE: &str = "mcp/response:";
 const NOTICE: &str = "mcp/request:notifications/";
@@ -77,7 +78,7 @@ impl Pump {
     /// The seats of those who serve here; who served before as it does now keeps what it has.
     pub(super) fn serving(&self, servers: &[ServerConfig], limits: &Limits, old: &[Seat]) -> Vec<Seat> {
         let seat = |server: &ServerConfig| {
-            let spec = UpstreamSpec::new(server.clone(), limits);
+            let spec = UpstreamSpec::new(server.clone(), &limits.servers());
             let kept = old.iter().find(|seat| seat.served.is_some() && *seat.upstream.spec() == spec);
             if let Some(kept) = kept {
                 return kept.clone();

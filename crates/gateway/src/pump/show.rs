@@ -14,8 +14,8 @@ use crate::config::McpCalls;
 use crate::operation::Operation;
 use crate::room::{Item, Said};
 use crate::sight::{Answered, Asked, Sight, Stamp};
-use crate::upstream::Answer;
 use platform::unix_ms;
+use upstream::Answer;
 
 impl Pump {
     /// Shows a request that goes to an upstream. Called before the topic is let go.

@@ -20,8 +20,8 @@ use crate::operation::{Operation, Tasked};
 use crate::own;
 use crate::spell;
 use crate::tasks::{Origin, Place, Relayed, Sealed, TASK_ID_BYTES_MAX};
-use crate::upstream::{Hello, Session, Ticket};
 use platform::unix_ms;
+use upstream::{Hello, Session, Ticket};
 
 /// Between two looks at what has been kept long enough.
 const SWEEP: Duration = Duration::from_secs(10);

@@ -4,12 +4,12 @@ use std::sync::{Arc, Weak};
 
 use model::{Era, LinkId, ParticipantId};
 use platform::{Mutex, MutexGuard, unix_ms};
+use upstream::{Hold, Session, Ticket};
 use wire::mcp::task::{self, Glimpse, Standing, Status, Task};
 use wire::rpc::{Id, Shape};
 
 use super::id::TASK_KEPT_MS_MAX;
 use crate::stream::Stream;
-use crate::upstream::{Hold, Session, Ticket};
 
 /// Whose ids: those of one session of a server, or (birth 0) of the server itself; then the id.
 pub(super) type Key = (ParticipantId, u64, Arc<str>);

@@ -5,6 +5,9 @@
 //! topics or doors, and no refusal that leaves here holds a command, a path, a URL or a secret.
 
 mod backoff;
+pub mod config;
+mod demo;
+pub mod dial_in;
 mod dialer;
 mod fault;
 mod greet;

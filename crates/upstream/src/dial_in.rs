@@ -15,13 +15,13 @@ use platform::Mutex;
 use tokio::sync::watch;
 use wire::mcpx::Envelope;
 
-use crate::upstream::Dialer;
+use crate::Dialer;
 use line::Line;
-pub(crate) use line::{Heard, Late};
-pub(crate) use mail::Mail;
+pub use line::{Heard, Late};
+pub use mail::Mail;
 
 /// One participant that serves, in one topic.
-pub(crate) struct Served {
+pub struct Served {
     id: ParticipantId,
     /// Bytes of the longest envelope.
     envelope_bytes_max: usize,
@@ -43,7 +43,7 @@ struct Listing {
 
 /// What has become of one that left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Absence {
+pub enum Absence {
     /// It is here.
     Over,
     /// It stayed away: what it offered last is not listed any more.
@@ -54,12 +54,7 @@ pub(crate) enum Absence {
 
 impl Served {
     /// `late` is what it was asked before, in this topic.
-    pub(crate) fn new(
-        id: ParticipantId,
-        envelope_bytes_max: usize,
-        mail: Arc<dyn Mail>,
-        late: Arc<Late>,
-    ) -> Self {
+    pub fn new(id: ParticipantId, envelope_bytes_max: usize, mail: Arc<dyn Mail>, late: Arc<Late>) -> Self {
         let presence = watch::Sender::new(None);
         let listing = Mutex::new(Listing { listed: true, partings: 0, awaited: false });
         let line = Mutex::default();
@@ -68,7 +63,7 @@ impl Served {
 
     /// It is here, under this link. Whatever was open under an older one has ended. Of two links the newer counts,
     /// whichever is told first.
-    pub(crate) fn arrived(&self, link: LinkId) {
+    pub fn arrived(&self, link: LinkId) {
         let newer = self.presence.send_if_modified(|here| {
             let newer = here.is_none_or(|here| here < link);
             if newer {
@@ -84,7 +79,7 @@ impl Served {
 
     /// It begins to serve while it may be here already: `look` finds the link under which it is. Gives that link if it has
     /// left meanwhile: whoever told that did not find it here.
-    pub(crate) fn meet(&self, look: impl Fn() -> Option<LinkId>) -> Option<LinkId> {
+    pub fn meet(&self, look: impl Fn() -> Option<LinkId>) -> Option<LinkId> {
         let link = look()?;
         self.arrived(link);
         (look() != Some(link)).then_some(link)
@@ -92,7 +87,7 @@ impl Served {
 
     /// It has left, if it was here under this link. If nobody waits for it to stay away yet, whoever told this does:
     /// for the how many-th time it has left.
-    pub(crate) fn left(&self, link: LinkId) -> Option<u64> {
+    pub fn left(&self, link: LinkId) -> Option<u64> {
         let gone = self.presence.send_if_modified(|here| {
             let gone = *here == Some(link);
             if gone {
@@ -110,17 +105,17 @@ impl Served {
     }
 
     /// The link under which it is here.
-    pub(crate) fn here(&self) -> Option<LinkId> {
+    pub fn here(&self) -> Option<LinkId> {
         *self.presence.borrow()
     }
 
     /// Whether what it offered last is to be listed.
-    pub(crate) fn is_listed(&self) -> bool {
+    pub fn is_listed(&self) -> bool {
         self.listing.lock().listed
     }
 
     /// What has become of it some time after it left for this time.
-    pub(crate) fn waited(&self, parting: u64) -> Absence {
+    pub fn waited(&self, parting: u64) -> Absence {
         let mut listing = self.listing.lock();
         if self.here().is_none() && listing.partings != parting {
             return Absence::Anew(listing.partings);
@@ -135,7 +130,7 @@ impl Served {
 
     /// Whether an envelope that it says under this link is between it and whoever asked it, and for nobody else. Where no
     /// conversation goes over this link, what answers another one is.
-    pub(crate) fn is_private(&self, link: LinkId, envelope: &Envelope) -> bool {
+    pub fn is_private(&self, link: LinkId, envelope: &Envelope) -> bool {
         let line = self.line().filter(|line| line.link() == link && self.here() == Some(link));
         match (line, envelope.correlation_id()) {
             (Some(line), _) => line.is_private(envelope),
@@ -145,12 +140,12 @@ impl Served {
     }
 
     /// Takes an envelope that it has said, after the topic has admitted it.
-    pub(crate) fn hear(&self, envelope: &Envelope) -> Heard {
+    pub fn hear(&self, envelope: &Envelope) -> Heard {
         self.line().map_or(Heard::Nothing, |line| line.hear(envelope))
     }
 
     /// Whether this envelope id is open at it.
-    pub(crate) fn is_open(&self, envelope: &str) -> bool {
+    pub fn is_open(&self, envelope: &str) -> bool {
         self.line().is_some_and(|line| line.is_open(envelope))
     }
 

@@ -17,12 +17,12 @@ use wire::rpc::{Message, Shape};
 use super::mail::Mail;
 
 /// Envelopes that are over and whose late answers are still told from others: nobody hears them.
-pub(crate) const LATE_MAX: usize = 1024;
+pub const LATE_MAX: usize = 1024;
 
 /// What one participant was asked in this topic, in whatever conversation: what is open, and the last that is over. It
 /// outlives them all, so that what answers an older one is told from others.
 #[derive(Default)]
-pub(crate) struct Late(Mutex<Asks>);
+pub struct Late(Mutex<Asks>);
 
 #[derive(Default)]
 struct Asks {
@@ -45,7 +45,7 @@ impl Late {
     }
 
     /// Whether it was asked this.
-    pub(crate) fn holds(&self, envelope: &str) -> bool {
+    pub fn holds(&self, envelope: &str) -> bool {
         let asks = self.0.lock();
         asks.open.contains(envelope) || asks.over.iter().any(|late| **late == *envelope)
     }
@@ -63,7 +63,7 @@ const NOTICE: &str = "mcp/request:notifications/";
 
 /// What became of an envelope.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub enum Heard {
     /// It is about nothing that is open here.
     Nothing,
     /// It was taken.

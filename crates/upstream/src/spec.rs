@@ -9,7 +9,7 @@ use client::{HttpLimits, HttpSpec, StdioLimits, StdioSpec};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use model::{KindRef, Refusal, RefusalCode};
 
-use crate::config::{HttpConfig, Limits, ServerConfig, StdioConfig, Transport};
+use crate::config::{HttpConfig, ServerConfig, ServerLimits, StdioConfig, Transport};
 
 /// The question whether a stdio server is modern waits this long; then it is greeted as a legacy one.
 const PROBE: Duration = Duration::from_secs(3);
@@ -66,7 +66,7 @@ pub struct UpstreamBounds {
 impl UpstreamSpec {
     /// Joins a server's configuration with the bounds that hold for all.
     #[must_use]
-    pub fn new(config: ServerConfig, limits: &Limits) -> Self {
+    pub fn new(config: ServerConfig, limits: &ServerLimits) -> Self {
         let may =
             |method| KindRef::request(method, None).is_ok_and(|kind| config.capabilities.admits(kind, &[]));
         let questions = Questions {
@@ -82,15 +82,15 @@ impl UpstreamSpec {
             },
             http: HttpLimits {
                 frame_bytes_max: limits.line_bytes_max,
-                requests_max: limits.upstream_calls_max.saturating_add(8),
+                requests_max: limits.calls_max.saturating_add(8),
                 connect: CONNECT,
                 ..HttpLimits::default()
             },
             probe: PROBE,
-            calls_max: limits.upstream_calls_max,
+            calls_max: limits.calls_max,
             questions_max: 64,
-            caller_sessions_max: limits.upstream_sessions_max,
-            caller_idle: limits.upstream_session_idle,
+            caller_sessions_max: limits.caller_sessions_max,
+            caller_idle: limits.caller_idle,
             pages_max: 1_000,
             items_max: 20_000,
             subscriptions_max: 1_024,

@@ -3,7 +3,7 @@
 use model::LinkId;
 
 /// How an envelope reaches one link.
-pub(crate) trait Mail: Send + Sync {
+pub trait Mail: Send + Sync {
     /// Id and time of an envelope of ours.
     fn stamp(&self) -> (String, String);
     /// Says an envelope to one link alone.

@@ -18,7 +18,7 @@ use wire::rpc::{Message, Shape};
 
 use super::*;
 use crate::config::{
-    EraChoice, Limits, Origin, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
+    EraChoice, Origin, Secret, ServerConfig, ServerLimits, Sessions, StdioConfig, Timeouts, Transport,
 };
 
 /// What a call's sink heard.
@@ -73,7 +73,7 @@ struct House {
 }
 
 fn config(args: &[&str]) -> ServerConfig {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/upstream/tests/echo.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/echo.py");
     let mut all = vec![Secret::new(script.to_str().unwrap())];
     all.extend(args.iter().map(|arg| Secret::new(*arg)));
     ServerConfig {
@@ -96,7 +96,7 @@ fn config(args: &[&str]) -> ServerConfig {
 
 fn start_with(config: ServerConfig, edit: impl FnOnce(&mut UpstreamSpec)) -> House {
     let listener = Arc::new(Listener::default());
-    let mut spec = UpstreamSpec::new(config, &Limits::default());
+    let mut spec = UpstreamSpec::new(config, &ServerLimits::default());
     spec.bounds.probe = Duration::from_secs(2);
     edit(&mut spec);
     let ground = Ground {
