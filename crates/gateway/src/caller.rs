@@ -14,12 +14,12 @@ use auth::Participant;
 use bytes::Bytes;
 use model::{Era, LinkId, OperationId, TopicName};
 use platform::{Mutex, MutexGuard};
+use room::Mark;
 use upstream::{Hello, QuestionId, Session, SessionKey};
 use wire::mcp::ListKind;
 use wire::rpc::{self, Id};
 
 use crate::bounds::Bounds;
-use crate::room::Mark;
 use crate::stream::{Lifetime, Refused, Stream};
 use crate::tasks::Relayed;
 pub use listens::Filter;

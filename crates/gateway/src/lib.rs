@@ -24,7 +24,6 @@ mod operation;
 mod own;
 pub mod pump;
 mod resume;
-mod room;
 pub mod running;
 pub mod sealing;
 mod sessions;

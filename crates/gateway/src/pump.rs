@@ -32,6 +32,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use model::{LinkId, OperationId, Outcome, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{Mutex, MutexGuard, RwLock};
+use room::{Room, RoomConfig};
 use store::Writer;
 use tokio::sync::{Notify, watch};
 use topic::{About, Effect, Effects, Event, Target, Topic};
@@ -49,7 +50,6 @@ use crate::desk::Desk;
 use crate::ground::Ground;
 
 use crate::operation::{Names, Operation, Road};
-use crate::room::{self, Room, RoomConfig};
 use crate::spell;
 use crate::tasks::{Relayed, Tasks};
 use asked::Asked;
@@ -175,7 +175,7 @@ impl Pump {
         config.limits = limits;
         let own = (ParticipantId::gateway(), ground.link());
         let history = room.history as u64;
-        let room = room::open(room, Arc::clone(&ground));
+        let room = room::open(room, Arc::<Ground>::clone(&ground));
         let runner = Arc::new(Caller::own(own.1, &name, &bounds));
         let pump = Arc::new_cyclic(|this| Self {
             room,

@@ -10,6 +10,7 @@ use auth::Identities;
 use client::Guard;
 use model::ParticipantId;
 use platform::{Mutex, RwLock, millis, random, unix_ms};
+use room::{Close, RoomConfig};
 use store::{EndedSessions, Record, Writer};
 use tokio::sync::{Notify, oneshot};
 use upstream::{Upstream, UpstreamSpec};
@@ -24,7 +25,6 @@ use crate::greeting;
 use crate::ground::Ground;
 use crate::pump::{Plan, Pump};
 use crate::resume::{Mark, SESSION_ID_SECS};
-use crate::room::{Close, RoomConfig};
 use crate::sessions::Sessions;
 
 /// How often idle sessions and callers are looked for.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use model::{Capabilities, Era, LinkId, ParticipantId, Refusal};
+use room::{Item, Mark};
 use topic::{Effect, Event, Role, UpstreamNames, View};
 use upstream::config::ServerConfig;
 use upstream::{Manifest, Upstream};
@@ -11,7 +12,6 @@ use super::{Hearing, Pump, Seat};
 use crate::caller::Caller;
 use crate::config::{BuiltIn, Limits};
 use crate::own::shelf;
-use crate::room::{Item, Mark};
 
 impl Pump {
     /// Gives the topic these upstreams, in this order: new ones join, missing ones are cut off, the others stay as they are.

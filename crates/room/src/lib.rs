@@ -14,17 +14,15 @@ mod turn;
 
 use std::sync::Arc;
 
-pub(crate) use frame::{Close, text};
-pub(crate) use item::{Entry, Item, Reach, RoomConfig, Said};
-pub(crate) use queue::Room;
-pub(crate) use ring::{Kept, Mark, Since};
-pub(crate) use socket::Socket;
-
-use crate::ground::Ground;
+pub use frame::{Close, text};
+pub use item::{Entry, Item, Reach, RoomConfig, Said, Stamps};
+pub use queue::Room;
+pub use ring::{Kept, Mark, Since};
+pub use socket::Socket;
 
 /// An empty room, and the task that writes it until nobody has the room any more. Must be called inside a runtime.
-pub(crate) fn open(config: RoomConfig, ground: Arc<Ground>) -> Arc<Room> {
+pub fn open(config: RoomConfig, stamps: Arc<dyn Stamps>) -> Arc<Room> {
     let room = Arc::new(Room::default());
-    tokio::spawn(turn::run(Arc::downgrade(&room), room.wake(), config, ground));
+    tokio::spawn(turn::run(Arc::downgrade(&room), room.wake(), config, stamps));
     room
 }

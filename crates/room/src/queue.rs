@@ -38,7 +38,7 @@ impl Room {
     }
 
     /// Adds to the queue. Called while the topic is locked, so that the order is the topic's.
-    pub(crate) fn push(&self, item: Item) {
+    pub fn push(&self, item: Item) {
         let mut queue = self.queue();
         queue.bytes += item.len();
         let mut kept = false;
@@ -58,7 +58,7 @@ impl Room {
     }
 
     /// Begins to keep what is said for readers, or ends it.
-    pub(crate) fn keep(&self, on: bool) {
+    pub fn keep(&self, on: bool) {
         let mut queue = self.queue();
         if queue.ring.is_some() != on {
             queue.ring = on.then(|| Ring::new(u64::from_le_bytes(random()) >> 12));
@@ -68,17 +68,17 @@ impl Room {
     }
 
     /// The place of what will be said next; none where nothing is kept.
-    pub(crate) fn end(&self) -> Option<Mark> {
+    pub fn end(&self) -> Option<Mark> {
         self.queue().ring.as_ref().map(Ring::end)
     }
 
     /// What was said since this place; none where nothing is kept.
-    pub(crate) fn since(&self, from: Mark) -> Option<Since> {
+    pub fn since(&self, from: Mark) -> Option<Since> {
         self.queue().ring.as_ref().map(|ring| ring.since(from))
     }
 
     /// Waits until something is said after this place, or nothing is kept any more.
-    pub(crate) async fn said_after(&self, place: Mark) {
+    pub async fn said_after(&self, place: Mark) {
         loop {
             let mut kept = std::pin::pin!(self.kept.notified());
             kept.as_mut().enable();

@@ -16,9 +16,11 @@ pub const RING_BYTES_MAX: usize = 4 << 20;
 
 /// A place in what was said: the next envelope to read. Offsets count within an epoch; another process is another epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mark {
-    pub(crate) epoch: u64,
-    pub(crate) offset: u64,
+pub struct Mark {
+    /// Of which process.
+    pub epoch: u64,
+    /// How many envelopes came before.
+    pub offset: u64,
 }
 
 impl fmt::Display for Mark {
@@ -38,19 +40,22 @@ impl FromStr for Mark {
 
 /// One envelope, and who does not hear it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Kept {
-    pub(crate) envelope: Bytes,
-    pub(crate) but: Option<ParticipantId>,
+pub struct Kept {
+    /// Its bytes.
+    pub envelope: Bytes,
+    /// Who does not hear it.
+    pub but: Option<ParticipantId>,
 }
 
 /// What was said since a place.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Since {
+pub struct Since {
     /// The place of the first of these envelopes.
-    pub(crate) first: Mark,
+    pub first: Mark,
     /// Whether something before it is not kept any more.
-    pub(crate) gap: bool,
-    pub(crate) envelopes: Vec<Kept>,
+    pub gap: bool,
+    /// What is kept.
+    pub envelopes: Vec<Kept>,
 }
 
 /// The last envelopes of a room.

@@ -18,6 +18,14 @@ pub struct RoomConfig {
     pub ping_ms: u64,
 }
 
+/// Clock and ids for the envelopes and pings that the room writes by itself.
+pub trait Stamps: Send + Sync {
+    /// Milliseconds on the monotonic clock that sockets are told the time of.
+    fn now_ms(&self) -> u64;
+    /// A new envelope id.
+    fn envelope_id(&self) -> String;
+}
+
 /// Somebody who begins to hear.
 pub struct Entry {
     /// Its link in the topic.
@@ -81,15 +89,28 @@ pub struct Said {
 }
 
 /// What goes through the room's queue.
-pub(crate) enum Item {
+pub enum Item {
     /// Somebody begins to hear; it is welcomed.
     Enter(Entry),
     /// A participant is in the topic; what others may know of it, as JSON.
-    Present { id: ParticipantId, json: Bytes },
+    Present {
+        /// Who.
+        id: ParticipantId,
+        /// What others may know.
+        json: Bytes,
+    },
     /// A participant may do other things now.
-    Renewed { id: ParticipantId, json: Bytes },
+    Renewed {
+        /// Who.
+        id: ParticipantId,
+        /// What others may know.
+        json: Bytes,
+    },
     /// A participant has left the topic.
-    Absent { id: ParticipantId },
+    Absent {
+        /// Who.
+        id: ParticipantId,
+    },
     /// An envelope for all who hear it.
     Say(Said),
     /// Something to be seen, written when its turn comes. It is not kept for late joiners.
@@ -100,9 +121,19 @@ pub(crate) enum Item {
         write: Box<dyn FnOnce() -> Option<Said> + Send>,
     },
     /// Bytes for one socket alone, framed.
-    Whisper { link: LinkId, frame: Bytes },
+    Whisper {
+        /// Its link.
+        link: LinkId,
+        /// One frame.
+        frame: Bytes,
+    },
     /// A hearer goes.
-    Leave { link: LinkId, close: Option<Close> },
+    Leave {
+        /// Its link.
+        link: LinkId,
+        /// Why its socket is closed, if the room closes it.
+        close: Option<Close>,
+    },
 }
 
 impl Item {

@@ -16,10 +16,9 @@ use wire::time::rfc3339;
 
 use super::frame::{self, Close, text};
 use super::history::{History, Missed};
-use super::item::{Entry, Item, Reach, RoomConfig, Said};
+use super::item::{Entry, Item, Reach, RoomConfig, Said, Stamps};
 use super::queue::Room;
 use super::run::{Listener, Run};
-use crate::ground::Ground;
 use platform::{random, unix_ms};
 
 /// Turns given to readers that are ready before a room is written, as long as they bring more, so that one write carries
@@ -37,7 +36,7 @@ struct Member {
 }
 
 struct Turn {
-    ground: Arc<Ground>,
+    stamps: Arc<dyn Stamps>,
     ping_ms: u64,
     members: Vec<Member>,
     places: HashMap<LinkId, usize>,
@@ -49,7 +48,7 @@ struct Turn {
 }
 
 /// Writes a room until nobody has it any more.
-pub(super) async fn run(room: Weak<Room>, wake: Arc<Notify>, config: RoomConfig, ground: Arc<Ground>) {
+pub(super) async fn run(room: Weak<Room>, wake: Arc<Notify>, config: RoomConfig, stamps: Arc<dyn Stamps>) {
     let mut turn = Turn {
         ping_ms: config.ping_ms.max(1),
         history: History::new(u64::from_le_bytes(random()) >> 12, config.history),
@@ -58,7 +57,7 @@ pub(super) async fn run(room: Weak<Room>, wake: Arc<Notify>, config: RoomConfig,
         roster: BTreeMap::new(),
         run: Run::default(),
         heard: Vec::new(),
-        ground,
+        stamps,
     };
     let mut pings = interval(Duration::from_millis(turn.ping_ms));
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -129,7 +128,7 @@ impl Turn {
 
     /// An envelope of the gateway's own.
     fn envelope(&self, to: &[&str], kind: &str, payload: &[u8]) -> Bytes {
-        let id = self.ground.operation().to_string();
+        let id = self.stamps.envelope_id();
         let ts = rfc3339(unix_ms());
         let from = model::SYSTEM;
         mcpx::envelope(&Draft { id: &id, ts: Some(&ts), from, to, kind, correlation_id: None, payload })
@@ -221,7 +220,7 @@ impl Turn {
 
     /// Asks everybody for a sign of life, and closes whoever gave none.
     fn ping(&mut self) {
-        let now_ms = self.ground.now_ms();
+        let now_ms = self.stamps.now_ms();
         let silent_ms = SILENT_PINGS_MAX * self.ping_ms;
         let ping = frame::ping();
         for Member { entry, .. } in &self.members {
