@@ -38,8 +38,8 @@ use crate::caller::Caller;
 use crate::gate::Gate;
 use crate::guests::Guests;
 use crate::pump::{Hearing, Pump};
-use crate::room::{Close, Socket};
 use read::{Gone, Heard, Reader};
+use room::{Close, Socket};
 
 /// Messages in a row that cannot be read before the connection is closed.
 pub const MALFORMED_IN_A_ROW_MAX: u32 = 16;

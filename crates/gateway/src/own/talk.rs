@@ -17,8 +17,8 @@ use wire::mcpx::{self, CHAT, Chat, Draft, Envelope, Format};
 use super::{arguments, shown};
 use crate::caller::Caller;
 use crate::pump::Pump;
-use crate::room::{Kept, Mark, Since};
 use platform::{random, unix_ms};
+use room::{Kept, Mark, Since};
 
 /// Messages of one answer, if not said otherwise.
 const MESSAGES: usize = 50;

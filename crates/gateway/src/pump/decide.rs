@@ -5,6 +5,7 @@
 use auth::Participant;
 use json::quote;
 use model::{Digest, OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
+use room::{Item, Reach, Said};
 use tokio::sync::{oneshot, watch};
 use topic::{Decision, Effect, Event};
 use wire::mcpx::check::Call;
@@ -15,7 +16,6 @@ use super::record::reason;
 use super::run::Shown;
 use crate::caller::Caller;
 use crate::desk::{Case, Ruling, unknown_proposal};
-use crate::room::{Item, Reach, Said};
 
 /// The kind by which a proposer hears what becomes of its proposal.
 pub const PROPOSAL_STATE: &str = "portmoot/proposal";

@@ -3,14 +3,15 @@
 use std::sync::{Arc, Weak};
 
 use model::{Capabilities, Era, LinkId, ParticipantId, Refusal};
+use room::{Item, Mark};
 use topic::{Effect, Event, Role, UpstreamNames, View};
+use upstream::config::ServerConfig;
+use upstream::{Manifest, Upstream};
 
 use super::{Hearing, Pump, Seat};
 use crate::caller::Caller;
-use crate::config::{BuiltIn, Limits, ServerConfig};
+use crate::config::{BuiltIn, Limits};
 use crate::own::shelf;
-use crate::room::{Item, Mark};
-use crate::upstream::{Manifest, Upstream};
 
 impl Pump {
     /// Gives the topic these upstreams, in this order: new ones join, missing ones are cut off, the others stay as they are.
@@ -122,8 +123,8 @@ impl Pump {
         self.callers().remove(&caller.link());
         for seat in self.seats().iter() {
             match caller.era() {
-                Era::Legacy => seat.upstream.leave(caller.key()),
-                Era::Modern => seat.upstream.leave_participant(&caller.participant().id),
+                Era::Legacy => seat.upstream.release(caller.key()),
+                Era::Modern => seat.upstream.release_participant(&caller.participant().id),
             }
             // What it followed on the shared session is followed for the others only.
             if let Some(session) = seat.upstream.open_shared(caller.era()) {

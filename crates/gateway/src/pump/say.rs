@@ -19,8 +19,8 @@ use super::record::reason;
 use super::repeats::Repeats;
 use crate::caller::Caller;
 use crate::hosted;
-use crate::room::{Close, Entry, Item, Mark, Reach, Room, Said, Socket, text};
 use platform::unix_ms;
+use room::{Close, Entry, Item, Mark, Reach, Room, Said, Socket, text};
 
 /// How somebody hears.
 pub struct Hearing {

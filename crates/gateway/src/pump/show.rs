@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use model::{Era, Outcome};
+use room::{Item, Said};
 use topic::{Effect, Topic};
 use wire::mcp::Params;
 use wire::time::rfc3339;
@@ -12,10 +13,9 @@ use wire::time::rfc3339;
 use super::Pump;
 use crate::config::McpCalls;
 use crate::operation::Operation;
-use crate::room::{Item, Said};
 use crate::sight::{Answered, Asked, Sight, Stamp};
-use crate::upstream::Answer;
 use platform::unix_ms;
+use upstream::Answer;
 
 impl Pump {
     /// Shows a request that goes to an upstream. Called before the topic is let go.
