@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use json::Splice;
 use model::{Era, Refusal, RefusalCode};
 use upstream::{Answer, ClientProfile};
-use json::Splice;
 use wire::mcp::{Params, Version};
 use wire::rpc::{self, Id, Message, Shape, code};
 

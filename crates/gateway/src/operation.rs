@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use json::Splice;
 use model::{Era, LinkId, OperationId, ParticipantId, Refusal};
 use platform::Mutex;
 use upstream::{Answer, CallEvents, CallNumber, QuestionId, Session};
-use json::Splice;
 use wire::mcp::{Params, method};
 use wire::rpc::{Id, Message, Shape};
 

@@ -7,9 +7,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use json::Splice;
 use model::{Era, Refusal};
 use upstream::{Answer, ClientProfile, Manifest, SessionKey};
-use json::Splice;
 use wire::mcp::{self, Params, translate, uris};
 use wire::rpc::{self, Message, Shape};
 

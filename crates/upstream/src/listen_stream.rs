@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use model::Era;
+use json::quote;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
-use json::quote;
+use wire::mcp::Era;
 use wire::rpc::Shape;
 
 use crate::fault::Fault;

@@ -6,12 +6,12 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::Era;
-use tokio::sync::Notify;
 use json::quote;
-use wire::mcp::ListKind;
+use tokio::sync::Notify;
+use wire::mcp::Era;
 use wire::mcp::header::annotations;
 use wire::mcp::list::{Item, split};
+use wire::mcp::{ListFields, ListKind};
 
 use crate::fault::Fault;
 use crate::manifest::{List, Manifest};

@@ -21,9 +21,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use client::{Link, SendMeta};
 use http::HeaderMap;
-use model::{Era, Refusal};
+use model::Refusal;
 use platform::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
+use wire::mcp::Era;
 use wire::mcp::{ListKind, Params, Version};
 use wire::rpc::Message;
 

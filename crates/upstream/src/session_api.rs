@@ -1,8 +1,8 @@
 //! Types between the gateway and a session: session key, client profile, call, answer, events of a call.
 
 use bytes::Bytes;
-use model::{LinkId, ParticipantId, Refusal};
 use json::{ObjectEdit, Span, Splice, members};
+use model::{LinkId, ParticipantId, Refusal};
 use wire::mcp::{Params, ParamsEdit, Version};
 use wire::rpc::{Id, Message};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::Era;
+use wire::mcp::Era;
 
 /// The states of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use client::{Guard, LinkFailure};
-use model::{Era, LinkId, Refusal};
+use model::{LinkId, Refusal};
 use platform::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
+use wire::mcp::Era;
 
 use crate::backoff::Backoff;
 use crate::config::EraChoice;

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use json::Splice;
-use model::{Capabilities, Era, LinkId, ParticipantId, Refusal, RefusalCode};
+use model::{Capabilities, LinkId, ParticipantId, Refusal, RefusalCode};
 use platform::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use wire::mcp::Era;
 use wire::mcp::Params;
 use wire::rpc::{Message, Shape};
 

@@ -16,7 +16,8 @@ pub mod translate;
 pub mod uris;
 pub mod version;
 
-pub use method::{ListKind, Method, Origin, TargetKind};
+pub use method::{ListFields, Method, Origin, TargetKind};
+pub use model::ListKind;
 pub use params::{Params, ParamsEdit, Target};
 pub use result::{ResultEdit, ResultType, ResultView};
 pub use version::{Era, Version};

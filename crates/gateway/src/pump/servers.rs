@@ -3,10 +3,10 @@
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use json::Splice;
 use model::{LinkId, OperationId, Outcome, ParticipantId};
 use topic::{About, Effect, Event, View};
 use upstream::{Manifest, QuestionId, Session};
-use json::Splice;
 use wire::mcp::{self, ListKind, Params};
 use wire::rpc::{Message, Shape};
 

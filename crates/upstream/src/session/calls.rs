@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use client::{Link, SendMeta};
-use model::{Era, Refusal, RefusalCode};
 use json::Splice;
+use model::{Refusal, RefusalCode};
+use wire::mcp::Era;
 use wire::rpc::{Id, Message, notification};
 
 use super::Session;

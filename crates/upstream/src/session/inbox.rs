@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use client::{Flow, Inbox, LinkFailure};
-use model::Era;
 use json::Splice;
+use wire::mcp::Era;
 use wire::mcp::{ListKind, Params, code, meta};
 use wire::rpc::{Id, Message, Shape, read_batch};
 

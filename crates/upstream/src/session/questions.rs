@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use client::SendMeta;
-use model::{Refusal, RefusalCode};
 use json::Splice;
+use model::{Refusal, RefusalCode};
 use wire::mcp::{Params, task};
 use wire::rpc::{Message, error, result};
 

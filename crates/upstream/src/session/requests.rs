@@ -6,8 +6,8 @@ use bytes::Bytes;
 use client::SendMeta;
 use http::HeaderMap;
 use json::{Span, members, quote};
-use model::Era;
 use tokio::sync::oneshot;
+use wire::mcp::Era;
 use wire::mcp::{Params, Version, meta, task};
 use wire::rpc::{Id, Message, Shape, request};
 

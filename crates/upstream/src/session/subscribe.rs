@@ -5,9 +5,10 @@
 
 use std::time::Duration;
 
-use model::{Era, LinkId, Refusal, RefusalCode};
-use tokio::time::timeout;
 use json::quote;
+use model::{LinkId, Refusal, RefusalCode};
+use tokio::time::timeout;
+use wire::mcp::Era;
 use wire::rpc::{Id, Message, Shape, result};
 
 use super::Session;

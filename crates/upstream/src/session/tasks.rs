@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use model::Era;
 use json::quote;
+use wire::mcp::Era;
 use wire::mcp::task;
 use wire::rpc::Message;
 

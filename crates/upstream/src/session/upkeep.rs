@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use client::LinkFailure;
-use model::Era;
+use wire::mcp::Era;
 
 use super::Session;
 use crate::fault::Fault;

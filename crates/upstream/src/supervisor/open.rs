@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use client::LinkFailure;
-use model::{Era, Refusal, RefusalCode};
+use model::{Refusal, RefusalCode};
 use platform::millis;
 use tokio::time::{sleep, timeout};
+use wire::mcp::Era;
 
 use super::session_events::SupervisedEvents;
 use super::slot::Slot;

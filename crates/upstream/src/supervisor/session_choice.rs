@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use model::{Era, ParticipantId, Refusal};
+use model::{ParticipantId, Refusal};
+use wire::mcp::Era;
 
 use super::slot::Slot;
 use super::{Upstream, close_all};

@@ -6,8 +6,9 @@
 use bytes::Bytes;
 use json::{JsonError, Span, Splice, quote, write_member};
 
-use super::method::ListKind;
+use super::method::ListFields;
 use crate::rpc::Message;
+use model::ListKind;
 
 /// One item of a list, as its server wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use json::{JsonError, Member, Span, Splice, quote};
 use memchr::memmem::Finder;
 
-use super::method::ListKind;
 use crate::rpc::{Message, Shape};
+use model::ListKind;
 
 /// Content inside content is followed this deep.
 const DEEPEST: usize = 4;
