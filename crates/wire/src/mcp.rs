@@ -10,6 +10,7 @@ pub mod meta;
 pub mod method;
 pub mod params;
 pub mod refusal;
+pub mod relay;
 pub mod result;
 pub mod task;
 pub mod translate;

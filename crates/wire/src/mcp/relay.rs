@@ -122,9 +122,10 @@ fn encode_slowly(frame: Bytes, from: Form, progress: bool, out: &Outgoing<'_>) -
         edit.set_target(own);
     }
     if let Some(task) = out.related_task {
-        let mut related = json::Object::new();
-        related.text("taskId", task);
-        edit.set_meta(meta::RELATED_TASK, related.finish().as_bytes());
+        let related = json::object(|related| {
+            related.text("taskId", task);
+        });
+        edit.set_meta(meta::RELATED_TASK, &related);
     }
     if progress {
         edit.set_progress_token(&number);

@@ -76,7 +76,7 @@ pub fn rewrite_item(
 }
 
 /// Both `uri` and `resourceUri` end so; a key could also hide in escapes.
-fn may_hold_uris(raw: &[u8]) -> bool {
+pub(super) fn may_hold_uris(raw: &[u8]) -> bool {
     static SIGNS: LazyLock<[Finder<'static>; 2]> =
         LazyLock::new(|| [Finder::new("ri\""), Finder::new("\\u")]);
     SIGNS.iter().any(|sign| sign.find(raw).is_some())

@@ -236,7 +236,13 @@ impl<'m> Params<'m> {
         }
     }
 
-    pub(super) fn target_span(&self) -> Option<Span> {
+    /// Where the progress token of a request lies.
+    pub(crate) fn progress_span(&self) -> Option<Span> {
+        self.progress_member().map(|member| member.span)
+    }
+
+    /// Where the target lies, quotes included.
+    pub(crate) fn target_span(&self) -> Option<Span> {
         self.target.as_ref().map(|field| field.span)
     }
 
