@@ -4,7 +4,6 @@
 //! whether the participant is connected, its conversation, and whether its tools stay listed after it disconnects.
 
 mod conversation;
-mod recent_requests;
 
 use std::sync::Arc;
 
@@ -16,7 +15,6 @@ use wire::mcpx::Envelope;
 
 use conversation::Conversation;
 pub use conversation::{Outbox, Receipt};
-pub use recent_requests::RecentRequests;
 
 /// One participant that serves, in one topic.
 pub struct DialIn {
@@ -27,7 +25,6 @@ pub struct DialIn {
     /// The link under which the participant is connected.
     presence: watch::Sender<Option<LinkId>>,
     conversation: Mutex<Option<Arc<Conversation>>>,
-    recent: Arc<RecentRequests>,
     listing: Mutex<Listing>,
 }
 
@@ -52,17 +49,12 @@ pub enum Absence {
 }
 
 impl DialIn {
-    /// A participant that is not connected. `recent` has the requests that it got in this topic before.
-    pub fn new(
-        id: ParticipantId,
-        envelope_bytes_max: usize,
-        outbox: Arc<dyn Outbox>,
-        recent: Arc<RecentRequests>,
-    ) -> Self {
+    /// A participant that is not connected.
+    pub fn new(id: ParticipantId, envelope_bytes_max: usize, outbox: Arc<dyn Outbox>) -> Self {
         let presence = watch::Sender::new(None);
         let listing = Mutex::new(Listing { listed: true, departures: 0, awaited: false });
         let conversation = Mutex::default();
-        Self { id, envelope_bytes_max, outbox, presence, conversation, recent, listing }
+        Self { id, envelope_bytes_max, outbox, presence, conversation, listing }
     }
 
     /// Records that the participant is connected under this link, and ends the conversation of an older link. Of two links the
@@ -132,19 +124,6 @@ impl DialIn {
         Absence::Expired
     }
 
-    /// Whether an envelope that the participant sends on this link is for the sender of the request alone. Without a
-    /// conversation on the link, a late answer to an earlier conversation is.
-    pub fn is_private(&self, link: LinkId, envelope: &Envelope) -> bool {
-        let current = self
-            .conversation()
-            .filter(|conversation| conversation.link() == link && self.link() == Some(link));
-        match (current, envelope.correlation_id()) {
-            (Some(conversation), _) => conversation.is_private(envelope),
-            (None, Some(about)) => self.recent.contains(about),
-            (None, None) => false,
-        }
-    }
-
     /// Takes an envelope of the participant, after the topic has admitted it.
     pub fn receive(&self, envelope: &Envelope) -> Receipt {
         self.conversation().map_or(Receipt::Unrelated, |conversation| conversation.receive(envelope))
@@ -162,9 +141,7 @@ impl DialIn {
     pub(crate) fn dial(&self, inbox: Arc<dyn Inbox>) -> Result<Link, LinkFailure> {
         let link = self.link().ok_or(LinkFailure::Away)?;
         let (id, outbox) = (self.id.clone(), Arc::clone(&self.outbox));
-        let recent = Arc::clone(&self.recent);
-        let conversation =
-            Arc::new(Conversation::new(id, link, self.envelope_bytes_max, outbox, inbox, recent));
+        let conversation = Arc::new(Conversation::new(id, link, self.envelope_bytes_max, outbox, inbox));
         let older = self.conversation.lock().replace(Arc::clone(&conversation));
         if let Some(older) = older {
             older.hang_up();

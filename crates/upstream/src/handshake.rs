@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use client::{Link, LinkFailure, SendMeta};
 use json::{ObjectEdit, Span, Splice, elements, members, quote, text};
+use model::{Capabilities, KindRef};
 use tokio::time::timeout;
 use wire::mcp::Era;
 use wire::mcp::{Version, code};
@@ -15,7 +16,7 @@ use crate::fault::Fault;
 use crate::session::inbox::SessionInbox;
 use crate::session::requests::{PendingAnswer, member};
 use crate::session::{Handshake, Session};
-use crate::spec::{DialTarget, QuestionPolicy};
+use crate::spec::DialTarget;
 
 /// Dials the server and completes the handshake in `era`; with `None` it detects the era first.
 pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(), Fault> {
@@ -168,7 +169,7 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
     let version = client.map_or(Version::NEWEST_LEGACY, |client| Version::answer_to(client.version.as_str()));
     let capabilities = client.map_or_else(
         || Bytes::from_static(b"{}"),
-        |client| permitted(&client.capabilities, setup.spec.questions),
+        |client| permitted(&client.capabilities, &setup.spec.config.capabilities),
     );
     let info = client.and_then(|client| client.client_info.clone()).unwrap_or_else(|| setup.identity.clone());
     let params: [(&str, &[u8]); 3] = [
@@ -218,16 +219,19 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
     Ok(())
 }
 
-/// The caller's capabilities without the requests that the configuration forbids: the server learns only what it may use.
-fn permitted(capabilities: &Bytes, policy: QuestionPolicy) -> Bytes {
+/// The caller's capabilities without the requests that the server may send to no caller: it learns only what it may use. Each
+/// request that it then sends is judged by itself.
+fn permitted(capabilities: &Bytes, server: &Capabilities) -> Bytes {
     let Ok(members) = members(capabilities, Span::all(capabilities)) else {
         return Bytes::from_static(b"{}");
     };
     let mut edit = ObjectEdit::new(&members);
-    for (key, allowed) in
-        [("sampling", policy.sampling), ("elicitation", policy.elicitation), ("roots", policy.roots)]
-    {
-        if !allowed {
+    for (key, method) in [
+        ("sampling", "sampling/createMessage"),
+        ("elicitation", "elicitation/create"),
+        ("roots", "roots/list"),
+    ] {
+        if !KindRef::request(method, None).is_ok_and(|kind| server.admits_somewhere(kind)) {
             edit.remove(key);
         }
     }

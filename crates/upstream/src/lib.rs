@@ -27,7 +27,7 @@ mod tests;
 
 pub use manifest::{List, Manifest};
 pub use session::{Session, SessionEvents, TaskHold};
-pub use session_api::{Answer, CallEvents, CallNumber, ClientProfile, Outgoing, QuestionId, SessionKey};
-pub use spec::{QuestionPolicy, UpstreamBounds, UpstreamSpec};
+pub use session_api::{CallEvents, CallNumber, ClientProfile, Numbers, Outgoing, Question, SessionKey};
+pub use spec::{UpstreamBounds, UpstreamSpec};
 pub use status::{Quarantined, State, Status};
 pub use supervisor::{Environment, Upstream};

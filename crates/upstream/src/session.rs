@@ -21,18 +21,18 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use client::{Link, SendMeta};
 use http::HeaderMap;
-use model::Refusal;
+use model::{Notice, Refusal};
 use platform::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use wire::mcp::Era;
 use wire::mcp::{ListKind, Params, Version};
-use wire::rpc::Message;
+use wire::rpc::Id;
 
 use crate::dial_in::DialIn;
 use crate::fault::Fault;
 use crate::interest::Interest;
 use crate::manifest::Manifest;
-use crate::session_api::{ClientProfile, QuestionId, SessionKey};
+use crate::session_api::{ClientProfile, Numbers, Question, SessionKey};
 use crate::spec::UpstreamSpec;
 use health::Health;
 use pending::PendingTable;
@@ -41,12 +41,12 @@ pub use tasks::TaskHold;
 /// Receives everything that concerns no single call. The session's tasks call it; an implementation must not block.
 pub trait SessionEvents: Send + Sync {
     /// The server sent a notification: to the session's owner, or on a shared session to all interested callers.
-    fn notice(&self, session: &Arc<Session>, method: &str, frame: Bytes);
-    /// The server sends a request to the session's owner: a question.
-    fn question(&self, session: &Arc<Session>, question: QuestionId, message: Message);
-    /// The server cancelled the question.
-    fn withdrawn(&self, session: &Arc<Session>, question: QuestionId) {
-        let _ = (session, question);
+    fn notice(&self, session: &Arc<Session>, notice: Notice);
+    /// The server asks the session's owner.
+    fn question(&self, session: &Arc<Session>, question: Question);
+    /// The server withdrew the question with its id, of a call or of the owner.
+    fn withdrawn(&self, session: &Arc<Session>, id: Id) {
+        let _ = (session, id);
     }
     /// The session's manifest was fetched and differs from the previous one, or the server announced changes of the lists in
     /// `announced`.
@@ -88,6 +88,8 @@ pub(crate) struct SessionSetup {
     pub(crate) single_call: bool,
     /// The participant that serves, if the server dials in.
     pub(crate) dial_in: Option<Arc<DialIn>>,
+    /// Numbers of requests.
+    pub(crate) numbers: Arc<Numbers>,
 }
 
 /// One session with one server.
@@ -267,6 +269,11 @@ impl Session {
     /// True over Streamable HTTP, where each request has a response stream of its own.
     pub(crate) fn over_http(&self) -> bool {
         self.link.get().is_some_and(Link::attributes)
+    }
+
+    /// A number for the next request.
+    fn next_number(&self) -> u64 {
+        self.setup.numbers.next()
     }
 
     fn pending(&self) -> MutexGuard<'_, PendingTable> {

@@ -1,10 +1,37 @@
-//! Types between the gateway and a session: session key, client profile, call, answer, events of a call.
+//! Types between the gateway and a session: session key, client profile, call, question, events of a call.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use json::{ObjectEdit, Span, Splice, members};
-use model::{LinkId, ParticipantId, Refusal};
-use wire::mcp::{Params, ParamsEdit, Version};
+use json::{Span, members};
+use model::{Answer, LinkId, Notice, ParticipantId, Refusal, Request};
+use wire::mcp::Version;
 use wire::rpc::{Id, Message};
+
+use crate::session::Session;
+
+/// Numbers of requests in either direction, in one process: never used twice.
+#[derive(Debug)]
+pub struct Numbers(pub(crate) AtomicU64);
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self(AtomicU64::new(1))
+    }
+}
+
+impl Numbers {
+    /// The next number.
+    pub fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The first of so many numbers in a row.
+    pub fn block(&self, len: u64) -> u64 {
+        self.0.fetch_add(len, Ordering::Relaxed)
+    }
+}
 
 /// The owner of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -66,47 +93,26 @@ impl ClientProfile {
     }
 }
 
-/// A request to a server, in the era of the session.
-#[derive(Debug)]
+/// A request to a server.
+#[derive(Debug, Clone, Copy)]
 pub struct Outgoing<'a> {
-    /// The params as the caller wrote them, and through them the request.
-    pub params: &'a Params<'a>,
-    /// Edits of the params. The session itself replaces the id and the progress token.
-    pub edit: ParamsEdit<'a, 'a>,
-    /// The server's own name of the tool or prompt, the URI or the task id, as the session sends it. Selects the timeout and
-    /// the HTTP headers.
-    pub target: Option<&'a str>,
+    /// The request as the caller wrote it. The session converts its payload where the server speaks another era.
+    pub request: &'a Request,
+    /// The request's number: JSON-RPC id and progress token at the server.
+    pub number: CallNumber,
+    /// The server's own name of the tool or prompt, the URI or the task id, if the caller wrote another.
+    pub own: Option<&'a str>,
+    /// The server's id of the task that the request belongs to, if the caller wrote another.
+    pub related_task: Option<&'a str>,
+    /// The client's `Implementation` object, raw JSON. Modern servers get it with each request.
+    pub client_info: Option<&'a [u8]>,
     /// The participant that sends the request. Only servers that dial in learn it.
     pub from: &'a str,
 }
 
-/// An answer of a server, with the id that the caller chose.
-#[derive(Debug, Clone)]
-pub struct Answer {
-    /// The result or error as the server wrote it; its id is the session's number, or missing.
-    pub message: Message,
-    /// The caller's id.
-    pub id: Id,
-}
-
-impl Answer {
-    /// The frame for the caller: the caller's id and the edits of `splice`, applied in one copy.
-    #[must_use]
-    pub fn frame(&self, mut splice: Splice) -> Bytes {
-        if self.message.id_span().is_some() {
-            self.message.set_id(&mut splice, &self.id);
-        } else if let Ok(members) = members(self.message.frame(), Span::all(self.message.frame())) {
-            let mut edit = ObjectEdit::new(&members);
-            edit.set("id", self.id.raw());
-            edit.finish(&mut splice);
-        }
-        self.message.edited(&splice)
-    }
-}
-
 /// The number of a call: JSON-RPC id and progress token of the call at the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct CallNumber(pub(crate) u64);
+pub struct CallNumber(pub u64);
 
 impl CallNumber {
     /// The number in the id of an answer.
@@ -122,20 +128,85 @@ impl CallNumber {
     }
 }
 
-/// The number of a question, a request of the server to a client; for `Session::answer`, within its session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct QuestionId(pub(crate) u64);
+/// A question: a request of a server to a client. Cheap to clone. While it exists, the call that it belongs to does not expire
+/// before its hard maximum: a person may be typing.
+#[derive(Debug, Clone)]
+pub struct Question(Arc<Asked>);
+
+#[derive(Debug)]
+struct Asked {
+    session: Weak<Session>,
+    instance: u64,
+    message: Message,
+    call: Option<u64>,
+}
+
+impl Question {
+    pub(crate) fn new(session: &Arc<Session>, message: Message, call: Option<u64>) -> Self {
+        session.count_question(call, true);
+        Self(Arc::new(Asked {
+            session: Arc::downgrade(session),
+            instance: session.instance(),
+            message,
+            call,
+        }))
+    }
+
+    /// The request, under the server's id.
+    #[must_use]
+    pub fn message(&self) -> &Message {
+        &self.0.message
+    }
+
+    /// The session on which the server asks, while it exists.
+    #[must_use]
+    pub fn session(&self) -> Option<Arc<Session>> {
+        self.0.session.upgrade()
+    }
+
+    /// The instance number of that session, which tells equal ids of several sessions apart.
+    #[must_use]
+    pub fn instance(&self) -> u64 {
+        self.0.instance
+    }
+
+    /// Sends the answer, a result or an error with any id, to the server.
+    ///
+    /// # Errors
+    /// A refusal when the server is busy or down.
+    pub fn answer(&self, answer: &Message) -> Result<(), Refusal> {
+        match (self.session(), self.0.message.id()) {
+            (Some(session), Some(id)) => session.send_answer(id, self.0.call, answer),
+            // A session that is gone waits for nothing.
+            (None, _) | (_, None) => Ok(()),
+        }
+    }
+
+    /// Answers the server that the client cannot be asked.
+    pub fn decline(&self) {
+        let frame =
+            wire::rpc::error(Some(&Id::number(0)), -32601, "the client cannot be asked this now", None);
+        let Ok(error) = Message::read(frame) else { return };
+        if let Err(refusal) = self.answer(&error) {
+            tracing::debug!(%refusal, "a question could not be declined");
+        }
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.upgrade() {
+            session.count_question(self.call, false);
+        }
+    }
+}
 
 /// Receives everything about one call. The session's tasks call it; an implementation must not block.
 pub trait CallEvents: Send + Sync {
     /// The server sent a notification about this call; it carries the caller's progress token.
-    fn notice(&self, method: &str, frame: Bytes);
-    /// The server sends a request to this caller: a question. The message carries the server's id.
-    fn question(&self, question: QuestionId, message: Message);
-    /// The server cancelled the question.
-    fn withdrawn(&self, question: QuestionId) {
-        let _ = question;
-    }
+    fn notice(&self, notice: Notice);
+    /// The server asks this caller.
+    fn question(&self, question: Question);
     /// The call ended. Called exactly once, as the last event; never after a cancellation.
     fn done(&self, end: Result<Answer, Refusal>);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use client::{HttpLimits, HttpSpec, StdioLimits, StdioSpec};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use model::{KindRef, Refusal, RefusalCode};
+use model::{Refusal, RefusalCode};
 
 use crate::config::{HttpConfig, ServerConfig, ServerLimits, StdioConfig, Transport};
 
@@ -19,21 +19,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 pub struct UpstreamSpec {
     /// The configuration.
     pub config: ServerConfig,
-    /// The requests that the server may send to clients, from its capabilities.
-    pub questions: QuestionPolicy,
     /// The bounds.
     pub bounds: UpstreamBounds,
-}
-
-/// The requests that a server may send to clients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QuestionPolicy {
-    /// `sampling/createMessage`.
-    pub sampling: bool,
-    /// `elicitation/create`.
-    pub elicitation: bool,
-    /// `roots/list`.
-    pub roots: bool,
 }
 
 /// Bounds of what one server may cost.
@@ -47,8 +34,6 @@ pub struct UpstreamBounds {
     pub probe: Duration,
     /// Open calls of one session.
     pub calls_max: usize,
-    /// Open questions (requests of the server to clients) of one session.
-    pub questions_max: usize,
     /// Open sessions that belong to single callers.
     pub caller_sessions_max: usize,
     /// A caller's session is closed after this time without a call.
@@ -65,13 +50,6 @@ impl UpstreamSpec {
     /// Joins a server's configuration with the limits of all servers.
     #[must_use]
     pub fn new(config: ServerConfig, limits: &ServerLimits) -> Self {
-        let may =
-            |method| KindRef::request(method, None).is_ok_and(|kind| config.capabilities.admits(kind, &[]));
-        let questions = QuestionPolicy {
-            sampling: may("sampling/createMessage"),
-            elicitation: may("elicitation/create"),
-            roots: may("roots/list"),
-        };
         let bounds = UpstreamBounds {
             stdio: StdioLimits {
                 line_bytes_max: limits.line_bytes_max,
@@ -86,14 +64,13 @@ impl UpstreamSpec {
             },
             probe: PROBE,
             calls_max: limits.calls_max,
-            questions_max: 64,
             caller_sessions_max: limits.caller_sessions_max,
             caller_idle: limits.caller_idle,
             pages_max: 1_000,
             items_max: 20_000,
             subscriptions_max: 1_024,
         };
-        Self { config, questions, bounds }
+        Self { config, bounds }
     }
 
     /// The server's name.

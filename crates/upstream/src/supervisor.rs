@@ -25,7 +25,7 @@ use crate::dial_in::DialIn;
 use crate::fault::Fault;
 use crate::manifest::Manifest;
 use crate::session::{Session, SessionEvents};
-use crate::session_api::SessionKey;
+use crate::session_api::{Numbers, SessionKey};
 use crate::spec::UpstreamSpec;
 use crate::status::State;
 use slot::Slot;
@@ -50,6 +50,8 @@ pub struct Environment {
     pub events: Arc<dyn SessionEvents>,
     /// The participant that serves, for a server that dials in.
     pub dial_in: Option<Arc<DialIn>>,
+    /// Numbers of requests, shared with the calls of the gateway.
+    pub numbers: Arc<Numbers>,
 }
 
 /// One configured server under supervision.

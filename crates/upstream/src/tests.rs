@@ -4,18 +4,17 @@ mod faults;
 mod over_http;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use json::Splice;
-use model::{Capabilities, LinkId, ParticipantId, Refusal, RefusalCode};
+use model::{Answer, Capabilities, LinkId, Notice, ParticipantId, Refusal, RefusalCode};
 use platform::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use wire::mcp::Era;
-use wire::mcp::Params;
-use wire::rpc::{Message, Shape};
+use wire::mcp::{Era, Params, relay};
+use wire::rpc::{Id, Message, Shape};
 
 use super::*;
 use crate::config::{
@@ -26,23 +25,29 @@ use crate::config::{
 #[derive(Debug)]
 enum CallEvent {
     Notice(String, Value),
-    Question(QuestionId, Value),
+    Question(Question, Value),
     Done(Result<Value, Refusal>),
 }
 
 struct Recorder(mpsc::UnboundedSender<CallEvent>);
 
 impl CallEvents for Recorder {
-    fn notice(&self, method: &str, frame: Bytes) {
-        let _ = self.0.send(CallEvent::Notice(method.to_owned(), serde_json::from_slice(&frame).unwrap()));
+    fn notice(&self, notice: Notice) {
+        let frame = serde_json::from_slice(&notice.payload.bytes).unwrap();
+        let _ = self.0.send(CallEvent::Notice(notice.method.as_str().to_owned(), frame));
     }
 
-    fn question(&self, question: QuestionId, message: Message) {
-        let _ = self.0.send(CallEvent::Question(question, serde_json::from_slice(message.frame()).unwrap()));
+    fn question(&self, question: Question) {
+        let frame = serde_json::from_slice(question.message().frame()).unwrap();
+        let _ = self.0.send(CallEvent::Question(question, frame));
     }
 
     fn done(&self, end: Result<Answer, Refusal>) {
-        let end = end.map(|answer| serde_json::from_slice(&answer.frame(Splice::new())).unwrap());
+        let encoded = |answer: Answer| {
+            let form = answer.payload.form;
+            relay::encode_answer(&answer, "tools/call", form, &Id::string("a-1"), &|_| None, None).frame
+        };
+        let end = end.map(|answer| serde_json::from_slice(&encoded(answer)).unwrap());
         let _ = self.0.send(CallEvent::Done(end));
     }
 }
@@ -51,12 +56,16 @@ impl CallEvents for Recorder {
 struct SessionLog(Mutex<Vec<String>>);
 
 impl SessionEvents for SessionLog {
-    fn notice(&self, _: &Arc<Session>, method: &str, _: Bytes) {
-        self.0.lock().push(method.to_owned());
+    fn notice(&self, _: &Arc<Session>, notice: Notice) {
+        self.0.lock().push(notice.method.as_str().to_owned());
     }
 
-    fn question(&self, _: &Arc<Session>, _: QuestionId, message: Message) {
-        self.0.lock().push(format!("question {}", message.method()));
+    fn question(&self, _: &Arc<Session>, question: Question) {
+        self.0.lock().push(format!("question {}", question.message().method()));
+    }
+
+    fn withdrawn(&self, _: &Arc<Session>, id: Id) {
+        self.0.lock().push(format!("withdrawn {}", String::from_utf8_lossy(id.raw())));
     }
 
     fn changed(&self, _: &Arc<Session>, _: &[wire::mcp::ListKind]) {
@@ -105,6 +114,7 @@ fn start_with(config: ServerConfig, edit: impl FnOnce(&mut UpstreamSpec)) -> Fix
         identity: Bytes::from_static(br#"{"name":"portmoot","version":"0"}"#),
         events: Arc::clone(&log) as Arc<dyn SessionEvents>,
         dial_in: None,
+        numbers: Arc::default(),
     };
     Fixture { upstream: Upstream::start(spec, environment), log }
 }
@@ -140,12 +150,19 @@ fn try_call(
     let frame = json!({"jsonrpc": "2.0", "id": "a-1", "method": "tools/call",
         "params": {"name": "public", "arguments": arguments, "_meta": meta}});
     let message = Message::read(Bytes::from(frame.to_string())).unwrap();
-    let params = Params::read(&message).unwrap();
-    let mut edit = params.edit();
-    edit.set_target(tool);
+    let request = relay::decode_request(&Params::read(&message).unwrap(), session.era().form());
     let (sender, events) = mpsc::unbounded_channel();
-    let outgoing = Outgoing { params: &params, edit, target: Some(tool), from: "ann" };
-    session.call(outgoing, Arc::new(Recorder(sender))).map(|number| (number, events))
+    static NUMBERS: LazyLock<Numbers> = LazyLock::new(|| session_api::Numbers(AtomicU64::new(1_000_000)));
+    let number = CallNumber(NUMBERS.next());
+    let outgoing = Outgoing {
+        request: &request,
+        number,
+        own: Some(tool),
+        related_task: None,
+        client_info: None,
+        from: "ann",
+    };
+    session.call(outgoing, Arc::new(Recorder(sender))).map(|()| (number, events))
 }
 
 fn call(session: &Session, tool: &str, arguments: &Value) -> mpsc::UnboundedReceiver<CallEvent> {
@@ -287,16 +304,8 @@ async fn questions_reach_only_the_caller_that_declared_them() {
     };
     let answer =
         Message::read(Bytes::from_static(br#"{"jsonrpc":"2.0","id":99,"result":{"action":"decline"}}"#));
-    own.answer(question, &answer.unwrap()).unwrap();
+    question.answer(&answer.unwrap()).unwrap();
     assert_eq!(text_of(&done(&mut events).await.unwrap()), json!({"action": "decline"}));
-    assert!(
-        own.answer(
-            question,
-            &Message::read(Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#)).unwrap()
-        )
-        .is_err()
-    );
-
     let pid = report(&own).await["pid"].as_u64().unwrap();
     assert_eq!(fixture.upstream.status().sessions, 2);
     fixture.upstream.release(&key);
@@ -315,7 +324,7 @@ async fn calls_of_a_modern_caller_with_questions_run_one_after_the_other() {
     let CallEvent::Question(question, _) = next(&mut first).await else { panic!("no question") };
     assert!(second.try_recv().is_err());
     let answer = Message::read(Bytes::from_static(br#"{"jsonrpc":"2.0","id":99,"result":{}}"#)).unwrap();
-    own.answer(question, &answer).unwrap();
+    question.answer(&answer).unwrap();
     assert!(done(&mut first).await.is_ok());
     assert!(done(&mut second).await.is_ok());
     fixture.upstream.close().await;

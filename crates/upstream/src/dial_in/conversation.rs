@@ -14,8 +14,6 @@ use wire::mcpx::check::{Act, answers, strict};
 use wire::mcpx::{self, Draft, Envelope, Head, kind_of};
 use wire::rpc::{Message, Shape};
 
-use super::recent_requests::RecentRequests;
-
 /// Notifications that a server may send without a pending request, to everybody or to the gateway.
 const NOTICES: [&str; 4] = [
     "notifications/tools/list_changed",
@@ -63,17 +61,16 @@ struct Table {
 }
 
 impl Table {
-    fn remove(&mut self, envelope: &str, recent: &RecentRequests) -> Option<Request> {
-        let (id, request) = self.requests.remove_entry(envelope)?;
+    fn remove(&mut self, envelope: &str) -> Option<Request> {
+        let request = self.requests.remove(envelope)?;
         self.envelopes.remove(&request.number);
-        recent.end(id);
         Some(request)
     }
 
     /// Closes the table; false if it was closed already.
-    fn close(&mut self, recent: &RecentRequests) -> bool {
+    fn close(&mut self) -> bool {
         let open = !std::mem::replace(&mut self.closed, true);
-        self.requests.drain().for_each(|(id, _)| recent.end(id));
+        self.requests.clear();
         self.envelopes.clear();
         open
     }
@@ -86,7 +83,6 @@ pub(super) struct Conversation {
     envelope_bytes_max: usize,
     outbox: Arc<dyn Outbox>,
     inbox: Arc<dyn Inbox>,
-    recent: Arc<RecentRequests>,
     table: Mutex<Table>,
 }
 
@@ -97,14 +93,13 @@ impl Conversation {
         envelope_bytes_max: usize,
         outbox: Arc<dyn Outbox>,
         inbox: Arc<dyn Inbox>,
-        recent: Arc<RecentRequests>,
     ) -> Self {
-        Self { id, link, envelope_bytes_max, outbox, inbox, recent, table: Mutex::default() }
+        Self { id, link, envelope_bytes_max, outbox, inbox, table: Mutex::default() }
     }
 
     /// Ends the conversation because the participant has disconnected: pending requests get no answer.
     pub(super) fn hang_up(&self) {
-        let open = self.table.lock().close(&self.recent);
+        let open = self.table.lock().close();
         if open {
             self.inbox.closed(LinkFailure::Left);
         }
@@ -116,20 +111,6 @@ impl Conversation {
 
     pub(super) fn is_pending(&self, envelope: &str) -> bool {
         self.table.lock().requests.contains_key(envelope)
-    }
-
-    /// Whether an envelope is for the sender of a request alone: it answers a pending request and names its sender, or it
-    /// answers a request that has ended.
-    pub(super) fn is_private(&self, envelope: &Envelope) -> bool {
-        let kind = envelope.kind();
-        let Some(about) = envelope.correlation_id() else { return false };
-        if !kind.starts_with(RESPONSE) && !kind.starts_with(NOTICE) {
-            return false;
-        }
-        match self.table.lock().requests.get(about) {
-            Some(request) => envelope.to().any(|to| *to == *request.from),
-            None => self.recent.contains(about),
-        }
     }
 
     /// Takes an envelope of the participant.
@@ -152,7 +133,7 @@ impl Conversation {
             if !envelope.to().any(|to| *to == *request.from) {
                 return Receipt::Rejected("`to` does not name the sender of the request".to_owned());
             }
-            table.remove(about, &self.recent)
+            table.remove(about)
         };
         let Some(request) = request else { return Receipt::Unrelated };
         match answer_frame(envelope, &request) {
@@ -228,7 +209,7 @@ fn answer_frame(envelope: &Envelope, request: &Request) -> Result<Bytes, String>
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        let _ = self.table.lock().close(&self.recent);
+        let _ = self.table.lock().close();
     }
 }
 
@@ -268,7 +249,6 @@ impl Carrier for Conversation {
             if let Some(number) = meta.request {
                 let id: Arc<str> = id.into();
                 table.envelopes.insert(number, Arc::clone(&id));
-                self.recent.begin(Arc::clone(&id));
                 table.requests.insert(id, Request { number, from, kind });
             }
         }
@@ -279,11 +259,11 @@ impl Carrier for Conversation {
     fn cancel(&self, request: u64) {
         let mut table = self.table.lock();
         if let Some(envelope) = table.envelopes.get(&request).cloned() {
-            table.remove(&envelope, &self.recent);
+            table.remove(&envelope);
         }
     }
 
     fn close(&self) {
-        let _ = self.table.lock().close(&self.recent);
+        let _ = self.table.lock().close();
     }
 }

@@ -5,7 +5,6 @@ use client::{Flow, SendMeta, Unsent};
 use serde_json::{Value, json};
 use wire::rpc::{self, Id};
 
-use super::recent_requests::RECENT_REQUESTS_MAX;
 use super::*;
 
 const LINK: LinkId = LinkId(7);
@@ -54,7 +53,7 @@ impl Ends {
 fn connected() -> (Arc<Ends>, DialIn, Link) {
     let ends = Arc::new(Ends::default());
     let id = ParticipantId::new("worker").unwrap();
-    let dial_in = DialIn::new(id, ENVELOPE_BYTES_MAX, Arc::<Ends>::clone(&ends), Arc::default());
+    let dial_in = DialIn::new(id, ENVELOPE_BYTES_MAX, Arc::<Ends>::clone(&ends));
     assert_eq!(dial_in.dial(Arc::<Ends>::clone(&ends)).err(), Some(LinkFailure::Away));
     dial_in.connected(LINK);
     let link = dial_in.dial(Arc::<Ends>::clone(&ends)).unwrap();
@@ -88,7 +87,7 @@ const KIND: &str = "mcp/response:tools/call:x";
 
 #[test]
 fn answers_count_from_the_participant_to_the_sender_of_the_request() {
-    for (kind, about, to, payload, private, expect) in [
+    for (kind, about, to, payload, ends_it, expect) in [
         (KIND, "e0", "ann", result(1), true, Receipt::Accepted),
         ("mcp/response:tools/call", "e0", "ann", result(1), true, Receipt::Accepted),
         (KIND, "e9", "ann", result(1), false, Receipt::Unrelated),
@@ -106,13 +105,10 @@ fn answers_count_from_the_participant_to_the_sender_of_the_request() {
         let (ends, dial_in, link) = connected();
         request(&link, 1, "{}").unwrap();
         let sent = envelope(kind, about, &[to], &payload);
-        assert_eq!(dial_in.is_private(LINK, &sent), private, "{sent:?}");
-        // On another link of the participant it is private as well, and does not count.
-        assert_eq!(dial_in.is_private(LinkId(8), &sent), about == "e0", "{sent:?}");
         assert_eq!(dial_in.receive(&sent), expect, "{sent:?}");
-        assert_eq!(dial_in.is_pending("e0"), !private, "{sent:?}");
+        assert_eq!(dial_in.is_pending("e0"), !ends_it, "{sent:?}");
         let received = ends.take_received();
-        let fits = match (&expect, private) {
+        let fits = match (&expect, ends_it) {
             (Receipt::Accepted, _) => received == [format!("{payload} about Some(1)")],
             (Receipt::Rejected(_), true) => received.len() == 1 && received[0].starts_with("1 failed"),
             (Receipt::Rejected(_) | Receipt::Unrelated, _) => received.is_empty(),
@@ -122,23 +118,14 @@ fn answers_count_from_the_participant_to_the_sender_of_the_request() {
 }
 
 #[test]
-fn an_answer_counts_once_and_late_answers_stay_private() {
+fn an_answer_counts_once() {
     let (ends, dial_in, link) = connected();
-    let answer = |number: u64| envelope(KIND, &format!("e{number}"), &["ann"], &result(number + 1));
+    let answer = envelope(KIND, "e0", &["ann"], &result(1));
     request(&link, 1, "{}").unwrap();
-    assert_eq!(dial_in.receive(&answer(0)), Receipt::Accepted);
+    assert_eq!(dial_in.receive(&answer), Receipt::Accepted);
     assert_eq!(ends.take_received().len(), 1);
-    assert_eq!(dial_in.receive(&answer(0)), Receipt::Unrelated);
-    assert!(dial_in.is_private(LINK, &answer(0)) && ends.take_received().is_empty());
-    // The limit of remembered requests includes cancelled ones.
-    for number in 1..RECENT_REQUESTS_MAX as u64 {
-        request(&link, number + 1, "{}").unwrap();
-        link.cancel(number + 1);
-    }
-    assert!(dial_in.is_private(LINK, &answer(0)));
-    request(&link, 9999, "{}").unwrap();
-    link.cancel(9999);
-    assert!(!dial_in.is_private(LINK, &answer(0)) && dial_in.is_private(LINK, &answer(1)));
+    assert_eq!(dial_in.receive(&answer), Receipt::Unrelated);
+    assert!(ends.take_received().is_empty());
 }
 
 #[test]
@@ -199,7 +186,6 @@ fn notifications_belong_to_a_pending_request_or_go_to_the_gateway() {
         let sent = envelope(kind, about, to, payload);
         assert_eq!(dial_in.receive(&sent), expect, "{sent:?}");
         assert_eq!(ends.take_received().len(), usize::from(expect == Receipt::Accepted), "{sent:?}");
-        assert_eq!(dial_in.is_private(LINK, &sent), about == "e0" && to == ["ann"], "{sent:?}");
     }
     let (_, dial_in, _link) = connected();
     let wrong = dial_in.receive(&envelope(of_change, "", &[], &progress));
@@ -233,42 +219,13 @@ fn a_disconnect_ends_pending_requests_and_a_new_link_starts_over() {
     assert!(dial_in.is_listed());
     let _link = dial_in.dial(Arc::<Ends>::clone(&ends)).unwrap();
     let late_answer = envelope(KIND, "e0", &["ann"], &result(1));
-    assert!(dial_in.is_private(LINK, &late_answer), "a late answer to an older conversation stays private");
     assert_eq!(dial_in.receive(&late_answer), Receipt::Unrelated);
-}
-
-#[test]
-fn late_answers_stay_private_after_the_participant_is_configured_anew() {
-    let recent = Arc::<RecentRequests>::default();
-    let (ends, id) = (Arc::new(Ends::default()), ParticipantId::new("worker").unwrap());
-    let new = || DialIn::new(id.clone(), ENVELOPE_BYTES_MAX, Arc::<Ends>::clone(&ends), Arc::clone(&recent));
-    let answer = |about: &str| envelope(KIND, about, &["ann"], &result(1));
-    let older = new();
-    older.connected(LINK);
-    let link = older.dial(Arc::<Ends>::clone(&ends)).unwrap();
-    request(&link, 1, "{}").unwrap();
-    // The new one exists before the older conversation has ended.
-    let newer = new();
-    let private = |about: &str| newer.is_private(LINK, &answer(about));
-    assert!(private("e0") && !private("e9"));
-    assert!(recent.contains("e0"), "also when it serves no more");
-    newer.connected(LINK);
-    assert!(private("e0") && !private("e9"), "it has no request yet");
-    assert_eq!(newer.receive(&answer("e0")), Receipt::Unrelated);
-    drop((older, link));
-    assert!(private("e0") && !private("e9"));
-    let _link = newer.dial(Arc::<Ends>::clone(&ends)).unwrap();
-    assert!(private("e0") && !private("e9"));
-    // On a new link there is no conversation before the first dial.
-    newer.disconnected(LINK);
-    newer.connected(LinkId(9));
-    assert!(newer.is_private(LinkId(9), &answer("e0")) && !newer.is_private(LinkId(9), &answer("e9")));
 }
 
 #[test]
 fn a_disconnect_during_connect_existing_is_not_lost() {
     let (ends, id) = (Arc::new(Ends::default()), ParticipantId::new("worker").unwrap());
-    let dial_in = DialIn::new(id, ENVELOPE_BYTES_MAX, ends, Arc::default());
+    let dial_in = DialIn::new(id, ENVELOPE_BYTES_MAX, ends);
     assert_eq!((dial_in.connect_existing(|| None), dial_in.link()), (None, None));
     // It disconnects right after the first look-up, before it counts as connected.
     let seen = std::cell::Cell::new(false);

@@ -6,46 +6,46 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use client::{Link, SendMeta};
-use json::Splice;
-use model::{Refusal, RefusalCode};
-use wire::mcp::Era;
-use wire::rpc::{Id, Message, notification};
+use model::{Refusal, RefusalCode, Target};
+use wire::mcp::{Era, relay};
+use wire::rpc::{Message, notification};
 
 use super::Session;
 use super::pending::{Deadlines, PendingRequest, SentRequest, Waiter};
+use crate::config::Transport;
+use crate::demo;
 use crate::fault::Fault;
-use crate::session_api::{Answer, CallEvents, CallNumber, Outgoing, SessionKey};
+use crate::session_api::{CallEvents, CallNumber, Outgoing, SessionKey};
 
 impl Session {
     /// Sends a request; `events` receives its answer, progress and server requests. Never waits.
     ///
     /// # Errors
-    /// A refusal when the server is busy or down; `events` then receives nothing.
-    pub fn call(&self, call: Outgoing<'_>, events: Arc<dyn CallEvents>) -> Result<CallNumber, Refusal> {
-        let message = call.params.message();
-        let Some(id) = message.id().cloned() else {
-            return Err(Refusal::new(RefusalCode::Malformed, "a call needs an id"));
-        };
+    /// A refusal when the server is busy or down, or the request cannot be converted to its era; `events` then receives
+    /// nothing.
+    pub fn call(&self, call: Outgoing<'_>, events: Arc<dyn CallEvents>) -> Result<(), Refusal> {
+        let Outgoing { request, own, related_task, client_info, .. } = call;
+        if self.is_demo() {
+            events.done(Ok(demo::respond(request, own)));
+            return Ok(());
+        }
         let now = Instant::now();
         let age = now.saturating_duration_since(self.opened_at).as_millis();
         self.last_call_ms.store(u64::try_from(age).unwrap_or(u64::MAX), Ordering::Relaxed);
-        let headers = self.mirror_headers(self.era(), call.params, call.target, self.version());
-        let token = call.params.progress_token();
-        let tool = call.target.filter(|_| call.params.method() == "tools/call");
+        let target = own.or_else(|| request.target.as_ref().map(Target::as_str));
+        let tool = target.filter(|_| request.method.as_str() == "tools/call");
         let longest = self.setup.spec.config.timeouts.max;
         // `tasks/result` takes as long as the task: only the hard maximum applies.
-        let waits_for_task = call.params.method() == "tasks/result";
+        let waits_for_task = request.method.as_str() == "tasks/result";
         let patience = if waits_for_task { longest } else { self.setup.spec.timeout(tool) };
 
-        let number = self.pending().next_number();
-        let own_id = Id::number(number);
-        let (mut edit, mut splice) = (call.edit, Splice::new());
-        if token.is_some() {
-            edit.set_progress_token(&own_id);
-        }
-        edit.finish(&mut splice);
-        message.set_id(&mut splice, &own_id);
-        let frame = message.edited(&splice);
+        let number = call.number.0;
+        let outgoing = relay::Outgoing { form: self.era().form(), number, own, client_info, related_task };
+        let frame = relay::encode_request(request, &outgoing).map_err(|malformed| {
+            tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");
+            Refusal::new(RefusalCode::Internal, "the request cannot be converted to the server's era")
+        })?;
+        let headers = self.headers_of(&frame, target);
 
         let mut pending = self.pending();
         if let Some(fault) = &pending.ended {
@@ -58,14 +58,9 @@ impl Session {
         let defer = self.is_serial() && pending.calls() > 0;
         let kept = self.may_resend().then(|| (frame.clone(), headers.clone()));
         let deadlines = Deadlines::new(now, patience, longest);
-        pending.insert(
-            number,
-            PendingRequest {
-                waiter: Waiter::Call { events, id, token },
-                deadlines: Some(deadlines),
-                sent: kept,
-            },
-        );
+        let waiter = Waiter::Call { events, progress: request.progress.clone() };
+        pending
+            .insert(number, PendingRequest { waiter, deadlines: Some(deadlines), sent: kept, questions: 0 });
         if let Some(requests) = &mut pending.awaiting_reopen {
             requests.push(number);
         } else if defer {
@@ -81,7 +76,12 @@ impl Session {
         if first {
             self.timer.notify_one();
         }
-        Ok(CallNumber(number))
+        Ok(())
+    }
+
+    /// Whether the server is the built-in demo server, which answers on the spot.
+    fn is_demo(&self) -> bool {
+        self.setup.spec.config.transport == Transport::Demo
     }
 
     /// Cancels a call: the server gets its era's cancellation, and the call's events receive nothing more.
@@ -122,9 +122,9 @@ impl Session {
     pub(super) fn deliver(&self, request: PendingRequest, end: Result<Message, Fault>) {
         match request.waiter {
             Waiter::Own(waiter) => drop(waiter.send(end)),
-            Waiter::Call { events, id, .. } => {
+            Waiter::Call { events, .. } => {
                 events.done(match end {
-                    Ok(message) => Ok(Answer { message, id }),
+                    Ok(message) => Ok(relay::decode_answer(&message, self.era().form())),
                     Err(fault) => Err(self.refusal(&fault)),
                 });
                 self.close_if_done();

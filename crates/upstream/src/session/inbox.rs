@@ -7,8 +7,9 @@ use std::time::Instant;
 use bytes::Bytes;
 use client::{Flow, Inbox, LinkFailure};
 use json::Splice;
+use model::{Marks, Notice, Payload};
 use wire::mcp::Era;
-use wire::mcp::{ListKind, Params, code, meta};
+use wire::mcp::{ListKind, Params, code, meta, relay};
 use wire::rpc::{Id, Message, Shape, read_batch};
 
 use super::Session;
@@ -181,23 +182,31 @@ impl Session {
                 self.lists_changed(&[ListKind::Resources, ListKind::Templates])
             }
             // For all subscribers of the resource, or the owner of the task, on whatever stream it came.
-            method @ ("notifications/resources/updated"
-            | "notifications/tasks/status"
-            | "notifications/tasks") => {
-                self.setup.events.notice(self, method, message.frame().clone());
+            "notifications/resources/updated" | "notifications/tasks/status" | "notifications/tasks" => {
+                self.notify_gateway(message);
             }
             method => {
-                let frame = message.frame().clone();
                 let log = method == "notifications/message";
                 match self.call_of(stream_of, log) {
-                    Some(events) => events.notice(method, frame),
+                    Some(events) => {
+                        if let Ok(params) = Params::read(message) {
+                            events.notice(relay::decode_notice(&params, self.era().form()));
+                        }
+                    }
                     // On a shared session a log message may belong to any caller's call.
                     None if log && *self.key() == SessionKey::Shared => return Flow::Noise,
-                    None => self.setup.events.notice(self, method, frame),
+                    None => self.notify_gateway(message),
                 }
             }
         }
         Flow::Open
+    }
+
+    /// Passes on a notification that belongs to no call.
+    fn notify_gateway(self: &Arc<Self>, message: &Message) {
+        if let Ok(params) = Params::read(message) {
+            self.setup.events.notice(self, relay::decode_notice(&params, self.era().form()));
+        }
     }
 
     /// The call of a message that names none: by its stream, or with `or_only` the only pending call.
@@ -220,23 +229,26 @@ impl Session {
         let (known, found) = {
             let mut pending = self.pending();
             match pending.extend(number, Instant::now()).map(|request| &request.waiter) {
-                Some(Waiter::Call { events, token: Some(token), .. }) => {
+                Some(Waiter::Call { events, progress: Some(token) }) => {
                     (true, Some((Arc::clone(events), token.clone())))
                 }
-                Some(Waiter::Call { token: None, .. } | Waiter::Own(_)) => (true, None),
+                Some(Waiter::Call { progress: None, .. } | Waiter::Own(_)) => (true, None),
                 None => (false, None),
             }
         };
         // A call that became a task keeps its progress token (2025-11-25, "Task Progress Notifications").
         if !known && self.tasks() > 0 {
-            return self.setup.events.notice(self, message.method(), message.frame().clone());
+            return self.notify_gateway(message);
         }
-        if let Some((events, token)) = found {
+        if let Some((events, token)) = found
+            && let Some(id) = Id::read(&token)
+        {
             let mut splice = Splice::new();
-            let mut edit = params.edit();
-            edit.set_progress_token(&token);
-            edit.finish(&mut splice);
-            events.notice(message.method(), message.edited(&splice));
+            params.edit().set_progress_token(&id).finish(&mut splice);
+            let notice = relay::decode_notice(&params, self.era().form());
+            let payload =
+                Payload { bytes: message.edited(&splice), marks: Marks::default(), ..notice.payload };
+            events.notice(Notice { latest: Some(token), payload, ..notice });
         }
     }
 

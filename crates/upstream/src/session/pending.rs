@@ -10,7 +10,7 @@ use bytes::Bytes;
 use foldhash::fast::RandomState;
 use http::HeaderMap;
 use tokio::sync::oneshot;
-use wire::rpc::{Id, Message};
+use wire::rpc::Message;
 
 use crate::fault::Fault;
 use crate::session_api::CallEvents;
@@ -20,8 +20,8 @@ pub(super) type SentRequest = (Bytes, Option<Box<HeaderMap>>);
 
 /// Who waits for an answer.
 pub(super) enum Waiter {
-    /// A caller, with the id and the progress token that it chose.
-    Call { events: Arc<dyn CallEvents>, id: Id, token: Option<Id> },
+    /// A caller, with the progress token that it chose, as it spelled it.
+    Call { events: Arc<dyn CallEvents>, progress: Option<Bytes> },
     /// The session itself.
     Own(oneshot::Sender<Result<Message, Fault>>),
 }
@@ -33,6 +33,8 @@ pub(super) struct PendingRequest {
     pub(super) deadlines: Option<Deadlines>,
     /// What was sent, kept where it may have to be sent again.
     pub(super) sent: Option<SentRequest>,
+    /// Open questions of the server that belong to it.
+    pub(super) questions: u32,
 }
 
 /// When a request expires: `patience` after the last progress, at the latest at `hard`.
@@ -54,20 +56,12 @@ impl Deadlines {
     }
 }
 
-/// A question of the server, a request to a client, without an answer.
-pub(super) struct PendingQuestion {
-    /// The server's id.
-    pub(super) id: Id,
-    /// The call that it belongs to; `None` if it went to the session's owner.
-    pub(super) call: Option<u64>,
-}
-
 /// All pending requests of one session, by number.
 #[derive(Default)]
 pub(super) struct PendingTable {
-    last_number: u64,
     requests: HashMap<u64, PendingRequest, RandomState>,
-    questions: HashMap<u64, PendingQuestion, RandomState>,
+    /// Open questions of the server to the session's owner.
+    owner_questions: u32,
     /// Calls that wait for the end of the call before them (serial sessions).
     deferred: VecDeque<(u64, SentRequest)>,
     /// Requests that wait until the session is opened again on the same link; `None` while it is open.
@@ -77,12 +71,6 @@ pub(super) struct PendingTable {
 }
 
 impl PendingTable {
-    /// A number for the next request, in either direction; never used twice.
-    pub(super) fn next_number(&mut self) -> u64 {
-        self.last_number += 1;
-        self.last_number
-    }
-
     pub(super) fn len(&self) -> usize {
         self.requests.len()
     }
@@ -100,12 +88,9 @@ impl PendingTable {
         self.requests.get(&number)
     }
 
-    /// Removes a request and its questions. Returns also the deferred call to send next.
+    /// Removes a request. Returns also the deferred call to send next.
     pub(super) fn settle(&mut self, number: u64) -> (Option<PendingRequest>, Option<(u64, SentRequest)>) {
         let Some(request) = self.requests.remove(&number) else { return (None, None) };
-        if !self.questions.is_empty() {
-            self.questions.retain(|_, question| question.call != Some(number));
-        }
         let deferred = self.deferred.iter().position(|(deferred, ..)| *deferred == number);
         if let Some(at) = deferred {
             self.deferred.remove(at);
@@ -149,15 +134,13 @@ impl PendingTable {
     /// Numbers of the expired requests. While the server waits for a client's answer only the hard maximum counts: a person
     /// may be typing.
     pub(super) fn expired(&mut self, now: Instant) -> Vec<u64> {
-        let questions = &self.questions;
-        let asking =
-            |number: u64| questions.values().any(|question| question.call.is_none_or(|call| call == number));
+        let owner_asked = self.owner_questions > 0;
         let mut expired = Vec::new();
         for (number, request) in &mut self.requests {
             let Some(deadlines) = request.deadlines.as_mut().filter(|deadlines| deadlines.next <= now) else {
                 continue;
             };
-            if deadlines.hard > now && asking(*number) {
+            if deadlines.hard > now && (owner_asked || request.questions > 0) {
                 deadlines.extend(now);
             } else {
                 expired.push(*number);
@@ -168,31 +151,21 @@ impl PendingTable {
 
     /// Removes everything at the end of the session.
     pub(super) fn drain(&mut self) -> Vec<PendingRequest> {
-        self.questions.clear();
         self.deferred.clear();
         self.awaiting_reopen = None;
         self.requests.drain().map(|(_, request)| request).collect()
     }
 
-    /// Adds a question; `None` when `max` questions are open.
-    pub(super) fn add_question(&mut self, question: PendingQuestion, max: usize) -> Option<u64> {
-        if self.questions.len() >= max {
-            return None;
-        }
-        let number = self.next_number();
-        self.questions.insert(number, question);
-        Some(number)
-    }
-
-    /// Removes a question that a client has answered.
-    pub(super) fn take_question(&mut self, number: u64) -> Option<PendingQuestion> {
-        self.questions.remove(&number)
-    }
-
-    /// Removes the question that the server has cancelled, by the server's id.
-    pub(super) fn withdraw_question(&mut self, id: &Id) -> Option<(u64, PendingQuestion)> {
-        let number = *self.questions.iter().find(|(_, question)| question.id == *id)?.0;
-        self.questions.remove(&number).map(|question| (number, question))
+    /// Counts a question that begins or ends, of a call or of the session's owner.
+    pub(super) fn count_question(&mut self, call: Option<u64>, begins: bool) {
+        let count = match call {
+            None => &mut self.owner_questions,
+            Some(call) => match self.requests.get_mut(&call) {
+                Some(request) => &mut request.questions,
+                None => return,
+            },
+        };
+        *count = if begins { *count + 1 } else { count.saturating_sub(1) };
     }
 }
 
@@ -201,7 +174,8 @@ mod tests {
     use super::*;
 
     fn own(deadlines: Deadlines) -> PendingRequest {
-        PendingRequest { waiter: Waiter::Own(oneshot::channel().0), deadlines: Some(deadlines), sent: None }
+        let waiter = Waiter::Own(oneshot::channel().0);
+        PendingRequest { waiter, deadlines: Some(deadlines), sent: None, questions: 0 }
     }
 
     #[test]
@@ -209,35 +183,24 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let (patience, max) = (Duration::from_secs(10), Duration::from_secs(35));
-        let mut table = PendingTable::default();
-        let (asking, silent) = (table.next_number(), table.next_number());
-        for number in [asking, silent] {
-            table.insert(number, own(Deadlines::new(start, patience, max)));
+        let (asking, silent) = (1, 2);
+        for of in [Some(asking), None] {
+            let mut table = PendingTable::default();
+            for number in [asking, silent] {
+                table.insert(number, own(Deadlines::new(start, patience, max)));
+            }
+            assert!(table.expired(at(9)).is_empty());
+            table.extend(silent, at(9));
+            table.count_question(of, true);
+            assert!(table.expired(at(15)).is_empty());
+            // A question to the owner may belong to any call.
+            assert_eq!(table.expired(at(20)), if of.is_some() { vec![silent] } else { vec![] });
+            table.settle(silent);
+            assert!(table.expired(at(26)).is_empty());
+            table.count_question(of, false);
+            assert_eq!(table.expired(at(36)), [asking]);
+            table.settle(asking);
+            table.count_question(Some(asking), false);
         }
-        assert!(table.expired(at(9)).is_empty());
-        table.extend(silent, at(9));
-        let asked = PendingQuestion { id: Id::number(1), call: Some(asking) };
-        let question = table.add_question(asked, 1).unwrap();
-        assert!(table.add_question(PendingQuestion { id: Id::number(2), call: None }, 1).is_none());
-        assert!(table.expired(at(15)).is_empty());
-        assert_eq!(table.expired(at(20)), [silent]);
-        table.settle(silent);
-        assert!(table.expired(at(26)).is_empty());
-        assert!(table.take_question(question).is_some());
-        assert_eq!(table.expired(at(36)), [asking]);
-    }
-
-    #[test]
-    fn settling_a_call_removes_its_questions() {
-        let mut table = PendingTable::default();
-        let number = table.next_number();
-        let second = Duration::from_secs(1);
-        table.insert(number, own(Deadlines::new(Instant::now(), second, second)));
-        let asked = PendingQuestion { id: Id::string("q"), call: Some(number) };
-        let question = table.add_question(asked, 9).unwrap();
-        assert!(table.settle(number).0.is_some());
-        assert!(table.take_question(question).is_none());
-        assert!(table.withdraw_question(&Id::string("q")).is_none());
-        assert!(table.settle(number).0.is_none());
     }
 }

@@ -7,15 +7,15 @@ use std::time::Instant;
 
 use client::SendMeta;
 use json::Splice;
-use model::{Refusal, RefusalCode};
+use model::Refusal;
 use wire::mcp::{Params, task};
-use wire::rpc::{Message, error, result};
+use wire::rpc::{Id, Message, error, result};
 
 use super::Session;
-use super::pending::{PendingQuestion, Waiter};
+use super::pending::Waiter;
 use super::requests::member;
 use crate::fault::Fault;
-use crate::session_api::{CallEvents, QuestionId, SessionKey};
+use crate::session_api::{CallEvents, Question, SessionKey};
 
 /// JSON-RPC error code: the method does not exist, here for this client.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -56,62 +56,32 @@ impl Session {
             self.reply(error(Some(&id), INTERNAL_ERROR, "the request belongs to no open call", None));
             return;
         };
-        let call = match &addressee {
-            Addressee::Call(number, _) => Some(*number),
-            Addressee::Owner => None,
-        };
-        let max = self.setup.spec.bounds.questions_max;
-        let asked = PendingQuestion { id: id.clone(), call };
-        let Some(number) = self.pending().add_question(asked, max) else {
-            self.reply(error(Some(&id), INTERNAL_ERROR, "too many open requests", None));
-            return;
-        };
         match addressee {
-            Addressee::Call(_, events) => events.question(QuestionId(number), message),
-            Addressee::Owner => self.setup.events.question(self, QuestionId(number), message),
+            Addressee::Call(number, events) => events.question(Question::new(self, message, Some(number))),
+            Addressee::Owner => self.setup.events.question(self, Question::new(self, message, None)),
         }
     }
 
-    /// Answers a question; `answer` is a result or an error with any id.
-    ///
-    /// # Errors
-    /// A refusal when the question is not open any more or the answer cannot be sent.
-    pub fn answer(&self, question: QuestionId, answer: &Message) -> Result<(), Refusal> {
-        let asked = {
-            let mut pending = self.pending();
-            let Some(asked) = pending.take_question(question.0) else {
-                return Err(Refusal::new(
-                    RefusalCode::Cancelled,
-                    "the server's request is not open any more",
-                ));
-            };
-            if let Some(call) = asked.call {
-                pending.extend(call, Instant::now());
-            }
-            asked
-        };
+    /// Sends the answer to a question, a result or an error with any id, under the server's id.
+    pub(crate) fn send_answer(&self, id: &Id, call: Option<u64>, answer: &Message) -> Result<(), Refusal> {
+        if let Some(call) = call {
+            self.pending().extend(call, Instant::now());
+        }
         let mut splice = Splice::new();
-        answer.set_id(&mut splice, &asked.id);
+        answer.set_id(&mut splice, id);
         self.send(answer.edited(&splice), SendMeta::default())
             .map_err(|unsent| self.refusal(&Fault::Unsent(unsent)))
     }
 
+    /// Counts a question that begins or ends.
+    pub(crate) fn count_question(&self, call: Option<u64>, begins: bool) {
+        self.pending().count_question(call, begins);
+    }
+
     /// Handles the server's cancellation of a question.
     pub(super) fn question_cancelled(self: &Arc<Self>, message: &Message) {
-        let Some(id) = Params::read(message).ok().and_then(|params| params.request_id()) else { return };
-        let found = self.pending().withdraw_question(&id);
-        let Some((number, asked)) = found else { return };
-        match asked.call {
-            None => self.setup.events.withdrawn(self, QuestionId(number)),
-            Some(call) => {
-                let events = match self.pending().get(call).map(|request| &request.waiter) {
-                    Some(Waiter::Call { events, .. }) => Some(Arc::clone(events)),
-                    Some(Waiter::Own(_)) | None => None,
-                };
-                if let Some(events) = events {
-                    events.withdrawn(QuestionId(number));
-                }
-            }
+        if let Some(id) = Params::read(message).ok().and_then(|params| params.request_id()) {
+            self.setup.events.withdrawn(self, id);
         }
     }
 
@@ -138,19 +108,18 @@ impl Session {
         }
     }
 
-    /// Whether the configuration and the client's declaration permit a question of this method.
+    /// Whether the client's declaration permits a question of this method. Whether the server may ask it is the topic's
+    /// decision.
     fn may_ask(&self, method: &str) -> bool {
-        let policy = self.setup.spec.questions;
-        let (allowed, capability) = match method {
-            "sampling/createMessage" => (policy.sampling, "sampling"),
-            "elicitation/create" => (policy.elicitation, "elicitation"),
-            "roots/list" => (policy.roots, "roots"),
+        let capability = match method {
+            "sampling/createMessage" => "sampling",
+            "elicitation/create" => "elicitation",
+            "roots/list" => "roots",
             // Tasks that a client runs for the server (2025-11-25).
-            "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel" => (true, "tasks"),
+            "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel" => "tasks",
             _ => return false,
         };
-        allowed
-            && self.setup.key != SessionKey::Shared
+        self.setup.key != SessionKey::Shared
             && self
                 .setup
                 .client

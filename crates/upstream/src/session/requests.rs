@@ -54,13 +54,16 @@ impl Session {
         if let Some(fault) = &pending.ended {
             return Err(fault.clone());
         }
-        let number = pending.next_number();
+        let number = self.next_number();
         let frame = request(&Id::number(number), method, Some(&self.params(era, params)));
         let headers = self.own_headers(era, &frame);
         let (waiter, answer) = oneshot::channel();
         let now = Instant::now();
         let deadlines = patience.map(|patience| Deadlines::new(now, patience, patience));
-        pending.insert(number, PendingRequest { waiter: Waiter::Own(waiter), deadlines, sent: None });
+        pending.insert(
+            number,
+            PendingRequest { waiter: Waiter::Own(waiter), deadlines, sent: None, questions: 0 },
+        );
         drop(pending);
         if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from: None }) {
             self.settle(number);
@@ -125,6 +128,16 @@ impl Session {
         }
         out.push(b'}');
         out
+    }
+
+    /// The headers that mirror a request of a caller.
+    pub(super) fn headers_of(&self, frame: &Bytes, target: Option<&str>) -> Option<Box<HeaderMap>> {
+        if self.era() == Era::Legacy || !self.over_http() {
+            return None;
+        }
+        let message = Message::read(frame.clone()).ok()?;
+        let params = Params::read(&message).ok()?;
+        self.mirror_headers(Era::Modern, &params, target, self.version())
     }
 
     fn own_headers(&self, era: Era, frame: &Bytes) -> Option<Box<HeaderMap>> {

@@ -248,6 +248,7 @@ impl Upstream {
             single_call: self.spec.config.sessions == Sessions::Call && *key != SessionKey::Shared,
             http_sse: self.inner().http_sse,
             dial_in: self.environment.dial_in.clone(),
+            numbers: Arc::clone(&self.environment.numbers),
         });
         let opened = timeout(self.spec.config.timeouts.start, handshake::open(&session, era)).await;
         if let Err(fault) = opened.unwrap_or(Err(Fault::Timeout)) {

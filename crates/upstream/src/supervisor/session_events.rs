@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Weak};
 
-use bytes::Bytes;
+use model::Notice;
 use wire::mcp::ListKind;
-use wire::rpc::Message;
+use wire::rpc::Id;
 
 use super::Upstream;
 use crate::session::{Session, SessionEvents};
-use crate::session_api::QuestionId;
+use crate::session_api::Question;
 
 /// The receiver of the events of all sessions of one server.
 pub(super) struct SupervisedEvents {
@@ -18,16 +18,16 @@ pub(super) struct SupervisedEvents {
 }
 
 impl SessionEvents for SupervisedEvents {
-    fn notice(&self, session: &Arc<Session>, method: &str, frame: Bytes) {
-        self.events.notice(session, method, frame);
+    fn notice(&self, session: &Arc<Session>, notice: Notice) {
+        self.events.notice(session, notice);
     }
 
-    fn question(&self, session: &Arc<Session>, question: QuestionId, message: Message) {
-        self.events.question(session, question, message);
+    fn question(&self, session: &Arc<Session>, question: Question) {
+        self.events.question(session, question);
     }
 
-    fn withdrawn(&self, session: &Arc<Session>, question: QuestionId) {
-        self.events.withdrawn(session, question);
+    fn withdrawn(&self, session: &Arc<Session>, id: Id) {
+        self.events.withdrawn(session, id);
     }
 
     fn changed(&self, session: &Arc<Session>, announced: &[ListKind]) {

@@ -320,7 +320,7 @@ async fn response_streams_carry_progress_and_questions_and_resume() {
     let CallEvent::Question(question, _) = next(&mut events).await else { panic!("no question") };
     let answer =
         Message::read(Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}"#));
-    session.answer(question, &answer.unwrap()).unwrap();
+    question.answer(&answer.unwrap()).unwrap();
     until("the answer has arrived", || {
         server
             .seen

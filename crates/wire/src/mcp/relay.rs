@@ -46,7 +46,8 @@ fn target(params: &Params<'_>) -> Option<Target> {
     let frame = params.message().frame();
     // Shares the message's memory unless the text was written with escapes.
     let text = |text: &str| {
-        let inner = params.target_span().map(|span| Span { start: span.start + 1, end: span.end.saturating_sub(1) });
+        let inner =
+            params.target_span().map(|span| Span { start: span.start + 1, end: span.end.saturating_sub(1) });
         let same = inner.filter(|inner| inner.of(frame) == text.as_bytes());
         let shared = same.map(|inner| frame.slice(inner.start..inner.end));
         shared.and_then(|bytes| bytestring::ByteString::try_from(bytes).ok()).unwrap_or_else(|| text.into())
@@ -168,8 +169,7 @@ pub fn whole(request: &Request) -> Bytes {
 #[must_use]
 pub fn decode_answer(message: &Message, form: Form) -> Answer {
     let outcome = if message.shape() == Shape::Result { Outcome::Ok } else { Outcome::Error };
-    let marks =
-        Marks { id: range(message.id_span()), body: range(message.body_span()), ..Marks::default() };
+    let marks = Marks { id: range(message.id_span()), body: range(message.body_span()), ..Marks::default() };
     Answer { outcome, payload: Payload { form, bytes: message.frame().clone(), marks } }
 }
 
@@ -280,13 +280,14 @@ fn code_of(answer: &Answer, frame: &Bytes) -> Option<i64> {
 #[must_use]
 pub fn decode_notice(params: &Params<'_>, form: Form) -> Notice {
     let message = params.message();
-    let marks = Marks {
-        target: range(params.target_span()),
-        body: range(message.body_span()),
-        ..Marks::default()
-    };
+    let marks =
+        Marks { target: range(params.target_span()), body: range(message.body_span()), ..Marks::default() };
     let latest = params.progress_token().map(|token| Bytes::copy_from_slice(token.raw()));
-    Notice { method: method(params), latest, payload: Payload { form, bytes: message.frame().clone(), marks } }
+    Notice {
+        method: method(params),
+        latest,
+        payload: Payload { form, bytes: message.frame().clone(), marks },
+    }
 }
 
 /// The length of what a payload holds, for accounts of waiting bytes.
