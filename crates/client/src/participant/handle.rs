@@ -5,12 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use json::quote;
 use platform::Mutex;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
-use wire::json::quote;
 use wire::mcpx::check::Call;
 use wire::mcpx::system::Seen;
 use wire::mcpx::{CHAT, Chat, Format, Head};

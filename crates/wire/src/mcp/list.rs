@@ -4,9 +4,9 @@
 //! or who may see an item.
 
 use bytes::Bytes;
+use json::{JsonError, Span, Splice, quote, write_member};
 
 use super::method::ListKind;
-use crate::json::{self, JsonError, Span, Splice, quote, write_member};
 use crate::rpc::Message;
 
 /// One item of a list, as its server wrote it.

@@ -3,12 +3,12 @@
 //! It must not know why something is refused.
 
 use bytes::Bytes;
+use json::quote;
 use model::{Refusal, RefusalCode};
 
 use super::code::RESOURCE_NOT_FOUND;
 use super::method::{TargetKind, lookup};
 use super::version::Era;
-use crate::json::quote;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR};
 use crate::rpc::{self, Id};
 

@@ -4,10 +4,11 @@
 
 use std::borrow::Cow;
 
+use json::{JsonError, Member, Members, Splice};
+
 use super::body::BodyEdit;
 use super::meta;
 use super::method::Method;
-use crate::json::{self, JsonError, Member, Members, Splice};
 use crate::rpc::{Id, Message};
 
 /// What kind of result it is (2026-07-28, `resultType`).

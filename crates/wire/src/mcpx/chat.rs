@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::{self, JsonError, Span, quote, write_member};
+use json::{JsonError, Span, quote, write_member};
 
 use super::write::add;
 

@@ -4,8 +4,8 @@
 //! It must not know who watches, nor what was asked or answered.
 
 use bytes::Bytes;
+use json::{quote, write_member};
 
-use crate::json::{quote, write_member};
 use crate::mcp::method::{TargetKind, lookup};
 use crate::rpc::{self, Id};
 

@@ -3,13 +3,13 @@
 //! It must not know who is in a topic or why something is refused.
 
 use bytes::Bytes;
+use json::{JsonError, quote, write_member};
 use model::{Capabilities, Capability, Refusal, SYSTEM};
 use serde::Deserialize;
 
 use super::refusal;
 use super::write::{Draft, add, add_text, envelope, list_of_text};
 use super::{Breach, Envelope};
-use crate::json::{JsonError, quote, write_member};
 
 /// The kind of a welcome (3.5.1).
 pub const WELCOME: &str = "system/welcome";

@@ -3,9 +3,9 @@
 //! It must not know payloads: they are bytes.
 
 use bytes::Bytes;
+use json::{quote, write_member};
 
 use super::PROTOCOL;
-use crate::json::{quote, write_member};
 
 /// What an envelope is to say. The payload goes in as it is, and must be a JSON object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 //! It must not know MCP's methods.
 
 use bytes::{Bytes, BytesMut};
+use json::quote;
 
 use super::id::Id;
-use crate::json::quote;
 
 const HEAD: &[u8] = b"{\"jsonrpc\":\"2.0\"";
 

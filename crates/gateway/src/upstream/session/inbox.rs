@@ -227,7 +227,7 @@ impl Session {
             return self.opening.sink.notice(self, message.method(), message.frame().clone());
         }
         if let Some((sink, token)) = found {
-            let mut splice = wire::json::Splice::new();
+            let mut splice = json::Splice::new();
             let mut edit = params.edit();
             edit.set_progress_token(&token);
             edit.finish(&mut splice);

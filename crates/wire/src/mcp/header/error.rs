@@ -3,8 +3,8 @@
 //! It must not know which header said what.
 
 use bytes::Bytes;
+use json::quote;
 
-use crate::json::quote;
 use crate::mcp::code;
 use crate::mcp::version::Version;
 use crate::rpc::{self, Id, Malformed};

@@ -2,8 +2,9 @@
 //!
 //! It must not know why something is changed.
 
+use json::{Splice, quote, write_member};
+
 use super::read::Params;
-use crate::json::{Splice, quote, write_member};
 use crate::mcp::body::BodyEdit;
 use crate::mcp::meta;
 use crate::rpc::Id;

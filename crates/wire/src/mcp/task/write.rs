@@ -2,8 +2,9 @@
 //!
 //! It must not know requests.
 
+use json::{JsonError, ObjectEdit, Span, Splice, quote, write_member};
+
 use super::view::{Standing, Task};
-use crate::json::{self, JsonError, ObjectEdit, Span, Splice, quote, write_member};
 use crate::mcp::{Era, meta};
 use crate::time::rfc3339;
 

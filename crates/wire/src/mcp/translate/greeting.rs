@@ -2,7 +2,8 @@
 //!
 //! It must not know who asked.
 
-use crate::json::{JsonError, Members, Span, members, quote, write_member};
+use json::{JsonError, Members, Span, members, quote, write_member};
+
 use crate::mcp::meta;
 use crate::mcp::version::Version;
 

@@ -1,29 +1,34 @@
-//! The quick way through an object or an array, for the frames that nearly always come.
+//! Fast scanner for one object or array: full syntax check, places of members and elements.
 //!
-//! It takes less than JSON allows and never more; all that it does not take is left to the thorough way, which also
-//! knows what to say about bad syntax. It must not know what any member means.
+//! It takes less than JSON allows and never more. Escapes in keys, deep nesting and bad syntax are left to `thorough`, which
+//! also gives the reasons.
 
-use super::note::{NOTED_BYTES_MAX, Note};
-use super::splice::Span;
+use crate::member_span::{FRAME_BYTES_MAX, MemberSpan};
+use crate::splice::Span;
 
-/// Values nested deeper are left to the thorough way, which needs no stack for them.
+/// Values nested deeper are left to `thorough`, which needs no stack for them.
 const DEPTH_MAX: u32 = 32;
 
-/// Strings are looked through in so many words of 8 bytes first: the keys of `_meta` end there.
+/// Strings are scanned in so many words of 8 bytes first: the keys of `_meta` end within these.
 const WORDS: usize = 6;
 
 /// Gives each member of the object that fills `object` in `frame`, and of the objects that lie in it along `path`: if
 /// the member `path[0]` is an object, its members come before itself, one deeper, and so on.
 ///
-/// `None` where it is not sure of the object, as with escapes in a key; what was given by then does not count.
-pub(super) fn scan(frame: &[u8], object: Span, path: &[&[u8]], mut give: impl FnMut(Note)) -> Option<()> {
+/// `None` leaves the object to `thorough`; members that were given by then do not count.
+pub(crate) fn object(
+    frame: &[u8],
+    object: Span,
+    path: &[&[u8]],
+    mut give: impl FnMut(MemberSpan),
+) -> Option<()> {
     let mut cursor = Cursor::over(frame, object)?;
     cursor.members(path, 0, &mut give)?;
-    cursor.is_well(object).then_some(())
+    cursor.is_complete(object).then_some(())
 }
 
-/// Gives the place of each element of the array that fills `array` in `frame`; `None` as with [`scan`].
-pub(super) fn list(frame: &[u8], array: Span, mut give: impl FnMut(Span)) -> Option<()> {
+/// Gives the place of each element of the array that fills `array` in `frame`; `None` as with [`object`].
+pub(crate) fn array(frame: &[u8], array: Span, mut give: impl FnMut(Span)) -> Option<()> {
     let mut cursor = Cursor::over(frame, array)?;
     cursor.open(b'[')?;
     if cursor.next()? == b']' {
@@ -39,11 +44,11 @@ pub(super) fn list(frame: &[u8], array: Span, mut give: impl FnMut(Span)) -> Opt
             }
         }
     }
-    cursor.is_well(array).then_some(())
+    cursor.is_complete(array).then_some(())
 }
 
 /// The string that `raw` spells, if it is one without escapes.
-pub(super) fn plain(raw: &[u8]) -> Option<&str> {
+pub(crate) fn plain(raw: &[u8]) -> Option<&str> {
     let text = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     // The last byte is the quote that ends it.
     let is_plain = end_of_plain(raw.get(1..)?, &mut 0)? == text.len();
@@ -56,7 +61,7 @@ fn ends(byte: u8) -> bool {
 }
 
 /// Whether a string of this text needs no escapes.
-pub(super) fn is_plain(text: &str) -> bool {
+pub(crate) fn is_plain(text: &str) -> bool {
     !text.bytes().any(ends)
 }
 
@@ -101,19 +106,19 @@ fn ends_in(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     // A byte below n sets its high bit in `word - n` and has it not itself; a borrow can only reach bytes above it.
     let less = |word: u64, n: u8| word.wrapping_sub(ONES * u64::from(n));
-    // What is looked for has no high bit, so neither has the difference of a byte that has none.
+    // No byte that is searched for has a high bit, so the difference of a byte without one has none either.
     let is = |byte: u8| less(word ^ (ONES * u64::from(byte)), 1);
     (is(b'"') | is(b'\\') | less(word, b' ')) & !word & HIGH
 }
 
 /// White space by JSON's grammar.
-pub(super) fn is_space(byte: u8) -> bool {
+pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// A place in a text, which only moves on.
+/// A place in a text, which only moves forward.
 struct Cursor<'a> {
-    /// The frame as far as the text goes.
+    /// The frame up to the end of the text.
     bytes: &'a [u8],
     at: usize,
     /// Has a [`HIGH`] bit unless all strings that were passed are ASCII.
@@ -122,12 +127,12 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     fn over(frame: &'a [u8], text: Span) -> Option<Self> {
-        let bytes = frame.get(..text.end).filter(|bytes| bytes.len() <= NOTED_BYTES_MAX)?;
+        let bytes = frame.get(..text.end).filter(|bytes| bytes.len() <= FRAME_BYTES_MAX)?;
         Some(Self { bytes, at: text.start, seen: 0 })
     }
 
-    /// Whether the text is at its end, and is UTF-8: outside of strings all was ASCII.
-    fn is_well(&self, text: Span) -> bool {
+    /// Whether the cursor is at the end of the text, and the text is UTF-8: outside of strings all was ASCII.
+    fn is_complete(&self, text: Span) -> bool {
         let bytes = text.of(self.bytes);
         let is_ascii = self.seen & HIGH == 0 || bytes.is_ascii();
         self.at == self.bytes.len() && (is_ascii || std::str::from_utf8(bytes).is_ok())
@@ -160,7 +165,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// An object whose members are given.
-    fn members(&mut self, path: &[&[u8]], depth: u8, give: &mut impl FnMut(Note)) -> Option<()> {
+    fn members(&mut self, path: &[&[u8]], depth: u8, give: &mut impl FnMut(MemberSpan)) -> Option<()> {
         self.open(b'{')?;
         if self.next()? == b'}' {
             self.at += 1;
@@ -183,7 +188,7 @@ impl<'a> Cursor<'a> {
                 }
                 _ => self.value(0)?,
             };
-            give(Note::new(depth, key, Span { start, end: self.at }, escaped));
+            give(MemberSpan::new(depth, key, Span { start, end: self.at }, escaped));
             if self.is_last(b'}')? {
                 return Some(());
             }
@@ -228,7 +233,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves over a string; true if there are escapes in it.
-    // In line at each of its three places: strings are what most of a frame consists of.
+    // Inlined at each of its three call sites: most bytes of a frame are in strings.
     #[inline(always)]
     fn string(&mut self) -> Option<bool> {
         let rest = self.bytes.get(self.at..)?.strip_prefix(b"\"")?;
@@ -325,17 +330,17 @@ impl<'a> Cursor<'a> {
 mod tests {
     use super::*;
 
-    /// What [`end_of_plain`] must say, byte by byte.
+    /// What [`end_of_plain`] must return, byte by byte.
     fn slowly(rest: &[u8]) -> Option<usize> {
         rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))
     }
 
     #[test]
-    fn strings_end_where_they_end() {
+    fn end_of_plain_agrees_with_a_loop_over_bytes() {
         for fill in [b'a', b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xa2, 0xff] {
             for len in 0..75 {
                 assert_eq!(end_of_plain(&vec![fill; len], &mut 0), None);
-                // Of longer texts only what lies at an edge of what is looked for.
+                // In longer texts only the bytes next to those that end a string.
                 let edges = [0, 0x1f, b' ', b'!', b'"', b'#', b'[', b'\\', b']', 0x7f, 0x80, 0xff];
                 let bytes = if len < 26 { (0..=u8::MAX).collect() } else { edges.to_vec() };
                 for at in 0..len {
@@ -353,8 +358,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_utf8_is_not_taken_wherever_it_stands() {
-        let takes = |text: &[u8]| scan(text, Span::all(text), &[], |_| {}).is_some();
+    fn invalid_utf8_is_not_taken_at_any_place() {
+        let takes = |text: &[u8]| object(text, Span::all(text), &[], |_| {}).is_some();
         for len in 1..120 {
             let fill = "x".repeat(len);
             let text = format!("{{\"{fill}\":[\"{fill}\"]}}").into_bytes();

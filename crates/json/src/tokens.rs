@@ -1,37 +1,41 @@
-//! The tokens of JSON whose syntax was checked before, without recursion.
-//!
-//! It must not know what any member means.
+//! Lexer: the tokens of a value in order, without recursion.
 
 use serde_json::value::RawValue;
 
-use super::error::JsonError;
-use super::text::is_space;
+use crate::error::JsonError;
+use crate::text::is_space;
 
 /// One token, as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token<'a> {
+pub enum Token<'a> {
     /// `{` or `[`.
     Open(u8),
     /// `}` or `]`.
     Close(u8),
+    /// `,`
     Comma,
+    /// `:`
     Colon,
-    /// A string, quotes included.
+    /// A string, quotes included: a key or a value.
     Text(&'a [u8]),
     /// A number, `true`, `false` or `null`.
     Plain(&'a [u8]),
 }
 
 /// The tokens of one value.
-pub(super) struct Tokens<'a> {
+#[derive(Debug, Clone)]
+pub struct Tokens<'a> {
     raw: &'a [u8],
     at: usize,
 }
 
 impl<'a> Tokens<'a> {
     /// Checks the syntax of the whole value first.
-    pub(super) fn of(raw: &'a [u8]) -> Result<Self, JsonError> {
-        serde_json::from_slice::<&RawValue>(raw).map_err(|error| JsonError::Syntax(error.to_string()))?;
+    ///
+    /// # Errors
+    /// [`JsonError::Syntax`] when `raw` is not one JSON value.
+    pub fn checked(raw: &'a [u8]) -> Result<Self, JsonError> {
+        serde_json::from_slice::<&RawValue>(raw).map_err(|error| JsonError::syntax(&error))?;
         Ok(Self { raw, at: 0 })
     }
 

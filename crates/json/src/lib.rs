@@ -1,0 +1,44 @@
+//! JSON as it lies in a frame: reading some members, changing some bytes, one canonical text.
+//!
+//! No value is decoded into a tree and written again. Members are read where they lie, a rewrite is a [`Splice`] over the
+//! frame, and all other bytes survive. The crate owns syntax only and depends on no other crate of the workspace.
+//!
+//! - [`members`], [`elements`]: an object's members, an array's elements, with their places. [`each_member`], [`each_element`]
+//!   and [`outline`] keep nothing, or only the places.
+//! - [`text`], [`integer`], [`is_object`], [`StringSpan`]: single values.
+//! - [`Tokens`]: the tokens of a value, in order.
+//! - [`Splice`], [`ObjectEdit`], [`edit_object`]: edits of a frame.
+//! - [`canonical`], [`refuse_duplicates`]: one text for all spellings of a value.
+//! - [`quote`], [`write_member`]: writing.
+
+mod canonical;
+mod duplicates;
+mod edit;
+mod elements;
+mod error;
+mod member_span;
+mod members;
+mod outline;
+mod scan;
+mod splice;
+#[cfg(any(test, feature = "proptest"))]
+pub mod strategies;
+mod string_span;
+mod text;
+mod thorough;
+mod tokens;
+
+pub use canonical::{CANONICAL_DEPTH_MAX, canonical};
+pub use duplicates::{first_duplicate, refuse_duplicates};
+pub use edit::{MemberChange, ObjectEdit, edit_object, leaves_nothing, object_of, write_member};
+pub use elements::{each_element, elements};
+pub use error::JsonError;
+pub use members::{Member, Members, each_member, members, members_with_duplicates};
+pub use outline::{OUTLINE_MEMBERS_MAX, Outline, outline};
+pub use splice::{Span, Splice};
+pub use string_span::StringSpan;
+pub use text::{integer, is_object, quote, text};
+pub use tokens::{Token, Tokens};
+
+#[cfg(test)]
+mod tests;
