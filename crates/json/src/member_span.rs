@@ -28,11 +28,13 @@ impl MemberSpan {
     }
 
     /// How many objects lie around the member's own.
+    #[inline]
     pub(crate) fn depth(&self) -> u8 {
         self.depth
     }
 
     /// The key as it was spelled, without its quotes.
+    #[inline]
     pub(crate) fn key(&self) -> Span {
         span(self.key, self.key_end)
     }
@@ -56,17 +58,20 @@ impl MemberSpan {
     }
 
     /// The value.
+    #[inline]
     pub(crate) fn value(&self) -> Span {
         span(self.value, self.end)
     }
 
     /// Key and value together.
+    #[inline]
     pub(crate) fn whole(&self) -> Span {
         // One quote lies before the key.
         span(self.key.saturating_sub(1), self.end)
     }
 
     /// Whether the value is a string with escapes in it.
+    #[inline]
     pub(crate) fn is_escaped(&self) -> bool {
         self.escaped
     }

@@ -25,6 +25,7 @@ pub struct Member<'a> {
 
 impl<'a> Member<'a> {
     /// The string that the value spells, unescaped; `None` if it is no string, or holds half a surrogate pair.
+    #[inline]
     #[must_use]
     pub fn text(&self) -> Option<Cow<'a, str>> {
         if self.escaped {
@@ -34,6 +35,7 @@ impl<'a> Member<'a> {
         std::str::from_utf8(plain).ok().map(Cow::Borrowed)
     }
 
+    #[inline]
     pub(crate) fn at(place: &MemberSpan, frame: &'a [u8]) -> Self {
         let span = place.value();
         Self { raw: span.of(frame), span, whole: place.whole(), escaped: place.is_escaped() }

@@ -196,6 +196,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves over a value; true if it is a string with escapes in it.
+    #[inline]
     fn value(&mut self, depth: u32) -> Option<bool> {
         match self.next()? {
             b'"' => return self.string(),

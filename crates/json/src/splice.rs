@@ -14,30 +14,35 @@ pub struct Span {
 
 impl Span {
     /// The whole of `frame`.
+    #[inline]
     #[must_use]
     pub fn all(frame: &[u8]) -> Self {
         Self { start: 0, end: frame.len() }
     }
 
     /// The empty place before byte `at`.
+    #[inline]
     #[must_use]
     pub fn before(at: usize) -> Self {
         Self { start: at, end: at }
     }
 
     /// The bytes at this place; empty if the place does not lie in `frame`.
+    #[inline]
     #[must_use]
     pub fn of<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
         frame.get(self.start..self.end).unwrap_or_default()
     }
 
     /// How many bytes lie here.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.end.saturating_sub(self.start)
     }
 
     /// Whether nothing lies here.
+    #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

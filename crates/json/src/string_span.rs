@@ -14,6 +14,7 @@ pub struct StringSpan {
 impl StringSpan {
     /// The string at `whole`, quotes included; `None` if the value there is no string, or holds half a surrogate pair. Its syntax
     /// is not checked: the frame must have been read before.
+    #[inline]
     #[must_use]
     pub fn read(frame: &[u8], whole: Span) -> Option<Self> {
         let raw = whole.of(frame);
@@ -26,6 +27,7 @@ impl StringSpan {
     }
 
     /// The string that is the value of a member; `None` as in [`StringSpan::read`].
+    #[inline]
     #[must_use]
     pub fn of(member: &Member<'_>) -> Option<Self> {
         if member.raw.first() != Some(&b'"') {
@@ -37,6 +39,7 @@ impl StringSpan {
     }
 
     /// How many bytes the text has, unescaped.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.unescaped.as_ref().map_or(self.span.len(), |text| text.len())
@@ -49,12 +52,14 @@ impl StringSpan {
     }
 
     /// Where the string lies in its frame, without quotes.
+    #[inline]
     #[must_use]
     pub fn span(&self) -> Span {
         self.span
     }
 
     /// The text, unescaped. `frame` must be the frame that it was read from.
+    #[inline]
     #[must_use]
     pub fn text<'a>(&'a self, frame: &'a [u8]) -> &'a str {
         match &self.unescaped {

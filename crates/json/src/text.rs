@@ -50,12 +50,14 @@ pub fn integer(raw: &[u8]) -> Option<i64> {
 }
 
 /// Whether the first byte that is not white space opens an object. Nothing else is checked.
+#[inline]
 #[must_use]
 pub fn is_object(raw: &[u8]) -> bool {
     raw.iter().find(|byte| !is_space(**byte)) == Some(&b'{')
 }
 
 /// The span without the white space around its text.
+#[inline]
 pub(crate) fn trim(frame: &[u8], span: Span) -> Span {
     let text = span.of(frame);
     let before = text.iter().take_while(|byte| is_space(**byte)).count();
