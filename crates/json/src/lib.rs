@@ -6,12 +6,13 @@
 //! - [`members`], [`elements`]: an object's members, an array's elements, with their places. [`each_member`], [`each_element`]
 //!   and [`outline`] keep nothing, or only the places.
 //! - [`text`], [`integer`], [`is_object`], [`StringSpan`]: single values.
-//! - [`Tokens`]: the tokens of a value, in order.
+//! - [`check`]: the syntax of a value. [`Tokens`]: its tokens, in order.
 //! - [`Splice`], [`ObjectEdit`], [`edit_object`]: edits of a frame.
 //! - [`canonical`], [`refuse_duplicates`]: one text for all spellings of a value.
 //! - [`quote`], [`write_member`]: writing.
 
 mod canonical;
+mod check;
 mod duplicates;
 mod edit;
 mod elements;
@@ -29,6 +30,7 @@ mod thorough;
 mod tokens;
 
 pub use canonical::{CANONICAL_DEPTH_MAX, canonical};
+pub use check::check;
 pub use duplicates::{first_duplicate, refuse_duplicates};
 pub use edit::{MemberChange, ObjectEdit, edit_object, leaves_nothing, object_of, write_member};
 pub use elements::{each_element, elements};

@@ -1,4 +1,4 @@
-//! Fast scanner for one object or array: full syntax check, places of members and elements.
+//! Fast scanner for one value: full syntax check, places of an object's members or an array's elements.
 //!
 //! It takes less than JSON allows and never more. Escapes in keys, deep nesting and bad syntax are left to `thorough`, which
 //! also gives the reasons.
@@ -11,6 +11,9 @@ const DEPTH_MAX: u32 = 32;
 
 /// Strings are scanned in so many words of 8 bytes first: the keys of `_meta` end within these.
 const WORDS: usize = 6;
+
+/// As [`WORDS`], where the string is not checked.
+const SHORT_WORDS: usize = 3;
 
 /// Gives each member of the object that fills `object` in `frame`, and of the objects that lie in it along `path`: if
 /// the member `path[0]` is an object, its members come before itself, one deeper, and so on.
@@ -45,6 +48,13 @@ pub(crate) fn array(frame: &[u8], array: Span, mut give: impl FnMut(Span)) -> Op
         }
     }
     cursor.is_complete(array).then_some(())
+}
+
+/// Checks the syntax of the value that fills `value` in `frame`; `None` as with [`object`].
+pub(crate) fn value(frame: &[u8], value: Span) -> Option<()> {
+    let mut cursor = Cursor::over(frame, value)?;
+    cursor.value(0)?;
+    cursor.is_complete(value).then_some(())
 }
 
 /// The string that `raw` spells, if it is one without escapes.
@@ -95,6 +105,42 @@ fn end_of_plain(rest: &[u8], seen: &mut u64) -> Option<usize> {
     }
     *seen |= tail.iter().fold(0, |any, byte| any | u64::from(*byte));
     Some(at + tail.iter().position(|byte| ends(*byte))?)
+}
+
+/// One past the closing quote of the string whose first byte inside is at `from`, or the end of the text. The string is not
+/// checked.
+#[inline]
+pub(crate) fn string_end(text: &[u8], from: usize) -> usize {
+    let rest = text.get(from..).unwrap_or_default();
+    let mut at = from;
+    // Most keys and many values end here, before a search with wider registers would have begun.
+    for word in rest.as_chunks().0.iter().take(SHORT_WORDS) {
+        let word = u64::from_le_bytes(*word);
+        let ends = ends_in(word);
+        if ends != 0 {
+            let bits = ends.trailing_zeros() & !7;
+            at += bits as usize / 8;
+            if (word >> bits) & 0xff == u64::from(b'"') {
+                return at + 1;
+            }
+            break;
+        }
+        at += 8;
+    }
+    any_string_end(text, at)
+}
+
+/// As [`string_end`], for any string; no backslash lies directly before `at`.
+#[inline(never)]
+fn any_string_end(text: &[u8], mut at: usize) -> usize {
+    while let Some(rest) = text.get(at..) {
+        match memchr::memchr2(b'"', b'\\', rest) {
+            Some(found) if rest.get(found) == Some(&b'"') => return at + found + 1,
+            Some(found) => at += found + 2,
+            None => break,
+        }
+    }
+    text.len()
 }
 
 /// The bits that only bytes beyond ASCII have.

@@ -259,3 +259,96 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn tokens_have_their_places() {
+    let text = b" { \"a\\\"\" :[ -1.5e3,\t\"\" ], \"b\": null }\n";
+    let mut tokens = Tokens::new(text);
+    let mut found = Vec::new();
+    while let Some(token) = tokens.next() {
+        let raw = tokens.span().of(text);
+        match token {
+            Token::Open(byte) | Token::Close(byte) => assert_eq!(raw, [byte]),
+            Token::Comma => assert_eq!(raw, b","),
+            Token::Colon => assert_eq!(raw, b":"),
+            Token::Text(same) | Token::Plain(same) => assert_eq!(raw, same),
+        }
+        found.push(std::str::from_utf8(raw).unwrap());
+    }
+    let expect = ["{", "\"a\\\"\"", ":", "[", "-1.5e3", ",", "\"\"", "]", ",", "\"b\"", ":", "null", "}"];
+    assert_eq!(found, expect);
+}
+
+#[test]
+fn a_value_is_skipped_with_all_that_is_in_it() {
+    for (text, end) in [
+        ("1 ,2", "1"),
+        (" \"a,}\" ]", " \"a,}\""),
+        ("{\"a\":[1,{}]} }", "{\"a\":[1,{}]}"),
+        ("[] ,", "[]"),
+        ("[1,", "[1,"),
+    ] {
+        let mut tokens = Tokens::new(text.as_bytes());
+        tokens.skip_value();
+        assert_eq!(&text[..tokens.span().end], end);
+    }
+}
+
+/// The end of a string, byte by byte.
+fn slow_string_end(text: &[u8], from: usize) -> usize {
+    let mut at = from;
+    loop {
+        match text.get(at) {
+            Some(b'"') => return at + 1,
+            Some(b'\\') => at += 2,
+            Some(_) => at += 1,
+            None => return text.len(),
+        }
+    }
+}
+
+#[test]
+fn strings_end_at_their_closing_quote() {
+    for len in 0..80 {
+        for (at, back) in (0..len).flat_map(|at| (0..3).map(move |back| (at, back))) {
+            let mut text = vec![b'x'; len];
+            text[at] = b'"';
+            text[at.saturating_sub(back)..at].fill(b'\\');
+            assert_eq!(scan::string_end(&text, 0), slow_string_end(&text, 0), "{text:?}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn tokens_cover_all_but_white_space(text in value()) {
+        let mut tokens = Tokens::checked(text.as_bytes()).unwrap();
+        let mut raw = Vec::new();
+        while tokens.next().is_some() {
+            raw.extend_from_slice(tokens.span().of(text.as_bytes()));
+        }
+        prop_assert!(check(&raw).is_ok());
+        prop_assert_eq!(canonical(&raw), canonical(text.as_bytes()));
+    }
+
+    #[test]
+    fn tokens_of_any_bytes_never_go_back(bytes in prop::collection::vec(prop::sample::select(b"{}[]\",:\\ \n1eu\xff".to_vec()), 0..40)) {
+        let mut tokens = Tokens::new(&bytes);
+        let mut end = 0;
+        while tokens.next().is_some() {
+            let span = tokens.span();
+            prop_assert!(span.start >= end && span.end > span.start && span.end <= bytes.len());
+            end = span.end;
+        }
+        Tokens::new(&bytes).skip_value();
+    }
+
+    #[test]
+    fn check_agrees_with_serde_json(bytes in prop::collection::vec(prop::sample::select(b"{}[]\",:\\ \n1e.0untrl\xc3\xa9".to_vec()), 0..12), inner in value()) {
+        let valid = |raw: &[u8]| serde_json::from_slice::<&serde_json::value::RawValue>(raw).is_ok();
+        prop_assert_eq!(check(&bytes).is_ok(), valid(&bytes));
+        prop_assert!(check(inner.as_bytes()).is_ok());
+        let cut = &inner.as_bytes()[..inner.len() - 1];
+        prop_assert_eq!(check(cut).is_ok(), valid(cut));
+    }
+}

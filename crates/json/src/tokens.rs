@@ -1,8 +1,9 @@
 //! Lexer: the tokens of a value in order, without recursion.
 
-use serde_json::value::RawValue;
-
+use crate::check::check;
 use crate::error::JsonError;
+use crate::scan::string_end;
+use crate::splice::Span;
 use crate::text::is_space;
 
 /// One token, as it was written.
@@ -26,34 +27,71 @@ pub enum Token<'a> {
 #[derive(Debug, Clone)]
 pub struct Tokens<'a> {
     raw: &'a [u8],
+    /// Where the latest token begins.
+    start: usize,
+    /// Where it ends.
     at: usize,
 }
 
 impl<'a> Tokens<'a> {
-    /// Checks the syntax of the whole value first.
+    /// The tokens of `raw`, whose syntax is not checked. A text that is no JSON, or is cut off, is cut into tokens all the same,
+    /// the last of which may end too early.
+    #[must_use]
+    pub fn new(raw: &'a [u8]) -> Self {
+        Self { raw, start: 0, at: 0 }
+    }
+
+    /// The tokens of `raw`, after a check of its syntax.
     ///
     /// # Errors
     /// [`JsonError::Syntax`] when `raw` is not one JSON value.
     pub fn checked(raw: &'a [u8]) -> Result<Self, JsonError> {
-        serde_json::from_slice::<&RawValue>(raw).map_err(|error| JsonError::syntax(&error))?;
-        Ok(Self { raw, at: 0 })
+        check(raw)?;
+        Ok(Self::new(raw))
     }
 
-    /// The bytes from `start` to where the cursor now is.
-    fn since(&self, start: usize) -> &'a [u8] {
-        self.raw.get(start..self.at).unwrap_or_default()
+    /// Where the latest token lies; empty before the first.
+    #[must_use]
+    #[inline]
+    pub fn span(&self) -> Span {
+        Span { start: self.start, end: self.at }
+    }
+
+    /// Moves past the next value with all that is in it; [`Tokens::span`] then ends where the value ends.
+    pub fn skip_value(&mut self) {
+        let mut depth = 0_usize;
+        for token in self.by_ref() {
+            match token {
+                Token::Open(_) => depth += 1,
+                Token::Close(_) => depth = depth.saturating_sub(1),
+                Token::Comma | Token::Colon | Token::Text(_) | Token::Plain(_) => {}
+            }
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    /// The bytes of the latest token.
+    #[inline]
+    fn token(&self) -> &'a [u8] {
+        self.span().of(self.raw)
     }
 }
 
 impl<'a> Iterator for Tokens<'a> {
     type Item = Token<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Token<'a>> {
-        let rest = self.raw.get(self.at..)?;
-        self.at += rest.iter().take_while(|byte| is_space(**byte)).count();
-        let start = self.at;
-        let byte = *self.raw.get(start)?;
-        self.at += 1;
+        let mut start = self.at;
+        let mut byte = *self.raw.get(start)?;
+        while byte <= b' ' && is_space(byte) {
+            start += 1;
+            byte = *self.raw.get(start)?;
+        }
+        self.start = start;
+        self.at = start + 1;
         Some(match byte {
             b'{' | b'[' => Token::Open(byte),
             b'}' | b']' => Token::Close(byte),
@@ -61,25 +99,18 @@ impl<'a> Iterator for Tokens<'a> {
             b':' => Token::Colon,
             b'"' => {
                 self.at = string_end(self.raw, self.at);
-                Token::Text(self.since(start))
+                Token::Text(self.token())
             }
             _ => {
-                let ends = |byte: &&u8| !is_space(**byte) && !matches!(**byte, b',' | b'}' | b']');
-                self.at += self.raw.get(self.at..)?.iter().take_while(ends).count();
-                Token::Plain(self.since(start))
+                let rest = self.raw.get(self.at..)?;
+                self.at += rest.iter().take_while(|byte| !ends_plain(**byte)).count();
+                Token::Plain(self.token())
             }
         })
     }
 }
 
-/// One past the closing quote of the string whose first byte inside is at `from`.
-fn string_end(raw: &[u8], mut from: usize) -> usize {
-    while let Some(rest) = raw.get(from..) {
-        match memchr::memchr2(b'"', b'\\', rest) {
-            Some(at) if rest.get(at) == Some(&b'\\') => from += at + 2,
-            Some(at) => return from + at + 1,
-            None => break,
-        }
-    }
-    raw.len()
+/// Whether a byte ends a number, `true`, `false` or `null`.
+fn ends_plain(byte: u8) -> bool {
+    is_space(byte) || matches!(byte, b',' | b'}' | b']')
 }
