@@ -10,6 +10,7 @@
 //! - [`Splice`], [`ObjectEdit`], [`edit_object`]: edits of a frame.
 //! - [`canonical`], [`refuse_duplicates`]: one text for all spellings of a value.
 //! - [`quote`], [`write_member`]: writing.
+//! - [`visible`]: safe text for people.
 
 mod canonical;
 mod check;
@@ -20,6 +21,7 @@ mod error;
 mod member_span;
 mod members;
 mod outline;
+mod pieces;
 mod scan;
 mod splice;
 #[cfg(any(test, feature = "proptest"))]
@@ -28,6 +30,7 @@ mod string_span;
 mod text;
 mod thorough;
 mod tokens;
+pub mod visible;
 
 pub use canonical::{CANONICAL_DEPTH_MAX, canonical};
 pub use check::check;
