@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use crate::error::JsonError;
-use crate::text::{quote, text};
+use crate::escape::put_text;
+use crate::text::text;
 use crate::tokens::{Token, Tokens};
 
 /// The deepest nesting that has a canonical form, in objects and arrays: a bound on the work of sorting.
@@ -64,7 +65,7 @@ impl<'a> Writer<'a> {
     fn string(&mut self, raw: &'a [u8]) -> Result<(), JsonError> {
         let text = text(raw).ok_or_else(|| JsonError::Syntax("half a surrogate pair".to_owned()))?;
         let start = self.out.len();
-        self.out.extend_from_slice(quote(&text).as_bytes());
+        put_text(&mut self.out, &text);
         if let Some(Open::Object { members, at_key }) = self.open.last_mut()
             && std::mem::take(at_key)
         {

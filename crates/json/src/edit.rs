@@ -1,8 +1,8 @@
 //! Edits of one object: members set and removed, with their commas.
 
+use crate::escape::put_text;
 use crate::members::Members;
 use crate::splice::{Span, Splice};
-use crate::text::quote;
 
 /// Changes to the members of one object. All other bytes of the object stay.
 #[derive(Debug, Clone)]
@@ -128,7 +128,7 @@ fn last<'c>(changes: &[MemberChange<'c>], key: &str) -> Option<Option<&'c [u8]>>
 
 /// Appends `"key":raw` to `out`; `raw` must be valid JSON.
 pub fn write_member(out: &mut Vec<u8>, key: &str, raw: &[u8]) {
-    out.extend_from_slice(quote(key).as_bytes());
+    put_text(out, key);
     out.push(b':');
     out.extend_from_slice(raw);
 }

@@ -9,15 +9,17 @@
 //! - [`check`]: the syntax of a value. [`Tokens`]: its tokens, in order.
 //! - [`Splice`], [`ObjectEdit`], [`edit_object`]: edits of a frame.
 //! - [`canonical`], [`refuse_duplicates`]: one text for all spellings of a value.
-//! - [`quote`], [`write_member`]: writing.
+//! - [`Object`], [`Array`], [`object`], [`quote`]: writing.
 //! - [`visible`]: safe text for people.
 
+mod buffer;
 mod canonical;
 mod check;
 mod duplicates;
 mod edit;
 mod elements;
 mod error;
+mod escape;
 mod member_span;
 mod members;
 mod outline;
@@ -31,19 +33,23 @@ mod text;
 mod thorough;
 mod tokens;
 pub mod visible;
+mod write;
 
+pub use buffer::Buffer;
 pub use canonical::{CANONICAL_DEPTH_MAX, canonical};
 pub use check::check;
 pub use duplicates::{first_duplicate, refuse_duplicates};
 pub use edit::{MemberChange, ObjectEdit, edit_object, leaves_nothing, object_of, write_member};
 pub use elements::{each_element, elements};
 pub use error::JsonError;
+pub use escape::quote;
 pub use members::{Member, Members, each_member, members, members_with_duplicates};
 pub use outline::{OUTLINE_MEMBERS_MAX, Outline, outline};
 pub use splice::{Span, Splice};
 pub use string_span::StringSpan;
-pub use text::{integer, is_object, quote, text};
+pub use text::{integer, is_object, text};
 pub use tokens::{Token, Tokens};
+pub use write::{Array, Object, object, object_string};
 
 #[cfg(test)]
 mod tests;

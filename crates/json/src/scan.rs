@@ -70,14 +70,23 @@ fn ends(byte: u8) -> bool {
     (byte == b'"') | (byte == b'\\') | (byte < b' ')
 }
 
-/// Whether a string of this text needs no escapes.
-pub(crate) fn is_plain(text: &str) -> bool {
-    !text.bytes().any(ends)
+/// Whether a string of this text needs no escapes. Of a text that is known when it is compiled, the answer is too.
+#[inline]
+pub(crate) fn is_plain(text: &[u8]) -> bool {
+    let ends = |word: &[u8; 8]| ends_in(u64::from_le_bytes(*word));
+    if let Some(last) = text.last_chunk() {
+        let (words, _) = text.as_chunks();
+        return words.iter().fold(ends(last), |any, word| any | ends(word)) == 0;
+    }
+    match (text.first_chunk(), text.last_chunk()) {
+        (Some([a, b, c, d]), Some([e, f, g, h])) => ends(&[*a, *b, *c, *d, *e, *f, *g, *h]) == 0,
+        (_, _) => !text.iter().copied().any(self::ends),
+    }
 }
 
 /// How many bytes of a string lie before its next quote, backslash or byte that it may not hold; `None` if there is none.
 /// [`HIGH`] bits come into `seen` unless all bytes until there are ASCII.
-fn end_of_plain(rest: &[u8], seen: &mut u64) -> Option<usize> {
+pub(crate) fn end_of_plain(rest: &[u8], seen: &mut u64) -> Option<usize> {
     // Long texts are passed over in strides, which compile to vector instructions.
     let mut at = 0;
     for stride in rest.as_chunks::<32>().0 {

@@ -352,3 +352,63 @@ proptest! {
         prop_assert_eq!(check(cut).is_ok(), valid(cut));
     }
 }
+
+#[test]
+fn a_text_is_plain_unless_a_byte_needs_an_escape() {
+    for byte in 0..=u8::MAX {
+        for (at, length) in (0..20).flat_map(|length| (0..length).map(move |at| (at, length))) {
+            let mut text = vec![b'!'; length];
+            text[at] = byte;
+            assert_eq!(scan::is_plain(&text), !matches!(byte, b'"' | b'\\' | 0..b' '), "{text:?}");
+        }
+    }
+    assert!(scan::is_plain(b""));
+}
+
+#[test]
+fn objects_are_written_member_by_member() {
+    assert_eq!(object(|_| {}), b"{}");
+    let written = object(|object| {
+        assert!(object.is_empty());
+        object.text("a\n", "x\"\u{1}\u{1f}\t\r\n\\é").raw("b", b"[1e400]").number("c", -3_i64);
+        assert!(!object.is_empty());
+        object.number("d", u64::MAX).bool("e", true).bool("f", false).null("g");
+        object.optional_text("h", None).optional_text("i", Some(""));
+        object.joined("j", ["a", "\"", ""], ":").texts("k", ["x", "\n"]).texts("l", [""; 0]);
+        object.object("m", |inner| {
+            inner.array("n", |array| {
+                array.text("t").raw(b"null").object(|_| {}).object(|last| {
+                    last.bool("o", false);
+                });
+            });
+        });
+    });
+    let expect = r#"{"a\n":"x\"\u0001\u001f\t\r\n\\é","b":[1e400],"c":-3,"d":18446744073709551615,"e":true,"f":false,"g":null,"i":"","j":"a:\":","k":["x","\n"],"l":[],"m":{"n":["t",null,{},{"o":false}]}}"#;
+    assert_eq!(String::from_utf8(written).unwrap(), expect);
+    let string = object_string(|object| {
+        object.raw("a", "1").text("b", "2");
+    });
+    assert_eq!(string, r#"{"a":1,"b":"2"}"#);
+    let mut part = b"{\"a\":1,".to_vec();
+    Object::write_members(&mut part, |members| {
+        members.number("b", 2_u8).text("c", "3");
+    });
+    assert_eq!(part, br#"{"a":1,"b":2,"c":"3""#);
+}
+
+proptest! {
+    #[test]
+    fn written_texts_are_read_back(key in any::<String>(), text in any::<String>(), parts in prop::collection::vec(any::<String>(), 0..4)) {
+        let written = object(|object| {
+            object.text(&key, &text);
+        });
+        let read = members(&written, Span::all(&written)).unwrap();
+        prop_assert_eq!(read.get(&key).unwrap().text().unwrap(), text);
+        prop_assert_eq!(canonical(&written).unwrap(), &written[..]);
+        let joined = object(|object| {
+            object.joined("k", parts.iter().map(String::as_str), "\n");
+        });
+        let read = members(&joined, Span::all(&joined)).unwrap();
+        prop_assert_eq!(read.get("k").unwrap().text().unwrap(), parts.join("\n"));
+    }
+}

@@ -65,33 +65,3 @@ pub(crate) fn trim(frame: &[u8], span: Span) -> Span {
     let start = span.start + before;
     Span { start, end: (span.end.saturating_sub(after)).max(start) }
 }
-
-/// `text` as a JSON string, quotes included.
-#[must_use]
-pub fn quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    if scan::is_plain(text) {
-        out.push_str(text);
-        out.push('"');
-        return out;
-    }
-    for letter in text.chars() {
-        match letter {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            control if control < ' ' => {
-                let code = u32::from(control);
-                out.push_str("\\u00");
-                out.push(if code >= 16 { '1' } else { '0' });
-                out.push(char::from_digit(code % 16, 16).unwrap_or('0'));
-            }
-            plain => out.push(plain),
-        }
-    }
-    out.push('"');
-    out
-}
