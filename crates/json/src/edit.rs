@@ -1,8 +1,8 @@
 //! Edits of one object: members set and removed, with their commas.
 
-use crate::escape::put_text;
 use crate::members::Members;
 use crate::splice::{Span, Splice};
+use crate::write::{Object, object};
 
 /// Changes to the members of one object. All other bytes of the object stay.
 #[derive(Debug, Clone)]
@@ -80,7 +80,9 @@ pub fn edit_object(members: &Members<'_>, changes: &[MemberChange<'_>], splice: 
         before = Some(member.whole.end);
     }
     let mut added = Vec::new();
-    write_changes(&mut added, changes, |key| members.get(key).is_some());
+    Object::write_members(&mut added, |object| {
+        write_changes(object, changes, |key| members.get(key).is_some());
+    });
     if let Some(end) = kept_end.filter(|_| !added.is_empty()) {
         added.insert(0, b',');
         splice.insert(end, &added);
@@ -102,33 +104,24 @@ pub fn object_of(changes: &[MemberChange<'_>]) -> Option<Vec<u8>> {
     if changes.is_empty() {
         return None;
     }
-    let mut out = b"{".to_vec();
-    write_changes(&mut out, changes, |_| false);
-    out.push(b'}');
-    (out.len() > 2).then_some(out)
+    let mut is_empty = true;
+    let made = object(|object| {
+        write_changes(object, changes, |_| false);
+        is_empty = object.is_empty();
+    });
+    (!is_empty).then_some(made)
 }
 
-/// Appends the members that are set in the end, with commas between.
-fn write_changes(out: &mut Vec<u8>, changes: &[MemberChange<'_>], but: impl Fn(&str) -> bool) {
-    let start = out.len();
+/// Adds the members that are set in the end.
+fn write_changes(object: &mut Object<'_>, changes: &[MemberChange<'_>], but: impl Fn(&str) -> bool) {
     for (at, (key, raw)) in changes.iter().enumerate() {
         let later = changes.iter().skip(at + 1).any(|(other, _)| other == key);
         if let (Some(raw), false, false) = (raw, later, but(key)) {
-            if out.len() > start {
-                out.push(b',');
-            }
-            write_member(out, key, raw);
+            object.raw(key, raw);
         }
     }
 }
 
 fn last<'c>(changes: &[MemberChange<'c>], key: &str) -> Option<Option<&'c [u8]>> {
     changes.iter().rev().find(|(other, _)| *other == key).map(|(_, raw)| *raw)
-}
-
-/// Appends `"key":raw` to `out`; `raw` must be valid JSON.
-pub fn write_member(out: &mut Vec<u8>, key: &str, raw: &[u8]) {
-    put_text(out, key);
-    out.push(b':');
-    out.extend_from_slice(raw);
 }

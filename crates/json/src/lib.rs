@@ -39,7 +39,7 @@ pub use buffer::Buffer;
 pub use canonical::{CANONICAL_DEPTH_MAX, canonical};
 pub use check::check;
 pub use duplicates::{first_duplicate, refuse_duplicates};
-pub use edit::{MemberChange, ObjectEdit, edit_object, leaves_nothing, object_of, write_member};
+pub use edit::{MemberChange, ObjectEdit, edit_object, leaves_nothing, object_of};
 pub use elements::{each_element, elements};
 pub use error::JsonError;
 pub use escape::quote;

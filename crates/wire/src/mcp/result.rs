@@ -1,6 +1,4 @@
-//! The result of a request: the members that the eras differ in, read where they lie, and their edits.
-//!
-//! It must not know lists' items or content.
+//! Results of requests: the members that the eras differ in, and their edits.
 
 use std::borrow::Cow;
 
@@ -27,8 +25,11 @@ pub enum ResultType<'m> {
 /// The result that ends a listen request (2026-07-28, "Subscriptions").
 #[must_use]
 pub fn listened(request: &Id) -> Vec<u8> {
-    let head: &[u8] = b"{\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":";
-    [head, request.raw(), b"}}"].concat()
+    json::object(|result| {
+        result.text("resultType", "complete").object("_meta", |keys| {
+            keys.raw(meta::SUBSCRIPTION_ID, request.raw());
+        });
+    })
 }
 
 /// The result of one message.
