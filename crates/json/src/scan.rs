@@ -70,7 +70,7 @@ fn ends(byte: u8) -> bool {
     (byte == b'"') | (byte == b'\\') | (byte < b' ')
 }
 
-/// Whether a string of this text needs no escapes. Of a text that is known when it is compiled, the answer is too.
+/// Whether a string of this text needs no escapes. For a constant text the compiler folds the answer.
 #[inline]
 pub(crate) fn is_plain(text: &[u8]) -> bool {
     let ends = |word: &[u8; 8]| ends_in(u64::from_le_bytes(*word));

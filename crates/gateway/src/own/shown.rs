@@ -1,4 +1,4 @@
-//! Others' JSON as a reader of ours sees it: on one line, with nothing hidden in its texts. Must not know what it says.
+//! Strangers' texts and JSON as the built-in tools show them: on one line, with every hidden character visible.
 
 use json::visible;
 use serde_json::value::RawValue;
