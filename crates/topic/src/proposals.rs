@@ -147,7 +147,6 @@ impl<H: Handles> Proposal<H> {
         matches!(self.phase, Phase::Running) && self.over.is_none()
     }
 
-
     /// Whether its opening is on disk, so that participants may learn of it.
     pub(crate) fn is_open(&self) -> bool {
         !matches!(self.phase, Phase::Opening)
