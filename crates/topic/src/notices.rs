@@ -43,8 +43,7 @@ impl<H: Handles> Topic<H> {
         level: Option<LogLevel>,
         notice: H::Notice,
     ) {
-        let open = self.operations.get(call);
-        let Some(open) = open.filter(|open| open.state.is_at_server() && open.server == seat) else { return };
+        let Some(open) = self.operations.get(call).filter(|open| open.is_with(seat)) else { return };
         if !self.wants(open.link, level) {
             return;
         }
