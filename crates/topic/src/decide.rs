@@ -36,7 +36,8 @@ impl<H: Handles> Topic<H> {
             let content = self.proposals.known(id).filter(|own| own.is_open()).map(|own| own.content.clone());
             return self.refuse_ruling(effects, id, content, ruling, cause);
         }
-        self.settle_decision(effects, now_ms, id, Queued { ruling, shown, current });
+        let outside = outside.cloned();
+        self.settle_decision(effects, now_ms, id, Queued { ruling, outside, shown, current });
     }
 
     /// A decision that waited for the proposal to be on disk.
@@ -48,7 +49,7 @@ impl<H: Handles> Topic<H> {
         queued: Queued<H>,
     ) {
         let by = queued.ruling.by.clone();
-        if let Err(cause) = self.may_decide(id, &by, None, &queued.ruling) {
+        if let Err(cause) = self.may_decide(id, &by, queued.outside.as_ref(), &queued.ruling) {
             let content = self.proposals.known(id).map(|own| own.content.clone());
             return self.refuse_ruling(effects, id, content, queued.ruling, cause);
         }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use foldhash::{HashMap, HashMapExt};
-use model::{Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
+use model::{Capabilities, Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
 
 use crate::Handles;
 
@@ -133,6 +133,8 @@ pub(crate) struct Proposal<H: Handles> {
 #[derive(Debug, Clone)]
 pub(crate) struct Queued<H: Handles> {
     pub(crate) ruling: Ruling<H>,
+    /// What the participant that decided may do, if it is not in the topic.
+    pub(crate) outside: Option<Arc<Capabilities>>,
     pub(crate) shown: Option<Digest>,
     pub(crate) current: Option<Digest>,
 }
