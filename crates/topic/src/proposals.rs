@@ -149,6 +149,11 @@ impl<H: Handles> Proposal<H> {
         matches!(self.phase, Phase::Running) && self.over.is_none()
     }
 
+    /// Whether it is open to decisions.
+    pub(crate) fn is_pending(&self) -> bool {
+        matches!(self.phase, Phase::Pending) && self.over.is_none()
+    }
+
     /// Whether its opening is on disk, so that participants may learn of it.
     pub(crate) fn is_open(&self) -> bool {
         !matches!(self.phase, Phase::Opening)
@@ -293,6 +298,14 @@ impl<H: Handles> Proposals<H> {
         }
         if let Some(envelope) = envelope {
             self.by_fulfilment.entry(envelope).or_default().push(id);
+        }
+    }
+
+    /// The decision that it was fulfilled by does not count, nor does an answer that came early.
+    pub(crate) fn forget_fulfilment(&mut self, id: OperationId) {
+        self.fulfil(id, None);
+        if let Some(proposal) = self.get_mut(id) {
+            proposal.early = None;
         }
     }
 
