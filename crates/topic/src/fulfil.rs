@@ -49,7 +49,11 @@ impl<H: Handles> Topic<H> {
         effects.extend_ruled(handle);
         match (call, requested) {
             // The call that waits is carried out, and its answer reaches both.
-            (Some(call), _) => self.release(effects, id, call),
+            (Some(call), requested) => {
+                let calls = requested.map(|requested| requested.calls).unwrap_or_default();
+                effects.all.extend(calls.into_iter().map(|(.., call)| Effect::Drop { call }));
+                self.release(effects, id, call);
+            }
             (None, Some(requests)) => self.run_requests(effects, requests, Some(id)),
             (None, None) => {}
         }
