@@ -203,6 +203,14 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// A server has left: subscriptions to its resources count no more.
+    pub(crate) fn forget_subscriptions(&mut self, server: &ParticipantId) {
+        self.interests.forget_server(server);
+        for (_, own) in self.members.owns_mut() {
+            own.subscriptions.retain(|(at, _)| at != server);
+        }
+    }
+
     fn listen(&mut self, id: OperationId, link: LinkId, mut filter: Filter) {
         // A caller gets nothing of what it may not subscribe to, and does not learn that it exists.
         filter.resources.retain(|uri| self.admits(link, "resources/subscribe", Some(Target::Uri(uri))));
