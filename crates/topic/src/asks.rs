@@ -41,7 +41,9 @@ impl<H: Handles> Topic<H> {
             Ok(admitted) => admitted,
             Err(cause) => return refuse(effects, question, Box::new(refusals::plain(cause)), cause),
         };
-        let Some(to) = self.receiver(link, call) else { return };
+        let Some(to) = self.receiver(link, call) else {
+            return refuse(effects, question, Box::new(refusals::plain(Cause::Moot)), Cause::Moot);
+        };
         if let Some(call) = call.and_then(|call| self.operations.get_mut(call)) {
             call.asks += 1;
         }
@@ -60,6 +62,7 @@ impl<H: Handles> Topic<H> {
             until_ms: None,
             asks: 0,
             mirrored: false,
+            answered: false,
             rare: None,
             handle: Handle::Question(question.clone()),
         };
@@ -85,8 +88,7 @@ impl<H: Handles> Topic<H> {
         let member = self.members.get(seat).ok_or(Cause::NotAdmitted)?;
         let (link, call) = match about {
             About::Call(call) => {
-                let open = self.operations.get(call);
-                let open = open.filter(|open| open.state.is_at_server() && open.server == seat);
+                let open = self.operations.get(call).filter(|open| open.is_with(seat));
                 (open.ok_or(Cause::Moot)?.link, Some(call))
             }
             About::Session(link) => {

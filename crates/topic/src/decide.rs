@@ -36,10 +36,11 @@ impl<H: Handles> Topic<H> {
             let content = self.proposals.known(id).filter(|own| own.is_open()).map(|own| own.content.clone());
             return self.refuse_ruling(effects, id, content, ruling, cause);
         }
-        self.settle_decision(effects, now_ms, id, Queued { ruling, shown, current });
+        let outside = outside.cloned();
+        self.settle_decision(effects, now_ms, id, Queued { ruling, outside, shown, current });
     }
 
-    /// A decision that waited for the proposal to be on disk.
+    /// A decision that waited for the proposal to be on disk. If it does not count, neither does an answer to it.
     pub(crate) fn decide_queued(
         &mut self,
         effects: &mut Effects<H>,
@@ -48,11 +49,16 @@ impl<H: Handles> Topic<H> {
         queued: Queued<H>,
     ) {
         let by = queued.ruling.by.clone();
-        if let Err(cause) = self.may_decide(id, &by, None, &queued.ruling) {
-            let content = self.proposals.known(id).map(|own| own.content.clone());
-            return self.refuse_ruling(effects, id, content, queued.ruling, cause);
+        match self.may_decide(id, &by, queued.outside.as_ref(), &queued.ruling) {
+            Ok(()) => self.settle_decision(effects, now_ms, id, queued),
+            Err(cause) => {
+                let content = self.proposals.known(id).map(|own| own.content.clone());
+                self.refuse_ruling(effects, id, content, queued.ruling, cause);
+            }
         }
-        self.settle_decision(effects, now_ms, id, queued);
+        if self.proposals.get(id).is_some_and(Proposal::is_pending) {
+            self.proposals.forget_fulfilment(id);
+        }
     }
 
     /// Takes a decision of a participant that may decide, if the proposal is still open to it.
@@ -173,8 +179,7 @@ impl<H: Handles> Topic<H> {
             Phase::Deciding(ruling) if ruling.handle.is_none() => self.closed(effects, now_ms, id, *ruling),
             Phase::Deciding(ruling) => {
                 let (recalled, content) = (proposal.recalled.take(), proposal.content.clone());
-                proposal.early = None;
-                self.proposals.fulfil(id, None);
+                self.proposals.forget_fulfilment(id);
                 self.proposals.turn(id, Phase::Pending);
                 self.refuse_ruling(effects, id, Some(content), *ruling, Cause::LogUnavailable);
                 if let Some(reason) = recalled {

@@ -402,7 +402,8 @@ pub enum Effect<H: Handles> {
         /// Why, for records.
         cause: Cause,
     },
-    /// A request is over because its caller cancelled it or left: nobody waits for an answer.
+    /// A request is over and its caller waits for no answer: it cancelled the request or left, or its request fulfils a proposal
+    /// whose held call is carried out instead.
     Drop {
         /// The request.
         call: H::Call,

@@ -49,7 +49,11 @@ impl<H: Handles> Topic<H> {
         effects.extend_ruled(handle);
         match (call, requested) {
             // The call that waits is carried out, and its answer reaches both.
-            (Some(call), _) => self.release(effects, id, call),
+            (Some(call), requested) => {
+                let calls = requested.map(|requested| requested.calls).unwrap_or_default();
+                effects.all.extend(calls.into_iter().map(|(.., call)| Effect::Drop { call }));
+                self.release(effects, id, call);
+            }
             (None, Some(requests)) => self.run_requests(effects, requests, Some(id)),
             (None, None) => {}
         }
@@ -95,12 +99,14 @@ impl<H: Handles> Topic<H> {
         server: &ParticipantId,
         call: H::Call,
     ) {
-        let own = self.proposals.get(proposal);
-        let (Some(own), Some(link)) = (own, self.gateway_link()) else {
-            let refusal = Box::new(refusals::plain(Cause::Moot));
-            return effects.push(Effect::Refuse { operation, call, refusal, cause: Cause::Moot });
+        let Some(own) = self.proposals.get(proposal) else {
+            return refuse(effects, operation, call, Cause::Moot);
         };
         let (method, context) = (own.method.clone(), own.context.clone());
+        let Some(link) = self.gateway_link() else {
+            refuse(effects, operation, call, Cause::UpstreamDown);
+            return self.not_carried_out(effects, proposal, Cause::UpstreamDown);
+        };
         let (server, tag) = (server.clone(), None);
         let execution = Execution { link, operation, tag, server, call, proposal: Some(proposal) };
         self.run(effects, execution, &method, context.as_deref());
@@ -118,22 +124,17 @@ impl<H: Handles> Topic<H> {
         if self.operations.contains(operation) {
             return;
         }
-        let refuse = |effects: &mut Effects<H>, call, cause| {
-            let refusal = Box::new(refusals::plain(cause));
-            effects.push(Effect::Refuse { operation, call, refusal, cause });
-        };
         if let Some(proposal) = proposal
             && let Err(cause) = self.may_carry_out(proposal, &server, method, context)
         {
-            return refuse(effects, call, cause);
+            return refuse(effects, operation, call, cause);
         }
         let seat = match self.room_for(link, &server) {
             Ok(seat) => seat,
             Err(cause) => {
-                refuse(effects, call, cause);
+                refuse(effects, operation, call, cause);
                 if let Some(proposal) = proposal {
-                    let reason = refusals::plain(cause).message;
-                    self.conclude(effects, proposal, ProposalState::Failed, Some((&*reason).into()));
+                    self.not_carried_out(effects, proposal, cause);
                 }
                 return;
             }
@@ -153,11 +154,20 @@ impl<H: Handles> Topic<H> {
             until_ms: None,
             asks: 0,
             mirrored: false,
+            answered: false,
             rare: None,
             handle: Handle::Call(call),
         };
         self.open(operation, opened);
         self.deliver(effects, operation);
+    }
+
+    /// An approved proposal fails that no operation carries out, for this reason.
+    fn not_carried_out(&mut self, effects: &mut Effects<H>, proposal: OperationId, cause: Cause) {
+        if self.proposals.get(proposal).is_some_and(|own| own.call.is_none()) {
+            let reason = refusals::plain(cause).message;
+            self.conclude(effects, proposal, ProposalState::Failed, Some((&*reason).into()));
+        }
     }
 
     /// Whether an operation may carry out a proposal: approved, not begun, and nothing else than what was proposed.
@@ -271,6 +281,12 @@ impl<H: Handles> Topic<H> {
         };
         self.conclude(effects, id, state, reason);
     }
+}
+
+/// Refuses a request that was not opened.
+fn refuse<H: Handles>(effects: &mut Effects<H>, operation: OperationId, call: H::Call, cause: Cause) {
+    let refusal = Box::new(refusals::plain(cause));
+    effects.push(Effect::Refuse { operation, call, refusal, cause });
 }
 
 /// A request that is carried out after it was admitted elsewhere.

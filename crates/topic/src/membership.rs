@@ -222,7 +222,7 @@ impl<H: Handles> Topic<H> {
         }
         self.members.stand(seat);
         if !is_caller {
-            self.interests.forget_server(&id);
+            self.forget_subscriptions(&id);
             self.forget_views(effects, &id);
         }
         if !hidden {

@@ -43,8 +43,7 @@ impl<H: Handles> Topic<H> {
         level: Option<LogLevel>,
         notice: H::Notice,
     ) {
-        let open = self.operations.get(call);
-        let Some(open) = open.filter(|open| open.state.is_at_server() && open.server == seat) else { return };
+        let Some(open) = self.operations.get(call).filter(|open| open.is_with(seat)) else { return };
         if !self.wants(open.link, level) {
             return;
         }
@@ -201,6 +200,14 @@ impl<H: Handles> Topic<H> {
         self.interests.unsubscribe(server, own, link, None);
         if let Some(link) = self.members.link_mut(link) {
             link.own_mut().subscriptions.retain(|(at, uri)| at != server || **uri != *own);
+        }
+    }
+
+    /// A server has left: subscriptions to its resources count no more.
+    pub(crate) fn forget_subscriptions(&mut self, server: &ParticipantId) {
+        self.interests.forget_server(server);
+        for (_, own) in self.members.owns_mut() {
+            own.subscriptions.retain(|(at, _)| at != server);
         }
     }
 

@@ -98,11 +98,18 @@ pub(crate) struct Operation<H: Handles> {
     pub(crate) asks: u32,
     /// Whether watchers were shown it.
     pub(crate) mirrored: bool,
+    /// Whether its caller was answered for now, so that nothing else reaches it there.
+    pub(crate) answered: bool,
     pub(crate) rare: Option<Box<Rare>>,
     pub(crate) handle: Handle<H>,
 }
 
 impl<H: Handles> Operation<H> {
+    /// Whether this server has the call, and its caller can be reached through it.
+    pub(crate) fn is_with(&self, server: Seat) -> bool {
+        self.state.is_at_server() && self.server == server && !self.answered
+    }
+
     /// The kind under which it was admitted.
     pub(crate) fn kind(&self) -> Option<KindRef<'_>> {
         KindRef::request(self.method.as_str(), self.context.as_deref()).ok()
@@ -159,6 +166,7 @@ impl<H: Handles> Operations<H> {
         let parked = |state| matches!(state, State::Parked { .. });
         self.parked += usize::from(parked(state));
         self.parked -= usize::from(parked(operation.state));
+        operation.answered |= parked(state);
         operation.state = state;
     }
 

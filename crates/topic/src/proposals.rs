@@ -6,7 +6,7 @@ use std::{
 };
 
 use foldhash::{HashMap, HashMapExt};
-use model::{Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
+use model::{Capabilities, Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
 
 use crate::Handles;
 
@@ -133,6 +133,8 @@ pub(crate) struct Proposal<H: Handles> {
 #[derive(Debug, Clone)]
 pub(crate) struct Queued<H: Handles> {
     pub(crate) ruling: Ruling<H>,
+    /// What the participant that decided may do, if it is not in the topic.
+    pub(crate) outside: Option<Arc<Capabilities>>,
     pub(crate) shown: Option<Digest>,
     pub(crate) current: Option<Digest>,
 }
@@ -145,6 +147,11 @@ impl<H: Handles> Proposal<H> {
 
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.phase, Phase::Running) && self.over.is_none()
+    }
+
+    /// Whether it is open to decisions.
+    pub(crate) fn is_pending(&self) -> bool {
+        matches!(self.phase, Phase::Pending) && self.over.is_none()
     }
 
     /// Whether its opening is on disk, so that participants may learn of it.
@@ -291,6 +298,14 @@ impl<H: Handles> Proposals<H> {
         }
         if let Some(envelope) = envelope {
             self.by_fulfilment.entry(envelope).or_default().push(id);
+        }
+    }
+
+    /// The decision that it was fulfilled by does not count, nor does an answer that came early.
+    pub(crate) fn forget_fulfilment(&mut self, id: OperationId) {
+        self.fulfil(id, None);
+        if let Some(proposal) = self.get_mut(id) {
+            proposal.early = None;
         }
     }
 

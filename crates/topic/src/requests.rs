@@ -74,6 +74,7 @@ impl<H: Handles> Topic<H> {
             until_ms: None,
             asks: 0,
             mirrored: false,
+            answered: false,
             rare: None,
             handle: Handle::Call(call),
         };

@@ -269,7 +269,7 @@ impl<H: Handles> Topic<H> {
     fn answered(&mut self, effects: &mut Effects<H>, said: Said<'_, H>, outcome: Outcome, answer: H::Answer) {
         let Some(correlation) = said.correlation else { return };
         if self.log.is_intrusion(said.from.as_str(), correlation, said.to) {
-            self.ignore(effects, &said, vec![ParticipantId::gateway()], Ignored::NotAsked);
+            return self.ignore(effects, &said, vec![ParticipantId::gateway()], Ignored::NotAsked);
         }
         let Said { from, kind, to, message, .. } = said;
         self.answered_in_room(effects, &from, kind, to, correlation, (outcome, answer, message));

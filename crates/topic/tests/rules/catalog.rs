@@ -1,9 +1,12 @@
-//! Names, URIs, templates, views and what is set aside.
+//! Names, URIs, templates, views and quarantined entries.
 
-use model::LinkId;
-use topic::{Event, Limits, ListKind, Manifest, Quarantine, Target, UpstreamNames, View};
+use model::ListKind;
+use topic::{Cause, Event, Limits, Manifest, Quarantine, Target, UpstreamNames, View};
 
-use crate::stage::{ANN, Stage, caps, configured, delivered, id, items, refused, told, tools};
+use crate::{
+    shown::{delivered, notified, refused},
+    stage::{ANN, BOB, OWN, Stage, configured, id, items, tools},
+};
 
 #[test]
 fn public_names_lead_to_own_names() {
@@ -19,13 +22,13 @@ fn public_names_lead_to_own_names() {
     assert_eq!(delivered(&stage.call(ANN, 2, &names[1])), ("one".into(), Some(long)));
     assert_eq!(delivered(&stage.call(ANN, 3, "create")), ("bare".into(), None));
     assert_eq!(delivered(&stage.call(ANN, 4, "hidden")), ("bare".into(), None), "hidden tools stay callable");
-    assert_eq!(refused(&stage.call(ANN, 5, "one_hidden")), topic::Cause::Unknown, "never parsed apart");
+    assert_eq!(refused(&stage.call(ANN, 5, "one_hidden")), Cause::Unknown, "never parsed apart");
 }
 
 #[test]
-fn nobody_takes_anothers_names() {
+fn no_server_takes_anothers_names() {
     let mut stage = Stage::new();
-    stage.upstream(LinkId(100), "portmoot");
+    stage.server(OWN, "portmoot");
     stage.lists("bare", View::Shared, tools(&["one_create", "proxy", "own", "own", ""]));
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["proxy", "own"]);
     stage.lists("portmoot", View::Shared, tools(&["proxy"]));
@@ -37,25 +40,24 @@ fn nobody_takes_anothers_names() {
 }
 
 #[test]
-fn tools_of_the_gateway_are_listed_to_whom_they_are_for() {
-    let (bob, mut stage) = (LinkId(2), Stage::new());
-    stage.upstream(LinkId(100), "portmoot");
+fn tools_of_the_gateway_are_listed_to_callers_that_could_use_them() {
+    let mut stage = Stage::new();
+    stage.server(OWN, "portmoot");
     stage.lists("bare", View::Shared, tools(&["say", "approve_proposal"]));
-    stage.promoting(bob, "bob", &["mcp/proposal:tools/call:x"]);
-    // Nothing of the gateway's is listed: the names are the server's.
+    stage.promoting(BOB, "bob", &["mcp/proposal:tools/call:x"]);
+    // The gateway lists nothing yet: the names are the server's.
     assert_eq!(delivered(&stage.call(ANN, 1, "approve_proposal")).0, "bare");
     stage.lists("portmoot", View::Shared, tools(&["list_proposals", "approve_proposal", "proxy"]));
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["list_proposals", "approve_proposal", "proxy", "say"]);
-    assert_eq!(stage.sees(bob, ListKind::Tools), ["list_proposals"]);
+    assert_eq!(stage.sees(BOB, ListKind::Tools), ["list_proposals"]);
     assert_eq!(delivered(&stage.call(ANN, 2, "approve_proposal")).0, "portmoot");
-    assert_eq!(delivered(&stage.call(bob, 3, "list_proposals")).0, "portmoot");
+    assert_eq!(delivered(&stage.call(BOB, 3, "list_proposals")).0, "portmoot");
     // It is neither held nor the server's.
-    assert_eq!(refused(&stage.call(bob, 4, "approve_proposal")), topic::Cause::NotAdmitted);
-    let effects = stage
-        .step(Event::Regrant { participant: &id("bob"), capabilities: caps(&["mcp/request:tools/call:y"]) });
-    assert_eq!(told(&effects, ListKind::Tools), [bob]);
-    assert_eq!(stage.sees(bob, ListKind::Tools), ["list_proposals", "approve_proposal"]);
-    assert!(stage.topic.visible(bob, ListKind::Tools, "approve_proposal"));
+    assert_eq!(refused(&stage.call(BOB, 4, "approve_proposal")), Cause::NotAdmitted);
+    let effects = stage.regrant("bob", &["mcp/request:tools/call:y"]);
+    assert_eq!(notified(&effects, ListKind::Tools), ["link 2"]);
+    assert_eq!(stage.sees(BOB, ListKind::Tools), ["list_proposals", "approve_proposal"]);
+    assert!(stage.topic.admits(BOB, "tools/call", Some(Target::Tool("approve_proposal"))));
 }
 
 #[test]
@@ -101,11 +103,11 @@ fn the_earlier_configured_keeps_its_uri() {
     stage.lists("two", View::Shared, both());
     assert_eq!(stage.sees(ANN, ListKind::Resources), ["demo://a"]);
     let effects = stage.lists("one", View::Shared, both());
-    assert_eq!(told(&effects, ListKind::Resources), [ANN]);
+    assert_eq!(notified(&effects, ListKind::Resources), ["link 1"]);
     assert_eq!(stage.sees(ANN, ListKind::Resources), ["demo://a", "portmoot:two/demo://a"]);
     assert_eq!(stage.sees(ANN, ListKind::Templates), ["demo://{x}", "portmoot:two/demo://{x}"]);
     let mut read =
-        |operation, uri| delivered(&stage.ask_for(ANN, operation, "resources/read", Some(Target::Uri(uri))));
+        |operation, uri| delivered(&stage.request(ANN, operation, "resources/read", Some(Target::Uri(uri))));
     assert_eq!(read(1, "demo://a"), ("one".into(), None));
     assert_eq!(read(2, "portmoot:two/demo://a"), ("two".into(), Some("demo://a".into())));
     assert_eq!(read(3, "demo://b"), ("one".into(), None));
@@ -119,62 +121,33 @@ fn the_earlier_configured_keeps_its_uri() {
 }
 
 #[test]
-fn a_template_is_seen_by_whoever_may_read_something_of_it() {
+fn a_template_is_seen_by_a_caller_that_may_read_something_of_it() {
     let mut stage = Stage::new();
     let templates = items(&["file:///public/{name}", "file:///{+path}", "demo://{x}"]);
     stage.lists("bare", View::Shared, Manifest { templates, ..Manifest::default() });
-    stage.caller(LinkId(2), "bob", &["mcp/request:resources/read:file:///public/a"]);
-    assert_eq!(stage.sees(LinkId(2), ListKind::Templates), ["file:///public/{name}", "file:///{+path}"]);
+    stage.caller(BOB, "bob", &["mcp/request:resources/read:file:///public/a"]);
+    assert_eq!(stage.sees(BOB, ListKind::Templates), ["file:///public/{name}", "file:///{+path}"]);
 }
 
 #[test]
 fn a_view_of_one_link_wins_for_that_link() {
     let mut stage = Stage::new();
-    stage.caller(LinkId(2), "bob", &["mcp/*"]);
+    stage.caller(BOB, "bob", &["mcp/*"]);
     stage.lists("one", View::Shared, tools(&["a", "b"]));
     let effects = stage.lists("one", View::Link(ANN), tools(&["b", "c"]));
-    assert_eq!(told(&effects, ListKind::Tools), [ANN]);
+    assert_eq!(notified(&effects, ListKind::Tools), ["link 1"]);
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_b", "one_c"]);
-    assert_eq!(stage.sees(LinkId(2), ListKind::Tools), ["one_a", "one_b"]);
-    assert_eq!(refused(&stage.call(ANN, 1, "one_a")), topic::Cause::Unknown);
+    assert_eq!(stage.sees(BOB, ListKind::Tools), ["one_a", "one_b"]);
+    assert_eq!(refused(&stage.call(ANN, 1, "one_a")), Cause::Unknown);
     assert_eq!(delivered(&stage.call(ANN, 2, "one_c")).0, "one");
-    assert_eq!(told(&stage.lists("one", View::Shared, tools(&["d"])), ListKind::Tools), [LinkId(2)]);
-    let effects = stage.step(Event::Detach { link: ANN, upstream: &id("one") });
-    assert_eq!(told(&effects, ListKind::Tools), [ANN]);
+    assert_eq!(notified(&stage.lists("one", View::Shared, tools(&["d"])), ListKind::Tools), ["link 2"]);
+    let effects = stage.step(Event::Detach { link: ANN, server: &id("one") });
+    assert_eq!(notified(&effects, ListKind::Tools), ["link 1"]);
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_d"]);
 }
 
 #[test]
-fn what_an_upstream_tells_reaches_whoever_sees_the_list() {
-    let mut stage = Stage::new();
-    stage.caller(LinkId(2), "bob", &["mcp/request:tools/call:one_b"]);
-    stage.lists("one", View::Shared, tools(&["a"]));
-    let one = id("one");
-    let again = |told| Event::Listed { upstream: &one, view: View::Shared, manifest: tools(&["a"]), told };
-    let lists = [ListKind::Tools, ListKind::Prompts];
-    assert!(stage.step(again(&[])).is_empty());
-    let effects = stage.step(again(&lists));
-    assert_eq!(told(&effects, ListKind::Tools), [ANN]);
-    assert_eq!(told(&effects, ListKind::Prompts), []);
-}
-
-#[test]
-fn only_those_who_could_see_a_change_are_told() {
-    let mut stage = Stage::new();
-    stage.caller(LinkId(2), "bob", &["mcp/request:tools/call:one_a"]);
-    stage.caller(LinkId(3), "cid", &["chat"]);
-    assert_eq!(told(&stage.lists("one", View::Shared, tools(&["a"])), ListKind::Tools), [ANN, LinkId(2)]);
-    assert_eq!(told(&stage.lists("one", View::Shared, tools(&["a", "b"])), ListKind::Tools), [ANN]);
-    assert!(stage.lists("one", View::Shared, tools(&["a", "b"])).is_empty());
-    let mut described = tools(&["a", "b"]);
-    described.tools[0].digest = 7;
-    assert_eq!(told(&stage.lists("one", View::Shared, described), ListKind::Tools), [ANN, LinkId(2)]);
-    let event = Event::Regrant { participant: &id("cid"), capabilities: caps(&["mcp/*"]) };
-    assert_eq!(told(&stage.step(event), ListKind::Tools), [LinkId(3)]);
-}
-
-#[test]
-fn a_new_configuration_keeps_what_stays() {
+fn a_new_configuration_keeps_the_servers_that_stay() {
     let mut stage = Stage::new();
     stage.lists("one", View::Shared, tools(&["a"]));
     stage.lists("two", View::Shared, tools(&["a"]));
@@ -184,7 +157,7 @@ fn a_new_configuration_keeps_what_stays() {
     next.rotate_right(1);
     next[2] = UpstreamNames::new(id("two"), "second");
     let effects = stage.step(Event::Configure { upstreams: &next });
-    assert_eq!(told(&effects, ListKind::Tools), [ANN]);
+    assert_eq!(notified(&effects, ListKind::Tools), ["link 1"]);
     assert!(!stage.topic.has_participant(&id("one")));
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["second_mine"]);
     assert_eq!(delivered(&stage.call(ANN, 1, "second_mine")), ("two".into(), Some("mine".into())));

@@ -3,10 +3,12 @@
 
 use std::time::Instant;
 
-use model::Outcome;
-use topic::{Effect, Event, View};
+use topic::View;
 
-use crate::stage::{ANN, ONE, Stage, op, tools};
+use crate::{
+    numbers::Effect,
+    stage::{ANN, ONE, Stage, tools},
+};
 
 #[test]
 #[ignore = "a measurement, for release builds"]
@@ -18,8 +20,8 @@ fn a_call_costs_two_short_steps() {
     let start = Instant::now();
     for round in 0..rounds {
         let effects = stage.call(ANN, round, "one_tool_57");
-        assert!(matches!(effects[0], Effect::Deliver { .. }));
-        stage.step(Event::Answer { link: ONE, operation: op(round), outcome: Outcome::Ok });
+        assert!(matches!(effects.all[0], Effect::Deliver { .. }));
+        stage.answer(ONE, round, 5);
     }
     let each_ns = start.elapsed().as_nanos() / rounds;
     eprintln!("one call, two steps: {each_ns} ns");

@@ -1,203 +1,208 @@
-//! Calls that may only be proposed, of callers whose wire has no word for that.
+//! Calls that may only be proposed, of callers whose wire cannot say a proposal.
 
-use model::{LinkId, Outcome, ProposalState, RefusalCode};
-use topic::{Cause, Decision, Effect, Effects, Event, ListKind, Manifest, Record, Target, View};
+use model::{LinkId, ListKind, RefusalCode};
+use topic::{Cause, Event, Manifest, Target, Verdict, View};
 
-use crate::stage::{ANN, APPROVE, ONE, Stage, caps, delivered, id, items, op, refused, told, tools};
-
-const BOB: LinkId = LinkId(2);
+use crate::{
+    numbers::Effect,
+    proposals::REJECT,
+    shown::{delivered, notified, refused, shown},
+    stage::{ANN, APPROVE, BOB, CID, EXPIRES_MS, ONE, OWN, Stage, configured, id, items, op, tools},
+};
 
 /// Bob may call `one_b` and propose the rest.
-fn stage() -> Stage {
-    let mut stage = Stage::new();
-    stage.upstream(LinkId(100), "portmoot");
+pub(crate) fn stage() -> Stage {
+    with(topic::Limits::default())
+}
+
+fn with(limits: topic::Limits) -> Stage {
+    let mut stage = Stage::with(limits);
+    stage.server(OWN, "portmoot");
     stage.lists("portmoot", View::Shared, tools(&["proxy"]));
     stage.lists("one", View::Shared, Manifest { prompts: items(&["p"]), ..tools(&["a", "b"]) });
     stage.promoting(BOB, "bob", &["mcp/proposal:tools/*", "mcp/request:tools/call:one_b"]);
     stage
 }
 
-/// Bob's call 1 of `one_a` waits for proposal 1.
-fn held() -> Stage {
+/// Bob's call 11 of `one_a` waits for proposal 1.
+pub(crate) fn held() -> Stage {
     let mut stage = stage();
-    stage.call(BOB, 1, "one_a");
-    stage.propose(1, "bob", Some(1));
+    stage.call(BOB, 11, "one_a");
+    stage.propose(1, "bob", 11);
     stage.stored(1);
     stage
 }
 
-fn kinds(effects: &Effects) -> Vec<&'static str> {
-    effects
-        .iter()
-        .map(|effect| match effect {
-            Effect::Store { what: Record::Decided { state, .. } | Record::Ended { state, .. }, .. } => {
-                state.as_str()
-            }
-            Effect::Settle { .. } => "settle",
-            Effect::Refuse { .. } => "refuse",
-            Effect::Told { .. } => "told",
-            Effect::CancelAt { .. } => "cancel",
-            Effect::Ended { .. } | Effect::Left { .. } => "gone",
-            Effect::ListChanged { .. } => "list",
-            other => panic!("{other:?}"),
-        })
-        .collect()
-}
-
 #[test]
-fn what_may_only_be_proposed_is_held() {
+fn a_call_that_may_only_be_proposed_is_held() {
     let mut stage = stage();
-    let hold = Effect::Hold { operation: op(1), from: BOB, to: id("one"), own: Some("a".into()) };
-    assert_eq!(stage.call(BOB, 1, "one_a").as_slice(), [hold]);
+    let effects = stage.call(BOB, 1, "one_a");
+    assert_eq!(shown(&effects), ["hold 1 for one as a"]);
+    assert_eq!(effects.verdict, Some(Verdict::Held { to: id("one"), own: Some("a".into()) }));
     delivered(&stage.call(BOB, 2, "one_b"));
-    assert_eq!(refused(&stage.call(BOB, 3, "one_unheard")), Cause::Unknown);
-    assert_eq!(
-        refused(&stage.call(BOB, 3, "proxy")),
-        Cause::NotAdmitted,
-        "built-ins are judged by what they reach"
-    );
+    assert_eq!(refused(&stage.call(BOB, 3, "one_unknown")), Cause::Unknown);
+    let built_in = refused(&stage.call(BOB, 3, "proxy"));
+    assert_eq!(built_in, Cause::NotAdmitted, "built-in tools are judged by what they reach");
     let prompt = Some(Target::Prompt("one_p"));
-    assert_eq!(refused(&stage.ask_for(BOB, 3, "prompts/get", prompt)), Cause::NotAdmitted);
-    // A capability may be proposed that is no call: nothing waits for that.
-    let grants = caps(&["mcp/proposal:*"]);
-    stage.step(Event::Regrant { participant: &id("bob"), capabilities: grants });
-    assert_eq!(refused(&stage.ask_for(BOB, 4, "completion/complete", prompt)), Cause::NotAdmitted);
-    assert!(matches!(&stage.ask_for(BOB, 5, "prompts/get", prompt)[0], Effect::Hold { .. }));
-    // Nobody is held whose wire can say a proposal.
-    stage.caller(LinkId(3), "cid", &["mcp/proposal:*"]);
-    assert_eq!(refused(&stage.call(LinkId(3), 6, "one_a")), Cause::NotAdmitted);
+    assert_eq!(refused(&stage.request(BOB, 3, "prompts/get", prompt)), Cause::NotAdmitted);
+    // A capability may propose what is no call: no caller waits for that.
+    stage.regrant("bob", &["mcp/proposal:*"]);
+    assert_eq!(refused(&stage.request(BOB, 4, "completion/complete", prompt)), Cause::NotAdmitted);
+    assert_eq!(shown(&stage.request(BOB, 5, "prompts/get", prompt)), ["hold 5 for one as p"]);
+    // No call of a link is held whose wire can say a proposal.
+    stage.caller(CID, "cid", &["mcp/proposal:*"]);
+    assert_eq!(refused(&stage.call(CID, 6, "one_a")), Cause::NotAdmitted);
+    assert!(stage.topic.may_call(&id("cid"), &id("one"), "one_a", true));
+    assert!(!stage.topic.may_call(&id("cid"), &id("one"), "one_a", false));
 }
 
 #[test]
-fn lists_show_what_could_be_done_or_proposed() {
+fn lists_show_what_could_be_called_or_proposed() {
     let mut stage = stage();
     let held = |stage: &Stage, link| -> Vec<(String, bool)> {
-        let all = stage.topic.list(link, ListKind::Tools);
-        all.into_iter().map(|one| (one.public.to_string(), one.held)).collect()
+        let outlook = stage.topic.outlook(link).unwrap();
+        outlook.list(ListKind::Tools).into_iter().map(|one| (one.public.to_string(), one.held)).collect()
     };
     assert_eq!(held(&stage, BOB), [("one_a".into(), true), ("one_b".into(), false)]);
-    assert!(
-        stage.topic.visible(BOB, ListKind::Tools, "one_a")
-            && !stage.topic.visible(BOB, ListKind::Tools, "proxy")
-    );
-    assert!(!stage.topic.visible(BOB, ListKind::Prompts, "one_p"));
-    assert_eq!(told(&stage.lists("one", View::Shared, tools(&["a", "b", "c"])), ListKind::Tools), [ANN, BOB]);
-    let grants = caps(&["mcp/proposal:tools/*", "mcp/request:tools/call:one_a"]);
-    let effects = stage.step(Event::Regrant { participant: &id("bob"), capabilities: grants });
-    assert_eq!(told(&effects, ListKind::Tools), [BOB], "what is held and what is not has changed");
+    assert!(stage.sees(BOB, ListKind::Prompts).is_empty());
+    let effects = stage.lists("one", View::Shared, tools(&["a", "b", "c"]));
+    assert_eq!(notified(&effects, ListKind::Tools), ["link 1", "link 2"]);
+    let effects = stage.regrant("bob", &["mcp/proposal:tools/*", "mcp/request:tools/call:one_a"]);
+    let changed = notified(&effects, ListKind::Tools);
+    assert_eq!(changed, ["link 2"], "which entries are held has changed");
+    let (before, after) = (stage.topic.outlook(BOB).unwrap(), stage.topic.outlook(ANN).unwrap());
+    assert!(before.is_same(&stage.topic.outlook(BOB).unwrap()) && !before.is_same(&after));
 }
 
 #[test]
 fn an_approved_call_goes_on_as_its_own() {
     let mut stage = held();
-    assert_eq!(stage.decide(1, "ann", APPROVE).len(), 1);
-    let approved = Effect::Approved { proposal: op(1), by: id("ann") };
-    let deliver = Effect::Deliver { operation: op(1), from: BOB, to: id("one"), own: Some("a".into()) };
-    assert_eq!(stage.stored(1).as_slice(), [approved, deliver]);
-    // What its caller may do is not asked for any more, and a wider grant changes nothing.
-    let grants = caps(&["mcp/request:*"]);
-    stage.step(Event::Regrant { participant: &id("bob"), capabilities: grants });
-    stage.step(Event::Regrant { participant: &id("bob"), capabilities: caps(&[]) });
-    let answer = stage.step(Event::Answer { link: ONE, operation: op(1), outcome: Outcome::Ok });
-    assert_eq!(kinds(&answer), ["completed", "settle"]);
-    assert_eq!(kinds(&stage.stored(1)), ["told"]);
+    assert_eq!(shown(&stage.decide(1, "ann", APPROVE)), ["store p1 decided running by ann"]);
+    assert_eq!(shown(&stage.stored(1)), ["approved p1 at ", "ruled 9", "deliver 11 to one as a for p1"]);
+    // What its caller may do is asked no more, and a wider grant changes nothing.
+    stage.regrant("bob", &["mcp/request:*"]);
+    stage.regrant("bob", &[]);
+    let expected = ["store p1 ended completed with 5", "settle 11 with 5 for p1"];
+    assert_eq!(shown(&stage.answer(ONE, 11, 5)), expected);
+    assert_eq!(shown(&stage.stored(1)), ["concluded p1 completed"]);
     assert_eq!((stage.topic.operations_len(), stage.topic.proposals_len()), (0, 0));
 }
 
 #[test]
 fn a_held_call_ends_with_its_proposal() {
-    let reject = Decision::Reject { reason: Some("use b instead") };
     let mut stage = held();
-    stage.decide(1, "ann", reject);
+    stage.decide(1, "ann", REJECT);
+    let expected = ["concluded p1 rejected: too broad", "report to 11: p1 rejected", "ruled 9"];
     let effects = stage.stored(1);
-    assert_eq!(kinds(&effects), ["told", "refuse"]);
-    match &effects[1] {
-        Effect::Refuse { operation, to: BOB, refusal, cause: Cause::Rejected } => {
-            assert_eq!(*operation, op(1));
-            assert!(refusal.message.ends_with("it was rejected: use b instead"), "{refusal}");
-            assert_eq!(refusal.code, RefusalCode::CapabilityViolation);
-        }
+    assert_eq!(shown(&effects), expected);
+    match &effects.all[1] {
+        Effect::Report { proposal, .. } => assert_eq!(proposal.reason.as_deref(), Some("too broad")),
         other => panic!("{other:?}"),
     }
     let mut stage = held();
-    assert_eq!(kinds(&stage.topic.step(1_000, Event::Tick)), ["expired"]);
-    assert_eq!(kinds(&stage.stored(1)), ["told", "refuse"]);
+    assert_eq!(shown(&stage.tick(EXPIRES_MS)), ["store p1 ended expired", "park 11 for p1"]);
+    assert_eq!(shown(&stage.stored(1)), ["concluded p1 expired"], "its caller was answered for now");
     let mut stage = self::stage();
-    stage.call(BOB, 1, "one_a");
-    stage.propose(1, "bob", Some(1));
-    let effects = stage.not_stored(1);
-    assert!(matches!(&effects[0], Effect::NotProposed { cause: Cause::LogUnavailable, .. }));
-    assert!(matches!(&effects[1], Effect::Refuse { cause: Cause::LogUnavailable, .. }));
+    stage.call(BOB, 11, "one_a");
+    assert_eq!(shown(&stage.propose(1, "bob", 11)), ["store p1 opened"]);
+    let expected = ["not proposed p1 of bob held: log_unavailable", "refuse 11: log_unavailable"];
+    assert_eq!(shown(&stage.not_stored(1)), expected);
+    assert_eq!(stage.topic.operations_len(), 0);
 }
 
 #[test]
 fn a_call_that_is_given_up_withdraws_its_proposal() {
     let bob = &id("bob");
-    let check = |event: Event<'_>, expected: &[&str]| {
+    let mut without = configured();
+    without.retain(|server| server.id != id("one"));
+    let stored = "store p1 decided withdrawn by bob unasked: the call behind it was cancelled";
+    let check = |event: crate::numbers::Event<'_>, expected: &[&str]| {
         let mut stage = held();
-        let effects = stage.step(event);
-        assert_eq!(kinds(&effects), expected);
-        assert_eq!(kinds(&stage.stored(1)), ["told"]);
+        assert_eq!(shown(&stage.step(event)), expected);
+        let concluded = "concluded p1 withdrawn: the call behind it was cancelled";
+        assert_eq!(shown(&stage.stored(1)), [concluded]);
         assert_eq!((stage.topic.operations_len(), stage.topic.proposals_len()), (0, 0));
     };
-    check(Event::Cancel { link: BOB, operation: op(1) }, &["withdrawn", "settle"]);
-    check(Event::Expire { operation: op(1) }, &["withdrawn", "refuse"]);
-    check(Event::Leave { link: BOB }, &["withdrawn", "gone"]);
-    check(Event::Revoke { participant: bob }, &["gone", "withdrawn", "gone"]);
-    check(Event::Regrant { participant: bob, capabilities: caps(&[]) }, &["withdrawn", "refuse", "list"]);
-    check(Event::Leave { link: ONE }, &["withdrawn", "refuse", "list", "list", "gone"]);
-    // Given up while its approval is written down: it never runs.
-    let mut stage = held();
-    stage.decide(1, "ann", APPROVE);
-    assert_eq!(kinds(&stage.step(Event::Cancel { link: BOB, operation: op(1) })), ["settle"]);
-    let effects = stage.stored(1);
-    assert!(matches!(&effects[0], Effect::RefuseDecision { cause: Cause::Moot, .. }));
-    assert!(matches!(&effects[1], Effect::Store { .. }));
-    // Given up while it runs: its server stops.
-    let mut stage = held();
-    stage.decide(1, "ann", APPROVE);
-    stage.stored(1);
-    let effects = stage.step(Event::Cancel { link: BOB, operation: op(1) });
-    assert_eq!(kinds(&effects), ["failed", "cancel", "settle"]);
+    check(Event::Cancel { link: BOB, which: topic::Which::Id(op(11)) }, &[stored, "drop 11"]);
+    check(Event::Leave { link: BOB }, &["left bob", stored, "drop 11", "closed 2"]);
+    let revoke = ["left bob", stored, "drop 11", "closed 2: revoked"];
+    check(Event::Revoke { participant: bob }, &revoke);
+    let capabilities = crate::stage::caps(&[]);
+    let regrant = [stored, "refuse 11: withdrawn", "Tools changed for link 2"];
+    check(Event::Regrant { participant: bob, capabilities }, &regrant);
+    let lost = [
+        "left one",
+        stored,
+        "refuse 11: upstream_down",
+        "Tools changed for link 1,link 2",
+        "Prompts changed for link 1",
+    ];
+    check(Event::Configure { upstreams: &without }, &lost);
 }
 
 #[test]
-fn only_ones_own_held_call_is_proposed_and_only_once() {
+fn a_call_that_is_given_up_while_it_is_approved_never_runs() {
+    let mut stage = held();
+    stage.decide(1, "ann", APPROVE);
+    assert_eq!(shown(&stage.cancel(BOB, 11)), ["drop 11"]);
+    let why = "the call behind it was cancelled";
+    let expected =
+        ["refuse decision 9 of ann on p1: moot".to_owned(), format!("store p1 ended withdrawn: {why}")];
+    assert_eq!(shown(&stage.stored(1)), expected);
+    // Once it runs, its server stops.
+    let mut stage = held();
+    stage.approved(1);
+    let expected = ["store p1 ended failed: the call was cancelled", "cancel 11", "drop 11"];
+    assert_eq!(shown(&stage.cancel(BOB, 11)), expected);
+}
+
+#[test]
+fn only_a_participants_own_held_call_is_proposed_and_only_once() {
     let mut stage = stage();
-    assert_eq!(refused(&stage.propose(1, "bob", Some(1))), Cause::Moot, "nothing is held");
-    stage.call(BOB, 1, "one_a");
-    assert_eq!(refused(&stage.propose(1, "ann", Some(1))), Cause::Moot);
-    assert_eq!(stage.propose(1, "bob", Some(1)).len(), 1);
-    assert_eq!(refused(&stage.propose(2, "bob", Some(1))), Cause::Moot);
-    assert!(stage.step(Event::Answer { link: ONE, operation: op(1), outcome: Outcome::Ok }).is_empty());
+    let moot = |by: &str, proposal| [format!("not proposed p{proposal} of {by} held: moot")];
+    assert_eq!(shown(&stage.propose(1, "bob", 11)), moot("bob", 1), "no call is held");
+    stage.call(BOB, 11, "one_a");
+    assert_eq!(shown(&stage.propose(1, "ann", 11)), moot("ann", 1));
+    assert_eq!(shown(&stage.propose(1, "bob", 11)), ["store p1 opened"]);
+    assert!(shown(&stage.propose(1, "bob", 11)).is_empty());
+    assert_eq!(shown(&stage.propose(2, "bob", 11)), moot("bob", 2));
+    assert!(shown(&stage.answer(ONE, 11, 5)).is_empty(), "no server has it");
     // At the limit the call is refused with its proposal.
-    let limits = topic::Limits { proposals_max: 0, ..<_>::default() };
-    let mut stage = Stage::with(limits);
-    stage.promoting(BOB, "bob", &["mcp/proposal:*"]);
-    assert!(matches!(&stage.call(BOB, 1, "a")[0], Effect::Hold { own: None, .. }));
-    let effects = stage.propose(1, "bob", Some(1));
-    assert!(matches!(&effects[0], Effect::NotProposed { cause: Cause::Limit, .. }));
-    assert!(matches!(&effects[1], Effect::Refuse { cause: Cause::Limit, .. }));
+    let mut stage = with(topic::Limits { proposals_max: 0, ..<_>::default() });
+    stage.call(BOB, 11, "one_a");
+    let expected = ["not proposed p1 of bob held: limit", "refuse 11: limit"];
+    assert_eq!(shown(&stage.propose(1, "bob", 11)), expected);
 }
 
 #[test]
-fn a_call_that_was_answered_for_now_leaves_its_proposal() {
+fn a_call_that_cannot_be_proposed_is_refused() {
+    let mut stage = stage();
+    stage.call(BOB, 11, "one_a");
+    let refusal = || Box::new(model::Refusal::new(RefusalCode::Malformed, "the arguments are too long"));
+    let held = op(11);
+    let effects = stage.step(Event::Unproposable { held, refusal: refusal() });
+    match effects.all.as_slice() {
+        [Effect::Refuse { call: 11, refusal, cause: Cause::Failed, .. }] => {
+            assert_eq!(refusal.message, "the arguments are too long");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(shown(&stage.step(Event::Unproposable { held, refusal: refusal() })).is_empty());
+    stage.call(BOB, 12, "one_a");
+    stage.propose(1, "bob", 12);
+    let late = Event::Unproposable { held: op(12), refusal: refusal() };
+    assert!(shown(&stage.step(late)).is_empty(), "it is proposed already");
+}
+
+#[test]
+fn a_fulfilment_of_a_held_call_lets_the_call_go() {
     let mut stage = held();
-    let release = || Event::Release { operation: op(1) };
-    assert_eq!(kinds(&stage.step(release())), ["settle"]);
-    assert!(stage.step(release()).is_empty());
-    stage.step(Event::Leave { link: BOB });
-    stage.decide(1, "ann", APPROVE);
-    assert_eq!(stage.stored(1).len(), 1, "nothing is delivered: nothing waits");
-    let (upstream, method, context, proposal) = (&id("one"), "tools/call", Some("a"), Some(op(1)));
-    let run = Event::Execute { link: LinkId(100), operation: op(9), upstream, method, context, proposal };
-    delivered(&stage.step(run));
-    let effects = stage.step(Event::Answer { link: ONE, operation: op(9), outcome: Outcome::Error });
-    assert_eq!(kinds(&effects), ["failed", "settle"]);
-    assert!(matches!(&stage.stored(1)[0], Effect::Told { state: ProposalState::Failed, .. }));
-    // Too late: it runs.
-    let mut stage = held();
-    stage.decide(1, "ann", APPROVE);
-    stage.stored(1);
-    assert!(stage.step(release()).is_empty());
+    let fulfilment = crate::envelope::Envelope::request(ANN, "f1", &["one"], &[21]).about("p1");
+    assert_eq!(shown(&stage.send(fulfilment))[1], "store p1 decided running by ann");
+    // The call that waits is carried out, and the one that came with the decision is not needed.
+    let expected = ["approved p1 at ", "ruled 9", "drop 21", "deliver 11 to one as a for p1"];
+    assert_eq!(shown(&stage.stored(1)), expected);
+    let view = stage.topic.proposal(op(1)).unwrap();
+    assert_eq!((view.fulfilment.as_deref(), view.held), (Some("f1"), true));
+    assert_eq!(stage.links("bob"), [LinkId(2)]);
 }

@@ -9,13 +9,35 @@
 )] // all of it is a test
 
 mod asks;
+mod audience;
+mod cancelling;
 mod catalog;
+mod changes;
+mod closed;
 mod cost;
+mod deciding;
+mod early;
+mod envelope;
+mod fulfilments;
 mod holds;
+mod interests;
 mod limits;
+mod listens;
+mod log;
 mod membership;
+mod mirrors;
+mod notices;
+mod numbers;
+mod own;
+mod parked;
+mod private;
 mod proposals;
+mod recall;
+mod replay;
 mod requests;
+mod restored;
 mod room;
 mod serving;
+mod shown;
 mod stage;
+mod stopping;

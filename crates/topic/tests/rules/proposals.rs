@@ -1,278 +1,226 @@
-//! Proposals: two steps for everything, who may decide, and one end.
+//! Proposals: two steps for everything, one end, and limits.
 
-use model::{Capabilities, Digest, LinkId, OperationId, Outcome, ProposalState};
-use topic::{Cause, Decision, Ear, Effect, Effects, Event, Limits, Record, Terms};
+use model::ProposalState;
+use topic::{Cause, Decision, DeliveryMode, Limits};
 
-use crate::stage::{ANN, APPROVE, ONE, SHOWN, Stage, caps, delivered, id, op, refused};
+use crate::{
+    envelope::Envelope,
+    shown::{delivered, refused, shown},
+    stage::{ANN, APPROVE, BOB, CID, EXPIRES_MS, ONE, OWN, Stage, configured, id, op},
+};
 
-const BOB: LinkId = LinkId(2);
-const REJECT: Decision<'static> = Decision::Reject { reason: Some("too broad") };
-const WITHDRAW: Decision<'static> = Decision::Withdraw { reason: None };
+pub(crate) const REJECT: Decision<'static> = Decision::Reject { reason: Some("too broad") };
+pub(crate) const WITHDRAW: Decision<'static> = Decision::Withdraw { reason: None };
 
-/// Bob may only propose. Ann may all, cid nothing.
-fn stage() -> Stage {
+/// Bob may only propose, ann may do all, cid nothing.
+pub(crate) fn stage() -> Stage {
     stage_with(Limits::default())
 }
 
-fn stage_with(limits: Limits) -> Stage {
+pub(crate) fn stage_with(limits: Limits) -> Stage {
     let mut stage = Stage::with(limits);
-    stage.listener(BOB, "bob", &["mcp/proposal:*"], Ear::All);
-    stage.caller(LinkId(3), "cid", &["chat"]);
+    stage.server(OWN, "portmoot");
+    stage.listener(BOB, "bob", &["mcp/proposal:*"], DeliveryMode::All);
+    stage.caller(CID, "cid", &["chat"]);
     stage
 }
 
-fn pending() -> Stage {
+/// Bob's proposal 1 of a call of `a` at `one` is pending.
+pub(crate) fn pending() -> Stage {
     let mut stage = stage();
-    stage.propose(1, "bob", None);
+    stage.proposes(BOB, "bob", 1);
     stage.stored(1);
     stage
 }
 
-fn store(what: Record) -> Effect {
-    Effect::Store { proposal: op(1), what }
-}
-
-fn decided(by: &str, state: ProposalState, reason: Option<&str>) -> Effect {
-    store(Record::Decided { by: id(by), state, reason: reason.map(Into::into) })
-}
-
-fn ended(state: ProposalState, reason: Option<&str>) -> Effect {
-    store(Record::Ended { state, reason: reason.map(Into::into) })
-}
-
-fn told(state: ProposalState, reason: Option<&str>) -> Effect {
-    Effect::Told { proposal: op(1), by: id("bob"), state, reason: reason.map(Into::into) }
-}
-
-fn execute(stage: &mut Stage, operation: u128, upstream: &str, context: &str) -> Effects {
-    let (link, operation, upstream, method) = (ANN, op(operation), &id(upstream), "tools/call");
-    let (context, proposal) = (Some(context), Some(op(1)));
-    stage.step(Event::Execute { link, operation, upstream, method, context, proposal })
-}
-
 #[test]
-fn nobody_is_told_before_it_is_written_down() {
+fn no_participant_learns_of_a_change_before_it_is_on_disk() {
     let mut stage = stage();
-    assert_eq!(stage.propose(1, "bob", None).as_slice(), [store(Record::Opened)]);
-    assert!(stage.propose(1, "bob", None).is_empty(), "an id counts once");
+    assert_eq!(shown(&stage.proposes(BOB, "bob", 1)), ["publish p1", "store p1 opened"]);
+    assert_eq!(shown(&stage.proposes(BOB, "bob", 1)), ["publish p1"], "an id counts once");
     assert!(stage.topic.proposal(op(1)).is_none());
-    assert_eq!(refused(&stage.decide(1, "ann", APPROVE)), Cause::Unknown);
-    assert_eq!(stage.stored(1).as_slice(), [Effect::Proposed { proposal: op(1) }]);
-    assert!(stage.stored(1).is_empty());
-    let running = ProposalState::Running;
-    assert_eq!(stage.decide(1, "ann", APPROVE).as_slice(), [decided("ann", running, None)]);
-    assert_eq!(stage.topic.proposal(op(1)).map(|one| one.state), Some(ProposalState::Pending));
+    assert_eq!(shown(&stage.stored(1)), ["proposed p1"]);
+    assert!(shown(&stage.stored(1)).is_empty());
+    assert_eq!(shown(&stage.decide(1, "ann", APPROVE)), ["store p1 decided running by ann"]);
+    let state = |stage: &Stage| stage.topic.proposal(op(1)).map(|one| one.state);
+    assert_eq!(state(&stage), Some(ProposalState::Pending));
     assert_eq!(refused(&stage.decide(1, "ann", APPROVE)), Cause::Decided);
-    assert_eq!(stage.stored(1).as_slice(), [Effect::Approved { proposal: op(1), by: id("ann") }]);
-    assert_eq!(stage.topic.proposal(op(1)).map(|one| one.state), Some(running));
+    assert_eq!(shown(&stage.stored(1)), ["approved p1 at one", "ruled 9"]);
+    assert_eq!(state(&stage), Some(ProposalState::Running));
     assert_eq!(refused(&stage.decide(1, "ann", APPROVE)), Cause::Decided);
-    let outcome = |state| Event::Outcome { proposal: op(1), state, reason: Some("it broke") };
-    assert!(stage.step(outcome(ProposalState::Expired)).is_empty());
-    let (failed, why) = (ProposalState::Failed, Some("it broke"));
-    assert_eq!(stage.step(outcome(failed)).as_slice(), [ended(failed, why)]);
-    assert!(stage.step(outcome(ProposalState::Completed)).is_empty(), "the first end counts");
-    assert_eq!(stage.stored(1).as_slice(), [told(failed, why)]);
-    assert!(stage.stored(1).is_empty());
-    assert_eq!(refused(&stage.decide(1, "ann", APPROVE)), Cause::Unknown);
-    assert_eq!(stage.topic.proposals_len(), 0);
+    assert_eq!(shown(&stage.execute(1, 5, "one")), ["deliver 5 to one for p1"]);
+    let failed = "the server answered with an error";
+    let expected = [format!("store p1 ended failed with 6: {failed}"), "settle 5 with 6 for p1".into()];
+    assert_eq!(shown(&stage.error(ONE, 5, 6)), expected);
+    assert_eq!(state(&stage), Some(ProposalState::Running));
+    assert!(shown(&stage.error(ONE, 5, 6)).is_empty(), "the first end counts");
+    assert_eq!(shown(&stage.stored(1)), [format!("concluded p1 failed: {failed}")]);
+    assert!(shown(&stage.stored(1)).is_empty());
+    assert_eq!(refused(&stage.decide(1, "ann", APPROVE)), Cause::Decided);
+    assert_eq!((state(&stage), stage.topic.proposals_len()), (Some(ProposalState::Failed), 0));
 }
 
 #[test]
-fn what_cannot_be_written_down_is_not_done() {
-    let mut stage = stage();
-    stage.propose(1, "bob", None);
-    assert_eq!(refused(&stage.not_stored(1)), Cause::LogUnavailable);
-    assert_eq!(stage.topic.proposals_len(), 0);
+fn a_view_of_a_proposal_has_what_the_shell_gave() {
     let mut stage = pending();
-    stage.decide(1, "ann", APPROVE);
-    assert_eq!(refused(&stage.not_stored(1)), Cause::LogUnavailable);
-    assert_eq!(stage.decide(1, "ann", REJECT).len(), 1, "it can be decided again");
+    let view = stage.topic.proposal(op(1)).unwrap();
+    assert_eq!((view.id, view.by, &*view.envelope, view.content), (op(1), id("bob"), "p1", 1));
+    assert_eq!((view.held, view.deciders, view.updated_ms), (false, vec![id("ann")], 0));
+    stage.now_ms = 7;
+    stage.approved(1);
+    stage.execute(1, 5, "one");
+    stage.answer(ONE, 5, 6);
     stage.stored(1);
-    let mut stage = pending();
-    stage.topic.step(1_000, Event::Tick);
-    assert_eq!(stage.not_stored(1).as_slice(), [told(ProposalState::Expired, None)], "an end holds");
-}
-
-#[test]
-fn who_may_decide() {
-    let check = |by: &str, decision, expected: Option<Cause>| {
-        let effects = pending().decide(1, by, decision);
-        match expected {
-            None => assert!(matches!(effects[0], Effect::Store { .. }), "{by} {decision:?}"),
-            Some(cause) => assert_eq!(refused(&effects), cause, "{by} {decision:?}"),
-        }
-    };
-    let other = Decision::Approve { digest: Digest([8; 32]) };
-    check("ann", APPROVE, None);
-    check("ann", REJECT, None);
-    check("ann", other, Some(Cause::Differs));
-    check("ann", WITHDRAW, Some(Cause::NotAdmitted));
-    check("bob", APPROVE, Some(Cause::Own));
-    check("bob", REJECT, Some(Cause::Own));
-    check("bob", WITHDRAW, None);
-    check("cid", APPROVE, Some(Cause::NotAdmitted));
-    check("cid", REJECT, Some(Cause::NotAdmitted));
-    check("nobody", APPROVE, Some(Cause::NotAdmitted));
-    check("nobody", WITHDRAW, Some(Cause::NotAdmitted));
-}
-
-#[test]
-fn whoever_could_make_the_call_by_any_wire_may_decide() {
-    let stage = pending();
-    let could =
-        |grant: &str| stage.topic.could_decide(op(1), &id("dee"), &Capabilities::parse([grant]).unwrap());
-    assert!(could("mcp/request:tools/call:a") && could("mcp/request:tools/call:one_a") && could("mcp/*"));
-    assert!(
-        !could("mcp/request:tools/call:two_a") && !could("mcp/proposal:*") && !could("mcp/request:prompts/*")
-    );
-    assert!(!stage.topic.could_decide(op(1), &id("bob"), &Capabilities::full()), "not the proposer");
-    assert_eq!(stage.topic.deciders(op(1)).collect::<Vec<_>>(), [&id("ann")]);
-}
-
-#[test]
-fn somebody_outside_decides_with_what_they_bring() {
-    let full = Capabilities::full();
-    let decide = |by: &str, outside| {
-        let (by, decision) = (&id(by), APPROVE);
-        pending().step(Event::Decide { proposal: op(1), by, outside, decision })
-    };
-    assert_eq!(decide("operator", Some(&full)).len(), 1);
-    assert_eq!(refused(&decide("operator", None)), Cause::NotAdmitted);
+    let view = stage.topic.proposal(op(1)).unwrap();
     assert_eq!(
-        refused(&decide("cid", Some(&full))),
-        Cause::NotAdmitted,
-        "who is here has what is granted here"
+        (view.state, view.decided_by, view.ruling),
+        (ProposalState::Completed, Some(id("ann")), Some(9))
     );
-    assert_eq!(refused(&decide("bob", Some(&full))), Cause::Own);
+    assert_eq!((view.answer, view.reason, view.updated_ms), (Some(6), None, 7));
+    assert!(view.deciders.is_empty());
+}
+
+#[test]
+fn a_change_that_cannot_be_written_is_not_made() {
+    let mut stage = stage();
+    stage.proposes(BOB, "bob", 1);
+    assert_eq!(shown(&stage.not_stored(1)), ["not proposed p1 of bob: log_unavailable"]);
+    assert_eq!(stage.topic.proposals_len(), 0);
+    assert_eq!(shown(&stage.proposes(BOB, "bob", 1))[1], "store p1 opened", "it can be proposed again");
+    for decision in [APPROVE, REJECT] {
+        let mut stage = pending();
+        stage.decide(1, "ann", decision);
+        assert_eq!(shown(&stage.not_stored(1)), ["refuse decision 9 of ann on p1: log_unavailable"]);
+        assert_eq!(stage.decide(1, "ann", REJECT).all.len(), 1, "it can be decided again");
+        assert_eq!(shown(&stage.stored(1)), ["concluded p1 rejected: too broad", "ruled 9"]);
+    }
+    let mut stage = pending();
+    stage.tick(EXPIRES_MS);
+    assert_eq!(shown(&stage.not_stored(1)), ["concluded p1 expired"], "an end holds");
 }
 
 #[test]
 fn the_ways_to_end() {
-    let rejected = (ProposalState::Rejected, Some("too broad"));
     let mut stage = pending();
-    assert_eq!(stage.decide(1, "ann", REJECT).as_slice(), [decided("ann", rejected.0, rejected.1)]);
-    assert_eq!(stage.stored(1).as_slice(), [told(rejected.0, rejected.1)]);
+    let expected = ["store p1 decided rejected by ann: too broad"];
+    assert_eq!(shown(&stage.decide(1, "ann", REJECT)), expected);
+    assert_eq!(shown(&stage.stored(1)), ["concluded p1 rejected: too broad", "ruled 9"]);
     let mut stage = pending();
-    assert_eq!(stage.decide(1, "bob", WITHDRAW).as_slice(), [decided("bob", ProposalState::Withdrawn, None)]);
-    assert_eq!(stage.stored(1).as_slice(), [told(ProposalState::Withdrawn, None)]);
+    assert_eq!(shown(&stage.decide(1, "bob", WITHDRAW)), ["store p1 decided withdrawn by bob"]);
+    assert_eq!(shown(&stage.stored(1)), ["concluded p1 withdrawn", "ruled 9"]);
     let mut stage = pending();
-    assert_eq!(stage.topic.next_expiry_ms(), Some(1_000));
-    assert!(stage.topic.step(999, Event::Tick).is_empty());
-    let late = Event::Decide { proposal: op(1), by: &id("ann"), outside: None, decision: APPROVE };
-    assert_eq!(refused(&stage.topic.step(1_000, late)), Cause::Expired);
-    assert_eq!(stage.topic.step(1_000, Event::Tick).as_slice(), [ended(ProposalState::Expired, None)]);
-    assert_eq!(stage.topic.next_expiry_ms(), None);
-    assert_eq!(stage.stored(1).as_slice(), [told(ProposalState::Expired, None)]);
+    assert_eq!(stage.topic.next_deadline_ms(), Some(EXPIRES_MS));
+    assert!(shown(&stage.tick(EXPIRES_MS - 1)).is_empty());
+    stage.now_ms = EXPIRES_MS;
+    assert_eq!(refused(&stage.decide(1, "ann", APPROVE)), Cause::Expired, "before its tick, too");
+    assert_eq!(shown(&stage.tick(EXPIRES_MS)), ["store p1 ended expired"]);
+    assert_eq!(stage.topic.next_deadline_ms(), None);
+    assert_eq!(shown(&stage.stored(1)), ["concluded p1 expired"]);
 }
 
 #[test]
 fn an_approval_in_time_is_enough() {
     let mut stage = pending();
     stage.decide(1, "ann", APPROVE);
-    assert!(stage.topic.step(5_000, Event::Tick).is_empty());
-    assert_eq!(stage.stored(1).len(), 1);
-    assert!(stage.topic.step(9_000, Event::Tick).is_empty());
-    assert_eq!(delivered(&execute(&mut stage, 5, "one", "a")).0, "one");
+    assert!(shown(&stage.tick(5_000)).is_empty());
+    assert_eq!(stage.stored(1).all.len(), 2);
+    assert!(shown(&stage.tick(9_000)).is_empty());
+    assert_eq!(delivered(&stage.execute(1, 5, "one")).0, "one");
 }
 
 #[test]
 fn an_approval_is_carried_out_once_and_only_as_proposed() {
     let mut stage = pending();
-    assert_eq!(refused(&execute(&mut stage, 5, "one", "a")), Cause::Moot, "not approved");
-    stage.decide(1, "ann", APPROVE);
-    stage.stored(1);
-    assert_eq!(refused(&execute(&mut stage, 5, "two", "a")), Cause::Moot);
-    assert_eq!(refused(&execute(&mut stage, 5, "one", "b")), Cause::Moot);
-    delivered(&execute(&mut stage, 5, "one", "a"));
-    assert_eq!(refused(&execute(&mut stage, 6, "one", "a")), Cause::Moot, "single use");
-    let effects = stage.step(Event::Answer { link: ONE, operation: op(5), outcome: Outcome::Ok });
-    let settle = Effect::Settle { operation: op(5), to: ANN, outcome: Outcome::Ok };
-    assert_eq!(effects.as_slice(), [ended(ProposalState::Completed, None), settle]);
-    assert_eq!(refused(&execute(&mut stage, 7, "one", "a")), Cause::Moot);
-    assert_eq!(stage.stored(1).as_slice(), [told(ProposalState::Completed, None)]);
-    assert_eq!(refused(&execute(&mut stage, 8, "one", "a")), Cause::Moot);
+    assert_eq!(refused(&stage.execute(1, 5, "one")), Cause::Moot, "not approved");
+    stage.approved(1);
+    assert_eq!(refused(&stage.execute(1, 5, "two")), Cause::Moot);
+    assert_eq!(refused(&stage.execute(2, 5, "one")), Cause::Moot, "no such proposal");
+    delivered(&stage.execute(1, 5, "one"));
+    assert_eq!(refused(&stage.execute(1, 6, "one")), Cause::Moot, "single use");
+    let expected = ["store p1 ended completed with 5", "settle 5 with 5 for p1"];
+    assert_eq!(shown(&stage.answer(ONE, 5, 5)), expected);
+    assert_eq!(refused(&stage.execute(1, 7, "one")), Cause::Moot);
+    assert_eq!(shown(&stage.stored(1)), ["concluded p1 completed"]);
+    assert_eq!(refused(&stage.execute(1, 8, "one")), Cause::Moot);
 }
 
 #[test]
 fn an_approval_that_cannot_be_carried_out_has_failed() {
+    let down = "the server behind this is not running";
     let mut stage = pending();
-    stage.decide(1, "ann", APPROVE);
-    stage.stored(1);
-    stage.step(Event::Leave { link: ONE });
-    let effects = execute(&mut stage, 5, "one", "a");
-    assert!(matches!(&effects[0], Effect::Refuse { cause: Cause::UpstreamDown, .. }));
-    assert_eq!(effects[1], ended(ProposalState::Failed, Some("the server behind this is not running")));
+    stage.approved(1);
+    let mut without = configured();
+    without.retain(|server| server.id != id("one"));
+    stage.step(topic::Event::Configure { upstreams: &without });
+    stage.step(topic::Event::Configure { upstreams: &configured() });
+    let expected = ["refuse 5: upstream_down".to_owned(), format!("store p1 ended failed: {down}")];
+    assert_eq!(shown(&stage.execute(1, 5, "one")), expected);
+    // A server gives no answer.
+    let mut stage = pending();
+    stage.approved(1);
+    stage.execute(1, 5, "one");
+    let expected = ["store p1 ended failed: there was no answer to the call", "refuse 5: failed"];
+    assert_eq!(shown(&stage.fail(ONE, 5)), expected);
 }
 
 #[test]
-fn what_a_participant_may_no_longer_propose_is_taken_back() {
-    let gone = Some("its proposer may no longer propose it");
-    let regrant = |stage: &mut Stage, grants: &[&str]| {
-        let effects = stage.step(Event::Regrant { participant: &id("bob"), capabilities: caps(grants) });
-        effects.into_iter().filter(|effect| matches!(effect, Effect::Store { .. })).collect::<Vec<_>>()
-    };
+fn a_participant_that_leaves_may_come_back_for_its_proposals() {
     let mut stage = pending();
-    assert_eq!(regrant(&mut stage, &["mcp/proposal:tools/call:a"]), []);
-    assert_eq!(regrant(&mut stage, &["mcp/request:tools/call:a"]), []);
-    assert_eq!(regrant(&mut stage, &["chat"]), [decided("bob", ProposalState::Withdrawn, gone)]);
-    assert_eq!(stage.not_stored(1).as_slice(), [told(ProposalState::Withdrawn, gone)], "written down or not");
-    // While its opening is written down, and while an approval is: nothing runs.
-    let mut early = self::stage();
-    early.propose(1, "bob", None);
-    assert_eq!(regrant(&mut early, &["chat"]), []);
-    assert_eq!(early.stored(1).as_slice(), [decided("bob", ProposalState::Withdrawn, gone)]);
-    let mut stage = pending();
-    stage.decide(1, "ann", APPROVE);
-    assert_eq!(regrant(&mut stage, &["chat"]), []);
-    let effects = stage.stored(1);
-    assert!(matches!(&effects[0], Effect::RefuseDecision { cause: Cause::Moot, .. }));
-    assert_eq!(effects[1], ended(ProposalState::Withdrawn, gone));
-    // Once approved it goes on.
-    let mut stage = pending();
-    stage.decide(1, "ann", APPROVE);
-    stage.stored(1);
-    assert_eq!(regrant(&mut stage, &["chat"]), []);
-    delivered(&execute(&mut stage, 5, "one", "a"));
-    let effects = stage.step(Event::Revoke { participant: &id("bob") });
-    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Store { .. })));
+    assert_eq!(shown(&stage.leave(BOB)), ["exit 2", "left bob", "closed 2"]);
+    assert_eq!(stage.topic.proposals_len(), 1);
+    assert_eq!(stage.topic.proposers().collect::<Vec<_>>(), [&id("bob")]);
+    stage.listener(BOB, "bob", &["mcp/proposal:*"], DeliveryMode::All);
+    assert_eq!(stage.topic.own_proposal(op(1), &id("bob")).map(|own| own.id), Some(op(1)));
+    assert!(stage.topic.own_proposal(op(1), &id("ann")).is_none());
 }
 
 #[test]
-fn a_participant_that_is_cut_off_proposes_nothing() {
-    let mut stage = pending();
-    let why = Some("its proposer was cut off");
-    let effects = stage.step(Event::Revoke { participant: &id("bob") });
-    assert_eq!(effects.last(), Some(&decided("bob", ProposalState::Withdrawn, why)));
-    let mut stage = pending();
-    assert_eq!(stage.step(Event::Leave { link: BOB }).as_slice(), [Effect::Left { participant: id("bob") }]);
-    assert_eq!(stage.topic.proposals_len(), 1, "whoever leaves may come back for it");
-}
-
-#[test]
-fn how_many() {
+fn how_many_proposals_are_open() {
     let limits = Limits { proposals_max: 3, proposals_per_participant_max: 2, ..Limits::default() };
     let mut stage = stage_with(limits);
-    for (proposal, by) in [(1, "bob"), (2, "bob"), (4, "dee")] {
-        assert_eq!(stage.propose(proposal, by, None).len(), 1);
-        let cause = match by {
-            "bob" if proposal == 1 => continue,
-            "bob" => refused(&stage.propose(3, "bob", None)),
-            _ => refused(&stage.propose(5, "eve", None)),
-        };
-        assert_eq!(cause, Cause::Limit);
-    }
+    stage.proposes(BOB, "bob", 1);
+    stage.proposes(BOB, "bob", 2);
+    let full = |proposal, by: &str| {
+        ["publish p3".replace('3', proposal), format!("not proposed p{proposal} of {by}: limit")]
+    };
+    assert_eq!(shown(&stage.proposes(BOB, "bob", 3)), full("3", "bob"));
+    stage.proposes(ANN, "ann", 4);
+    assert_eq!(shown(&stage.proposes(ANN, "ann", 5)), full("5", "ann"));
     stage.not_stored(2);
-    assert_eq!(stage.propose(6, "bob", None).len(), 1);
+    assert_eq!(shown(&stage.proposes(BOB, "bob", 6))[1], "store p6 opened");
+    assert_eq!(stage.topic.proposals_len(), 3);
 }
 
 #[test]
-fn what_was_open_before_a_restart_is_open_again() {
+fn an_envelope_proposes_once() {
     let mut stage = stage();
-    let (by, to) = (&id("bob"), &[]);
-    let terms =
-        Terms { by, method: "resources/read", context: Some("demo://a"), to, digest: SHOWN, expires_ms: 50 };
-    assert!(stage.step(Event::Restore { proposal: op(1), terms }).is_empty());
-    let all: Vec<OperationId> = stage.topic.proposals().map(|one| one.id).collect();
-    assert_eq!((all, stage.topic.next_expiry_ms()), (vec![op(1)], Some(50)));
-    assert_eq!(stage.decide(1, "ann", APPROVE).len(), 1);
+    stage.proposes(BOB, "bob", 1);
+    let (by, to) = (id("ann"), [id("one")]);
+    let again = |proposal| topic::Act::Propose {
+        proposal: op(proposal),
+        terms: crate::stage::terms(&by, &to, "p1"),
+        content: proposal,
+    };
+    let envelope = |act| Envelope { act, ..Envelope::new(ANN, "p1", "mcp/proposal:tools/call:a", &["one"]) };
+    let expected = ["publish p1", "not proposed p2 of ann: repeat"];
+    assert_eq!(shown(&stage.send(envelope(again(2)))), expected);
+    stage.stored(1);
+    stage.decide(1, "ann", REJECT);
+    stage.stored(1);
+    assert_eq!(shown(&stage.send(envelope(again(2)))), expected, "over, it is still known");
+}
+
+#[test]
+fn a_proposal_to_the_room_waits_for_its_answer_and_no_longer() {
+    let mut stage = stage();
+    stage.proposes_to(BOB, "bob", 1, &["cid"]);
+    stage.stored(1);
+    stage.decide(1, "ann", APPROVE);
+    stage.now_ms = 500;
+    assert_eq!(shown(&stage.stored(1)), ["approved p1 at ", "ruled 9"]);
+    let until_ms = 500 + topic::ROOM_ANSWER_MS_MAX;
+    assert_eq!(stage.topic.next_deadline_ms(), Some(until_ms));
+    assert!(shown(&stage.tick(until_ms - 1)).is_empty());
+    assert_eq!(shown(&stage.tick(until_ms)), ["store p1 ended failed: there was no answer"]);
+    assert_eq!(shown(&stage.stored(1)), ["concluded p1 failed: there was no answer"]);
 }

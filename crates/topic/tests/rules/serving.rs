@@ -1,49 +1,49 @@
-//! Participants that serve: they come and go as themselves, and what they serve has a place of its own.
+//! Participants that serve: they join and leave as themselves, and their server side has a seat of its own.
 
-use model::{LinkId, Outcome};
-use topic::{Cause, Ear, Effect, Event, ListKind, Manifest, UpstreamNames, View};
+use model::{LinkId, ListKind};
+use topic::{Cause, DeliveryMode, Event, Manifest, Present, UpstreamNames, View};
 
-use crate::stage::{ANN, Stage, configured, delivered, id, op, refused, tools};
+use crate::{
+    shown::{delivered, refused, shown},
+    stage::{ANN, Stage, configured, id, tools},
+};
 
 const WORKER: LinkId = LinkId(7);
 const SERVED: LinkId = LinkId(8);
 
-fn serving() -> Vec<UpstreamNames> {
+pub(crate) fn serving() -> Vec<UpstreamNames> {
     let mut all = configured();
     all.push(UpstreamNames::serving(id("worker"), "worker"));
     all
 }
 
-/// The usual stage, with `worker` who serves the tool `w`.
+/// The usual stage, with `worker` which serves the tool `w`.
 fn stage() -> Stage {
     let mut stage = Stage::new();
     stage.step(Event::Configure { upstreams: &serving() });
-    assert!(stage.upstream(SERVED, "worker").is_empty(), "nobody sees what is served come in");
-    let effects = stage.listener(WORKER, "worker", &["mcp/response:*"], Ear::All);
-    assert_eq!(effects.as_slice(), [Effect::Joined { participant: id("worker") }]);
+    assert!(shown(&stage.server(SERVED, "worker")).is_empty(), "its server side is hidden");
+    let effects = stage.listener(WORKER, "worker", &["mcp/response:*"], DeliveryMode::All);
+    assert_eq!(shown(&effects), ["enter 7 worker All among ann,bare,one,two,worker", "joined worker"]);
     stage.lists("worker", View::Shared, tools(&["w"]));
     stage
 }
 
 #[test]
-fn what_a_participant_serves_is_called_under_its_name() {
+fn a_tool_that_a_participant_serves_is_called_under_its_name() {
     let mut stage = stage();
     assert!(stage.sees(ANN, ListKind::Tools).contains(&"worker_w".to_owned()));
-    let present = stage.topic.participants().filter(|one| *one.id == id("worker"));
-    assert_eq!(present.map(|one| one.links.to_vec()).collect::<Vec<_>>(), [vec![WORKER]]);
+    let worker = |present: &Present| present.person.id == id("worker");
+    let present: Vec<Present> = stage.topic.everybody().into_iter().filter(worker).collect();
+    assert_eq!(present.iter().map(|one| (one.serves, one.links)).collect::<Vec<_>>(), [(false, 1)]);
     assert_eq!(delivered(&stage.call(ANN, 1, "worker_w")), ("worker".into(), Some("w".into())));
-    let operation = op(1);
-    let stolen = Event::Answer { link: WORKER, operation, outcome: Outcome::Ok };
-    assert!(stage.step(stolen).is_empty(), "only what serves answers");
-    let effects = stage.step(Event::Answer { link: SERVED, operation, outcome: Outcome::Ok });
-    assert_eq!(effects.as_slice(), [Effect::Settle { operation, to: ANN, outcome: Outcome::Ok }]);
+    assert!(shown(&stage.answer(WORKER, 1, 5)).is_empty(), "only the server side answers");
+    assert_eq!(shown(&stage.answer(SERVED, 1, 5)), ["settle 1 with 5"]);
 }
 
 #[test]
-fn it_comes_and_goes_and_what_it_serves_stays_listed() {
+fn its_tools_stay_listed_while_it_is_away() {
     let mut stage = stage();
-    let effects = stage.step(Event::Leave { link: WORKER });
-    assert_eq!(effects.as_slice(), [Effect::Left { participant: id("worker") }]);
+    assert_eq!(shown(&stage.leave(WORKER)), ["exit 7", "left worker", "closed 7"]);
     assert!(stage.sees(ANN, ListKind::Tools).contains(&"worker_w".to_owned()));
     assert_eq!(delivered(&stage.call(ANN, 1, "worker_w")).0, "worker");
     stage.lists("worker", View::Shared, Manifest::default());
@@ -51,24 +51,28 @@ fn it_comes_and_goes_and_what_it_serves_stays_listed() {
 }
 
 #[test]
-fn the_place_of_what_is_served_is_taken_once() {
+fn the_seat_of_a_server_side_is_taken_once() {
     let mut stage = stage();
-    assert_eq!(refused(&stage.upstream(LinkId(9), "worker")), Cause::Taken);
+    // A second one is the same server, reached by another handle.
+    let capabilities = std::sync::Arc::new(model::Capabilities::upstream());
+    let (server, handle) = (&id("worker"), "again".to_owned());
+    assert!(shown(&stage.step(Event::Serve { link: LinkId(9), server, handle, capabilities })).is_empty());
+    assert_eq!(delivered(&stage.call(ANN, 1, "worker_w")).0, "again");
+    assert_eq!(shown(&stage.answer(SERVED, 1, 5)), ["settle 1 with 5"], "it keeps its link");
     assert_eq!(refused(&stage.caller(LinkId(9), "one", &[])), Cause::Taken);
 }
 
 #[test]
-fn one_that_serves_no_more_stays_and_its_calls_end() {
+fn a_participant_that_serves_no_more_stays_and_its_calls_end() {
     let mut stage = stage();
     stage.call(ANN, 1, "worker_w");
     let effects = stage.step(Event::Configure { upstreams: &configured() });
-    let ended = |effect: &Effect| matches!(effect, Effect::Refuse { cause: Cause::UpstreamDown, .. });
-    assert!(effects.iter().any(ended), "{effects:?}");
-    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Left { .. } | Effect::Ended { .. })));
-    assert_eq!(stage.topic.links(&id("worker")), [WORKER]);
-    assert_eq!(delivered(&stage.call(ANN, 2, "worker_w")).0, "bare", "the name is nobody's any more");
+    let expected = ["cancel 1", "refuse 1: upstream_down", "Tools changed for link 1"];
+    assert_eq!(shown(&effects), expected);
+    assert_eq!(stage.links("worker"), [WORKER]);
+    assert_eq!(delivered(&stage.call(ANN, 2, "worker_w")).0, "bare", "the name is no server's any more");
     stage.step(Event::Configure { upstreams: &serving() });
-    assert!(stage.upstream(SERVED, "worker").is_empty());
+    assert!(shown(&stage.server(SERVED, "worker")).is_empty());
     stage.lists("worker", View::Shared, tools(&["w"]));
     assert_eq!(delivered(&stage.call(ANN, 3, "worker_w")).0, "worker");
 }
@@ -81,7 +85,28 @@ fn a_participant_may_have_the_name_that_a_server_had() {
     upstreams.push(UpstreamNames::serving(id("one"), "one"));
     stage.step(Event::Configure { upstreams: &upstreams });
     assert!(!stage.topic.has_participant(&id("one")));
-    assert!(stage.upstream(SERVED, "one").is_empty());
-    let effects = stage.listener(WORKER, "one", &[], Ear::All);
-    assert_eq!(effects.as_slice(), [Effect::Joined { participant: id("one") }]);
+    assert!(shown(&stage.server(SERVED, "one")).is_empty());
+    let effects = stage.listener(WORKER, "one", &[], DeliveryMode::All);
+    assert_eq!(shown(&effects)[1], "joined one");
+}
+
+#[test]
+fn a_server_that_takes_a_participants_name_ends_its_links() {
+    let mut stage = stage();
+    stage.call(ANN, 1, "worker_w");
+    let mut upstreams = configured();
+    upstreams.push(UpstreamNames::new(id("worker"), "worker"));
+    stage.step(Event::Configure { upstreams: &upstreams });
+    assert_eq!(stage.links("worker"), [WORKER]);
+    let effects = stage.server(SERVED, "worker");
+    let expected = ["exit 7: revoked", "left worker", "joined worker", "closed 7: revoked"];
+    assert_eq!(shown(&effects), expected);
+    stage.lists("worker", View::Shared, tools(&["w"]));
+    assert_eq!(delivered(&stage.call(ANN, 2, "worker_w")).0, "worker");
+    assert_eq!(stage.topic.server(&id("worker")).map(|server| server.link), Some(SERVED));
+    // It leaves as the one server that it is.
+    let effects = stage.step(Event::Configure { upstreams: &configured() });
+    assert_eq!(shown(&effects)[0], "left worker");
+    assert!(!stage.topic.has_participant(&id("worker")));
+    assert_eq!(shown(&stage.caller(WORKER, "worker", &[])), ["joined worker"]);
 }

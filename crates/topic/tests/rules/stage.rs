@@ -1,21 +1,35 @@
-//! Owns a topic with three upstreams and one caller, as the stories begin.
+//! The topic with which the stories begin: three servers, the gateway's own, and one caller.
 
 use std::sync::Arc;
 
-use model::{Capabilities, Digest, LinkId, OperationId, ParticipantId, TopicName};
+use model::{
+    Capabilities, Digest, LinkId, ListKind, Method, OperationId, Outcome, ParticipantId, RateLimit, Refusal,
+    RefusalCode, TopicName,
+};
 use topic::{
-    Cause, Decision, Ear, Effect, Effects, Event, Item, Limits, ListKind, Manifest, RateLimit, Role, Target,
-    Terms, Topic, TopicConfig, UpstreamNames, View,
+    About, Decision, DeliveryMode, End, Interest, Item, Join, Limits, Listener, Manifest, Request, Resume,
+    Target, Terms, TopicConfig, UpstreamNames, View, Which,
 };
 
+use crate::numbers::{Effects, Event, Numbers, Topic};
+
 pub(crate) const ANN: LinkId = LinkId(1);
+pub(crate) const BOB: LinkId = LinkId(2);
+pub(crate) const CID: LinkId = LinkId(3);
+pub(crate) const OWN: LinkId = LinkId(100);
 pub(crate) const ONE: LinkId = LinkId(101);
 pub(crate) const TWO: LinkId = LinkId(102);
 pub(crate) const BARE: LinkId = LinkId(103);
 
 /// The digest of what reviewers are shown.
 pub(crate) const SHOWN: Digest = Digest([7; 32]);
-pub(crate) const APPROVE: Decision<'static> = Decision::Approve { digest: SHOWN };
+pub(crate) const APPROVE: Decision<'static> = Decision::Approve { shown: SHOWN, current: Some(SHOWN) };
+/// What comes with every decision.
+pub(crate) const RULING: u8 = 9;
+/// When proposals expire.
+pub(crate) const EXPIRES_MS: u64 = 1_000;
+/// The upper half of the ids of envelopes to one participant alone.
+pub(crate) const DIRECT: u64 = 0xd1;
 
 pub(crate) fn id(name: &str) -> ParticipantId {
     ParticipantId::new(name).unwrap()
@@ -46,46 +60,84 @@ pub(crate) fn configured() -> Vec<UpstreamNames> {
     all
 }
 
+pub(crate) fn refusal() -> Box<Refusal> {
+    Box::new(Refusal::new(RefusalCode::UpstreamFailed, "the server is lost"))
+}
+
+/// What bob's proposals are about: a call of `a` at `one`.
+pub(crate) fn terms<'a>(by: &'a ParticipantId, to: &'a [ParticipantId], envelope: &'a str) -> Terms<'a> {
+    let (method, context, digest, expires_ms) = ("tools/call", Some("a"), SHOWN, EXPIRES_MS);
+    Terms { by, method, context, to, envelope, digest, expires_ms }
+}
+
 pub(crate) struct Stage {
     pub(crate) topic: Topic,
+    pub(crate) now_ms: u64,
 }
 
 impl Stage {
-    /// Upstreams `one`, `two`, `bare`, and `ann`, who may do all of MCP.
+    /// Servers `one`, `two`, `bare`, and `ann`, who may do all of MCP.
     pub(crate) fn new() -> Self {
         Self::with(Limits::default())
     }
 
     pub(crate) fn with(limits: Limits) -> Self {
+        Self::configured(|config| config.limits = limits)
+    }
+
+    pub(crate) fn configured(change: impl FnOnce(&mut TopicConfig)) -> Self {
         let mut config = TopicConfig::new(TopicName::new("main").unwrap(), configured());
-        config.limits = limits;
-        let mut stage = Self { topic: Topic::new(config) };
+        config.direct = DIRECT;
+        change(&mut config);
+        let mut stage = Self { topic: Topic::new(config), now_ms: 0 };
         for (link, name) in [(ONE, "one"), (TWO, "two"), (BARE, "bare")] {
-            stage.upstream(link, name);
+            stage.server(link, name);
         }
         stage.caller(ANN, "ann", &["mcp/*"]);
         stage
     }
 
     pub(crate) fn step(&mut self, event: Event<'_>) -> Effects {
-        self.topic.step(0, event)
+        self.topic.step(self.now_ms, event)
     }
 
-    pub(crate) fn upstream(&mut self, link: LinkId, name: &str) -> Effects {
-        let capabilities = Arc::new(Capabilities::upstream());
-        self.step(Event::Join {
-            link,
-            participant: &id(name),
-            role: Role::Upstream,
-            capabilities,
-            rate: None,
-            ear: None,
-            promotes: false,
-        })
+    /// Time passes until then.
+    pub(crate) fn tick(&mut self, now_ms: u64) -> Effects {
+        self.now_ms = now_ms;
+        self.step(Event::Tick)
+    }
+
+    /// A server with the usual capabilities.
+    pub(crate) fn server(&mut self, link: LinkId, name: &str) -> Effects {
+        self.server_with(link, name, Arc::new(Capabilities::upstream()))
+    }
+
+    pub(crate) fn server_with(
+        &mut self,
+        link: LinkId,
+        name: &str,
+        capabilities: Arc<Capabilities>,
+    ) -> Effects {
+        self.step(Event::Serve { link, server: &id(name), handle: name.to_owned(), capabilities })
+    }
+
+    pub(crate) fn join(
+        &mut self,
+        link: LinkId,
+        name: &str,
+        grants: &[&str],
+        change: impl FnOnce(&mut Join<'_, Numbers>),
+    ) -> Effects {
+        let (participant, capabilities) = (&id(name), caps(grants));
+        let (handle, rate, listener, since, promotes, notified) = (link.0, None, None, None, false, true);
+        let mut join =
+            Join { link, handle, participant, capabilities, rate, listener, since, promotes, notified };
+        change(&mut join);
+        self.step(Event::Join(join))
     }
 
     pub(crate) fn caller(&mut self, link: LinkId, name: &str, grants: &[&str]) -> Effects {
-        self.limited(link, name, grants, None)
+        self.join(link, name, grants, |_| {})
     }
 
     pub(crate) fn limited(
@@ -95,31 +147,50 @@ impl Stage {
         grants: &[&str],
         rate: Option<RateLimit>,
     ) -> Effects {
-        let capabilities = caps(grants);
-        let (participant, role, ear, promotes) = (&id(name), Role::Caller, None, false);
-        self.step(Event::Join { link, participant, role, capabilities, rate, ear, promotes })
+        self.join(link, name, grants, |join| join.rate = rate)
     }
 
-    /// A link that listens to the room.
-    pub(crate) fn listener(&mut self, link: LinkId, name: &str, grants: &[&str], ear: Ear) -> Effects {
-        let capabilities = caps(grants);
-        let (participant, role, rate, ear) = (&id(name), Role::Caller, None, Some(ear));
-        self.step(Event::Join { link, participant, role, capabilities, rate, ear, promotes: false })
+    /// A link that listens to the room, without its own messages.
+    pub(crate) fn listener(
+        &mut self,
+        link: LinkId,
+        name: &str,
+        grants: &[&str],
+        mode: DeliveryMode,
+    ) -> Effects {
+        self.join(link, name, grants, |join| join.listener = Some(Listener { mode, echo: false }))
     }
 
     /// A link whose wire cannot say a proposal.
     pub(crate) fn promoting(&mut self, link: LinkId, name: &str, grants: &[&str]) -> Effects {
-        let capabilities = caps(grants);
-        let (participant, role, rate, ear) = (&id(name), Role::Caller, None, None);
-        self.step(Event::Join { link, participant, role, capabilities, rate, ear, promotes: true })
+        self.join(link, name, grants, |join| join.promotes = true)
     }
 
-    /// Proposes a call of `a` at `one`, which expires at 1000.
-    pub(crate) fn propose(&mut self, proposal: u128, by: &str, held: Option<u128>) -> Effects {
-        let (by, to) = (&id(by), &[id("one")]);
-        let (method, context, digest, expires_ms) = ("tools/call", Some("a"), SHOWN, 1_000);
-        let terms = Terms { by, method, context, to, digest, expires_ms };
-        self.step(Event::Propose { proposal: op(proposal), terms, held: held.map(op) })
+    pub(crate) fn regrant(&mut self, name: &str, grants: &[&str]) -> Effects {
+        self.step(Event::Regrant { participant: &id(name), capabilities: caps(grants) })
+    }
+
+    pub(crate) fn revoke(&mut self, name: &str) -> Effects {
+        self.step(Event::Revoke { participant: &id(name) })
+    }
+
+    pub(crate) fn leave(&mut self, link: LinkId) -> Effects {
+        self.step(Event::Leave { link })
+    }
+
+    /// Proposes that the held call runs, which is parked after 50 ms.
+    pub(crate) fn propose(&mut self, proposal: u128, by: &str, held: u128) -> Effects {
+        let (by, to, envelope) = (&id(by), &[id("one")], format!("p{proposal}"));
+        let (content, held, park_ms) = (proposal, op(held), self.now_ms + 50);
+        let terms = terms(by, to, &envelope);
+        self.step(Event::Propose { proposal: op(proposal), terms, content, held, park_ms })
+    }
+
+    /// A proposal of bob's that was pending before a restart.
+    pub(crate) fn restore(&mut self, proposal: u128, held: bool) -> Effects {
+        let (by, to, envelope) = (&id("bob"), &[id("one")], format!("p{proposal}"));
+        let (content, terms) = (proposal, terms(by, to, &envelope));
+        self.step(Event::Restore { proposal: op(proposal), terms, content, held })
     }
 
     pub(crate) fn stored(&mut self, proposal: u128) -> Effects {
@@ -131,64 +202,112 @@ impl Stage {
     }
 
     pub(crate) fn decide(&mut self, proposal: u128, by: &str, decision: Decision<'_>) -> Effects {
-        self.step(Event::Decide { proposal: op(proposal), by: &id(by), outside: None, decision })
+        self.decide_as(proposal, by, None, decision)
     }
 
-    pub(crate) fn say(&mut self, link: LinkId, kind: &str, to: &[&str]) -> Effects {
-        self.step(Event::Say { link, kind, to })
+    pub(crate) fn decide_as(
+        &mut self,
+        proposal: u128,
+        by: &str,
+        outside: Option<&Arc<Capabilities>>,
+        decision: Decision<'_>,
+    ) -> Effects {
+        let (proposal, by, fulfilment, ruling) = (op(proposal), &id(by), None, RULING);
+        self.step(Event::Decide { proposal, by, outside, decision, fulfilment, ruling })
+    }
+
+    /// Approves, and the journal writes it.
+    pub(crate) fn approved(&mut self, proposal: u128) -> Effects {
+        self.decide(proposal, "ann", APPROVE);
+        self.stored(proposal)
+    }
+
+    pub(crate) fn execute(&mut self, proposal: u128, operation: u128, server: &str) -> Effects {
+        let (proposal, call) = (op(proposal), operation);
+        self.step(Event::Execute { proposal, operation: op(operation), server: &id(server), call })
     }
 
     pub(crate) fn lists(&mut self, name: &str, view: View, manifest: Manifest) -> Effects {
-        self.step(Event::Listed { upstream: &id(name), view, manifest, told: &[] })
+        self.step(Event::Listed { server: &id(name), view, manifest, changed: &[] })
     }
 
     pub(crate) fn call(&mut self, link: LinkId, operation: u128, tool: &str) -> Effects {
-        self.ask_for(link, operation, "tools/call", Some(Target::Tool(tool)))
+        self.request(link, operation, "tools/call", Some(Target::Tool(tool)))
     }
 
-    pub(crate) fn ask_for(
+    pub(crate) fn request(
         &mut self,
         link: LinkId,
         operation: u128,
-        method: &str,
+        method: &'static str,
         target: Option<Target<'_>>,
     ) -> Effects {
-        self.step(Event::Request { link, operation: op(operation), method, target })
+        self.request_with(link, operation, method, target, |_| {})
+    }
+
+    pub(crate) fn request_with(
+        &mut self,
+        link: LinkId,
+        operation: u128,
+        method: &'static str,
+        target: Option<Target<'_>>,
+        change: impl FnOnce(&mut Request<'_, Numbers>),
+    ) -> Effects {
+        let (call, tag, interest, method) = (operation, None, Interest::None, Method::Known(method));
+        let mut request = Request { link, operation: op(operation), tag, method, target, interest, call };
+        change(&mut request);
+        self.step(Event::Request(request))
+    }
+
+    /// Comes back for a parked call, until 2,000 ms.
+    pub(crate) fn resume(&mut self, link: LinkId, operation: u128, parked: u128) -> Effects {
+        let (call, operation, parked) = (operation, op(operation), op(parked));
+        self.step(Event::Resume(Resume { link, operation, tag: None, parked, until_ms: 2_000, call }))
+    }
+
+    pub(crate) fn wait(&mut self, operation: u128, proposal: u128, until_ms: Option<u64>) -> Effects {
+        self.step(Event::Wait { operation: op(operation), proposal: op(proposal), until_ms })
+    }
+
+    pub(crate) fn answer(&mut self, link: LinkId, operation: u128, answer: u8) -> Effects {
+        let end = End::Answered { outcome: Outcome::Ok, answer };
+        self.step(Event::Answer { link, operation: op(operation), end })
+    }
+
+    pub(crate) fn error(&mut self, link: LinkId, operation: u128, answer: u8) -> Effects {
+        let end = End::Answered { outcome: Outcome::Error, answer };
+        self.step(Event::Answer { link, operation: op(operation), end })
+    }
+
+    pub(crate) fn fail(&mut self, link: LinkId, operation: u128) -> Effects {
+        self.step(Event::Answer { link, operation: op(operation), end: End::Failed(refusal()) })
+    }
+
+    pub(crate) fn cancel(&mut self, link: LinkId, operation: u128) -> Effects {
+        self.step(Event::Cancel { link, which: Which::Id(op(operation)) })
+    }
+
+    pub(crate) fn ask(
+        &mut self,
+        server: &str,
+        operation: u128,
+        about: About,
+        method: &'static str,
+    ) -> Effects {
+        let (question, method) = (operation, Method::Known(method));
+        let (server, operation, tag) = (&id(server), op(operation), None);
+        self.step(Event::Ask { server, operation, tag, about, method, question })
     }
 
     pub(crate) fn sees(&self, link: LinkId, list: ListKind) -> Vec<String> {
-        self.topic.list(link, list).iter().map(|one| one.public.to_string()).collect()
+        let outlook = self.topic.outlook(link).unwrap();
+        outlook.list(list).iter().map(|one| one.public.to_string()).collect()
     }
-}
 
-/// Where the only effect delivers to, and under which own name.
-pub(crate) fn delivered(effects: &Effects) -> (String, Option<String>) {
-    match effects.as_slice() {
-        [Effect::Deliver { to, own, .. }] => (to.to_string(), own.as_deref().map(str::to_owned)),
-        other => panic!("not one delivery: {other:?}"),
+    pub(crate) fn links(&self, name: &str) -> Vec<LinkId> {
+        let mut all = self.topic.links();
+        all.retain(|(_, _, participant)| participant.as_str() == name);
+        all.sort_unstable_by_key(|(link, ..)| *link);
+        all.into_iter().map(|(link, ..)| link).collect()
     }
-}
-
-/// Why the only effect refuses.
-pub(crate) fn refused(effects: &Effects) -> Cause {
-    match effects.as_slice() {
-        [
-            Effect::Refuse { cause, .. }
-            | Effect::RefuseAsk { cause, .. }
-            | Effect::Withhold { cause, .. }
-            | Effect::NotProposed { cause, .. }
-            | Effect::RefuseDecision { cause, .. }
-            | Effect::NotJoined { cause, .. },
-        ] => *cause,
-        other => panic!("not one refusal: {other:?}"),
-    }
-}
-
-/// The links that are told of a changed list.
-pub(crate) fn told(effects: &Effects, wanted: ListKind) -> Vec<LinkId> {
-    let lists = effects.iter().filter_map(|effect| match effect {
-        Effect::ListChanged { list, links } if *list == wanted => Some(links.clone()),
-        _ => None,
-    });
-    lists.flatten().collect()
 }
