@@ -4,19 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{LinkId, ParticipantId};
-use topic::Ear;
+use topic::{Audience, Listener, Person, Replay};
 
-use crate::frame::Close;
-use crate::socket::Socket;
-
-/// Configuration of a room.
-#[derive(Debug, Clone, Copy)]
-pub struct RoomConfig {
-    /// Envelopes kept for late joiners; 0 keeps none.
-    pub history: usize,
-    /// Interval of pings to a silent socket, in milliseconds.
-    pub ping_ms: u64,
-}
+use crate::{frame::Close, socket::Socket};
 
 /// Clock and ids for the envelopes and pings that the room itself sends.
 pub trait Stamps: Send + Sync {
@@ -26,90 +16,54 @@ pub trait Stamps: Send + Sync {
     fn envelope_id(&self) -> String;
 }
 
-/// A link that begins to receive.
+/// A listener that begins to receive.
 pub struct Newcomer {
     /// Its link in the topic.
     pub link: LinkId,
     /// Its participant.
-    pub id: ParticipantId,
-    /// The participant's public profile, as JSON.
-    pub profile: Bytes,
-    /// Which envelopes it receives.
-    pub ear: Ear,
-    /// Whether it receives its own envelopes, too.
-    pub echo: bool,
+    pub person: Person,
+    /// What it wants to receive.
+    pub listener: Listener,
     /// Its socket.
     pub socket: Arc<Socket>,
-    /// Where its replay begins: epoch and offset.
-    pub since: Option<(u64, u64)>,
-}
-
-/// Which members receive an envelope.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Audience {
-    /// Members whose ear matches.
-    Matching,
-    /// Members whose ear matches, except this participant, which gets the request in another way.
-    MatchingExcept(ParticipantId),
-    /// Only members that receive everything; the envelope mirrors a call and addresses none of them.
-    Observers {
-        /// A participant that does not receive it, because it has the call itself.
-        except: Option<ParticipantId>,
-    },
-}
-
-impl Audience {
-    /// Members whose ear matches, without this participant.
-    pub fn matching_except(skip: Option<ParticipantId>) -> Self {
-        skip.map_or(Self::Matching, Self::MatchingExcept)
-    }
-}
-
-/// One admitted envelope.
-pub struct Message {
-    /// The sender's link; `None` for envelopes of the gateway.
-    pub link: Option<LinkId>,
-    /// The sender's bytes, unchanged.
-    pub envelope: Bytes,
-    /// Its addressees; empty for a broadcast.
-    pub to: Box<[Box<str>]>,
-    /// Its kind.
-    pub kind: Box<str>,
-    /// Which members receive it.
-    pub audience: Audience,
+    /// The participants in the topic, the newcomer among them or not.
+    pub roster: Arc<[Person]>,
+    /// What it missed, if the room keeps a history.
+    pub replay: Option<Replay<Bytes>>,
 }
 
 /// One event of a room.
 pub enum RoomEvent {
-    /// A link begins to receive, and gets a welcome.
-    Attach(Newcomer),
+    /// A listener begins to receive, and gets a welcome.
+    Enter(Box<Newcomer>),
+    /// A listener's participant may do other things now: it gets another welcome.
+    Renew {
+        /// Its link.
+        link: LinkId,
+        /// Its participant.
+        person: Person,
+        /// The participants in the topic.
+        roster: Arc<[Person]>,
+    },
     /// A participant joined the topic.
-    Joined {
-        /// The participant.
-        id: ParticipantId,
-        /// Its public profile, as JSON.
-        profile: Bytes,
-    },
-    /// A participant has other capabilities.
-    Updated {
-        /// The participant.
-        id: ParticipantId,
-        /// Its public profile, as JSON.
-        profile: Bytes,
-    },
+    Joined(Person),
     /// A participant left the topic.
-    Left {
-        /// The participant.
-        id: ParticipantId,
-    },
+    Left(ParticipantId),
     /// An envelope for its audience.
-    Message(Message),
-    /// An envelope that mirrors a call, encoded by the writer when its turn comes. Late joiners do not get it.
+    Publish {
+        /// The envelope, unchanged.
+        envelope: Bytes,
+        /// The listeners that receive it.
+        audience: Audience,
+    },
+    /// An envelope that mirrors a call, encoded by the writer when its turn comes.
     Mirror {
         /// Bytes that the event holds until then.
         bytes: usize,
         /// Encodes the envelope.
-        write: Box<dyn FnOnce() -> Option<Message> + Send>,
+        encode: Box<dyn FnOnce() -> Option<Bytes> + Send>,
+        /// The listeners that receive it.
+        audience: Audience,
     },
     /// A frame for one link alone.
     Direct {
@@ -118,8 +72,8 @@ pub enum RoomEvent {
         /// The frame.
         frame: Bytes,
     },
-    /// A link stops to receive.
-    Detach {
+    /// A listener stops to receive.
+    Exit {
         /// The link.
         link: LinkId,
         /// The close frame for its socket; `None` if the room does not close it.
@@ -131,11 +85,10 @@ impl RoomEvent {
     /// Bytes that the event holds while it is queued.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Message(message) => message.envelope.len(),
+            Self::Publish { envelope, .. } => envelope.len(),
             Self::Direct { frame, .. } => frame.len(),
             Self::Mirror { bytes, .. } => *bytes,
-            Self::Attach(_) | Self::Joined { .. } | Self::Updated { .. } => 0,
-            Self::Left { .. } | Self::Detach { .. } => 0,
+            Self::Enter(_) | Self::Renew { .. } | Self::Joined(_) | Self::Left(_) | Self::Exit { .. } => 0,
         }
     }
 }

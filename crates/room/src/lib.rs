@@ -10,14 +10,11 @@ mod batch;
 mod event;
 mod frame;
 mod queue;
-mod recent;
-mod replay;
 mod socket;
 mod writer;
 
-pub use event::{Audience, Message, Newcomer, RoomConfig, RoomEvent, Stamps};
+pub use event::{Newcomer, RoomEvent, Stamps};
 pub use frame::{Close, text};
 pub use queue::Room;
-pub use recent::{Cursor, RecentMessage, RecentPage};
 pub use socket::Socket;
 pub use writer::open;

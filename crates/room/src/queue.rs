@@ -1,13 +1,11 @@
-//! Queue of a room: events in the topic's order, its bound, and the recent messages for readers.
+//! Queue of a room: events in the topic's order, and its bound.
 
 use std::sync::Arc;
 
-use model::ParticipantId;
-use platform::{Mutex, MutexGuard, random};
-use tokio::sync::Notify;
+use platform::{Mutex, MutexGuard};
+use tokio::sync::{Notify, futures::Notified};
 
-use crate::event::{Audience, RoomEvent};
-use crate::recent::{Cursor, RecentMessage, RecentMessages, RecentPage};
+use crate::event::RoomEvent;
 
 /// Longest queue, in bytes. Beyond it senders wait until the writer has taken the events.
 pub const ROOM_QUEUE_BYTES_MAX: usize = 4 << 20;
@@ -16,8 +14,6 @@ pub const ROOM_QUEUE_BYTES_MAX: usize = 4 << 20;
 struct Queue {
     events: Vec<RoomEvent>,
     bytes: usize,
-    /// Recent messages, where a built-in tool reads them.
-    recent: Option<RecentMessages>,
 }
 
 /// The room of one topic.
@@ -28,8 +24,8 @@ pub struct Room {
     wake: Arc<Notify>,
     /// Wakes senders that wait for space.
     taken: Notify,
-    /// Wakes readers that wait for a message.
-    added: Notify,
+    /// Wakes readers that wait for an envelope.
+    published: Notify,
 }
 
 impl Room {
@@ -38,55 +34,25 @@ impl Room {
         Arc::clone(&self.wake)
     }
 
-    /// Appends an event. Callers hold the topic's lock, so that the queue has the topic's order.
-    pub fn push(&self, event: RoomEvent) {
+    /// Appends events. Callers hold the topic's lock, so that the queue has the topic's order.
+    pub fn push(&self, events: impl IntoIterator<Item = RoomEvent>) {
+        let mut published = false;
         let mut queue = self.queue();
-        queue.bytes += event.len();
-        let mut added = false;
-        if let (Some(recent), RoomEvent::Message(message)) = (&mut queue.recent, &event)
-            && let Some(except) = readers_except(&message.audience)
-        {
-            recent.push(RecentMessage { envelope: message.envelope.clone(), except });
-            added = true;
+        for event in events {
+            queue.bytes += event.len();
+            published |= matches!(event, RoomEvent::Publish { .. });
+            queue.events.push(event);
         }
-        queue.events.push(event);
         drop(queue);
         self.wake.notify_one();
-        if added {
-            self.added.notify_waiters();
+        if published {
+            self.published.notify_waiters();
         }
     }
 
-    /// Begins or stops to keep recent messages for readers.
-    pub fn keep_recent(&self, on: bool) {
-        let mut queue = self.queue();
-        if queue.recent.is_some() != on {
-            queue.recent = on.then(|| RecentMessages::new(u64::from_le_bytes(random()) >> 12));
-            drop(queue);
-            self.added.notify_waiters();
-        }
-    }
-
-    /// The cursor of the next message; `None` if no messages are kept.
-    pub fn end(&self) -> Option<Cursor> {
-        self.queue().recent.as_ref().map(RecentMessages::end)
-    }
-
-    /// The messages since a cursor; `None` if no messages are kept.
-    pub fn since(&self, from: Cursor) -> Option<RecentPage> {
-        self.queue().recent.as_ref().map(|recent| recent.since(from))
-    }
-
-    /// Waits for a message after the cursor; returns also when the room stops to keep messages.
-    pub async fn message_after(&self, cursor: Cursor) {
-        loop {
-            let mut added = std::pin::pin!(self.added.notified());
-            added.as_mut().enable();
-            if self.end().is_none_or(|end| end != cursor) {
-                return;
-            }
-            added.await;
-        }
+    /// Completes when an envelope is published. Enable it before looking at what there is.
+    pub fn published(&self) -> Notified<'_> {
+        self.published.notified()
     }
 
     /// Waits while the queue is full.
@@ -122,15 +88,6 @@ impl Room {
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock()
-    }
-}
-
-/// The participant that may not read a message; `None` for mirrored calls, which are not kept at all.
-fn readers_except(audience: &Audience) -> Option<Option<ParticipantId>> {
-    match audience {
-        Audience::Matching => Some(None),
-        Audience::MatchingExcept(except) => Some(Some(except.clone())),
-        Audience::Observers { .. } => None,
     }
 }
 

@@ -60,9 +60,27 @@ pub struct Notice<'a> {
     pub retry_after_ms: Option<u64>,
 }
 
+/// What a latecomer missed, in a welcome; Portmoot's own member `history`.
+#[derive(Debug, Clone)]
+pub struct History<'a> {
+    /// The number of the process that counts the offsets.
+    pub epoch: u64,
+    /// The offset of the next envelope.
+    pub offset: u64,
+    /// Whether nothing is missing since the offset that was asked for.
+    pub complete: bool,
+    /// The envelopes, oldest first.
+    pub envelopes: Vec<&'a [u8]>,
+}
+
 /// Writes the first message of a connection, for its participant alone (3.5.1).
 #[must_use]
-pub fn welcome<'p>(stamp: Stamp<'_>, you: Person<'_>, others: impl IntoIterator<Item = Person<'p>>) -> Bytes {
+pub fn welcome<'p>(
+    stamp: Stamp<'_>,
+    you: Person<'_>,
+    others: impl IntoIterator<Item = Person<'p>>,
+    history: Option<&History<'_>>,
+) -> Bytes {
     let payload = json::object(|payload| {
         payload.object("you", |object| write_person(object, you));
         payload.array("participants", |array| {
@@ -70,6 +88,16 @@ pub fn welcome<'p>(stamp: Stamp<'_>, you: Person<'_>, others: impl IntoIterator<
                 array.object(|object| write_person(object, other));
             }
         });
+        if let Some(History { epoch, offset, complete, envelopes }) = history {
+            payload.object("history", |object| {
+                object.number("epoch", *epoch).number("offset", *offset).bool("complete", *complete);
+                object.array("envelopes", |array| {
+                    for envelope in envelopes {
+                        array.raw(envelope);
+                    }
+                });
+            });
+        }
     });
     say(stamp, &[you.id], WELCOME, None, &payload)
 }
