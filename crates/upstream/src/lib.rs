@@ -27,7 +27,9 @@ mod tests;
 
 pub use manifest::{List, Manifest};
 pub use session::{Session, SessionEvents, TaskHold};
-pub use session_api::{CallEvents, CallNumber, ClientProfile, Numbers, Outgoing, Question, SessionKey};
+pub use session_api::{
+    CallEvents, CallNumber, Caller, ClientProfile, Numbers, Outgoing, Question, SessionKey,
+};
 pub use spec::{UpstreamBounds, UpstreamSpec};
 pub use status::{Quarantined, State, Status};
 pub use supervisor::{Environment, Upstream};

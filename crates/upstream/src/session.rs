@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use client::{Link, SendMeta};
 use http::HeaderMap;
-use model::{Notice, Refusal};
+use model::{Form, Notice, Refusal};
 use platform::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use wire::mcp::Era;
@@ -188,6 +188,12 @@ impl Session {
     #[must_use]
     pub fn era(&self) -> Era {
         self.era.get().copied().unwrap_or(Era::Legacy)
+    }
+
+    /// The form of every payload on the session.
+    #[must_use]
+    pub fn form(&self) -> Form {
+        self.era().form()
     }
 
     /// The negotiated protocol revision.

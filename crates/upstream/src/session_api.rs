@@ -1,13 +1,14 @@
 //! Types between the gateway and a session: session key, client profile, call, question, events of a call.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use json::{Span, members};
-use model::{Answer, LinkId, Notice, ParticipantId, Refusal, Request};
-use wire::mcp::Version;
-use wire::rpc::{Id, Message};
+use model::{Answer, Form, LinkId, Notice, ParticipantId, Refusal, Request};
+use wire::mcp::{Era, Version, refusal, relay};
+use wire::rpc::Id;
 
 use crate::session::Session;
 
@@ -59,7 +60,7 @@ impl SessionKey {
         }
     }
 
-    /// The link of the legacy client that owns the session.
+    /// The link that owns the session.
     #[must_use]
     pub fn owner(&self) -> Option<LinkId> {
         match self {
@@ -93,6 +94,39 @@ impl ClientProfile {
     }
 }
 
+/// A caller, as far as it decides which session it uses.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller<'a> {
+    /// Its link in the topic.
+    pub link: LinkId,
+    /// The participant.
+    pub participant: &'a ParticipantId,
+    /// The form of its payloads.
+    pub form: Form,
+    /// What its client declares: on its link, or in this request.
+    pub client: &'a ClientProfile,
+}
+
+impl Caller<'_> {
+    /// The key of the sessions that this caller alone uses. A modern client has no session of its own that could own one.
+    pub(crate) fn key(&self) -> SessionKey {
+        match Era::of(self.form) {
+            Era::Legacy => SessionKey::Legacy(self.link.0),
+            Era::Modern => SessionKey::Principal {
+                participant: self.participant.clone(),
+                capabilities: hash(&self.client.capabilities),
+            },
+        }
+    }
+}
+
+/// The hash of a client's own words: a stranger chooses them, so the hasher is the standard one.
+fn hash(bytes: &Bytes) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// A request to a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Outgoing<'a> {
@@ -115,16 +149,10 @@ pub struct Outgoing<'a> {
 pub struct CallNumber(pub u64);
 
 impl CallNumber {
-    /// The number in the id of an answer.
+    /// The number in a progress token that the server sends back, as it is spelled.
     #[must_use]
-    pub fn of_answer(answer: &Message) -> Option<Self> {
-        answer.id()?.as_number().map(Self)
-    }
-
-    /// The number in a progress token that the server sends back.
-    #[must_use]
-    pub fn of_token(token: &Id) -> Option<Self> {
-        token.as_number().map(Self)
+    pub fn of_token(token: &[u8]) -> Option<Self> {
+        std::str::from_utf8(token).ok()?.parse().ok().map(Self)
     }
 }
 
@@ -137,25 +165,28 @@ pub struct Question(Arc<Asked>);
 struct Asked {
     session: Weak<Session>,
     instance: u64,
-    message: Message,
+    id: Id,
+    request: Request,
     call: Option<u64>,
 }
 
 impl Question {
-    pub(crate) fn new(session: &Arc<Session>, message: Message, call: Option<u64>) -> Self {
+    pub(crate) fn new(session: &Arc<Session>, id: Id, request: Request, call: Option<u64>) -> Self {
         session.count_question(call, true);
-        Self(Arc::new(Asked {
-            session: Arc::downgrade(session),
-            instance: session.instance(),
-            message,
-            call,
-        }))
+        let (instance, session) = (session.instance(), Arc::downgrade(session));
+        Self(Arc::new(Asked { session, instance, id, request, call }))
     }
 
-    /// The request, under the server's id.
+    /// The request, as the server wrote it.
     #[must_use]
-    pub fn message(&self) -> &Message {
-        &self.0.message
+    pub fn request(&self) -> &Request {
+        &self.0.request
+    }
+
+    /// The server's id of it.
+    #[must_use]
+    pub fn id(&self) -> &Id {
+        &self.0.id
     }
 
     /// The session on which the server asks, while it exists.
@@ -170,25 +201,24 @@ impl Question {
         self.0.instance
     }
 
-    /// Sends the answer, a result or an error with any id, to the server.
+    /// Sends the client's answer to the server.
     ///
     /// # Errors
     /// A refusal when the server is busy or down.
-    pub fn answer(&self, answer: &Message) -> Result<(), Refusal> {
-        match (self.session(), self.0.message.id()) {
-            (Some(session), Some(id)) => session.send_answer(id, self.0.call, answer),
-            // A session that is gone waits for nothing.
-            (None, _) | (_, None) => Ok(()),
-        }
+    pub fn answer(&self, answer: &Answer) -> Result<(), Refusal> {
+        // A session that is gone waits for nothing.
+        let Some(session) = self.session() else { return Ok(()) };
+        let (form, id, method) = (session.form(), &self.0.id, self.0.request.method.as_str());
+        let encoded = relay::encode_answer(answer, method, form, id, &|_| None);
+        session.send_answer(self.0.call, encoded.frame)
     }
 
-    /// Answers the server that the client cannot be asked.
-    pub fn decline(&self) {
-        let frame =
-            wire::rpc::error(Some(&Id::number(0)), -32601, "the client cannot be asked this now", None);
-        let Ok(error) = Message::read(frame) else { return };
-        if let Err(refusal) = self.answer(&error) {
-            tracing::debug!(%refusal, "a question could not be declined");
+    /// Answers the server that there is no answer, for this reason.
+    pub fn refuse(&self, refusal: &Refusal) {
+        let Some(session) = self.session() else { return };
+        let spelled = refusal::spell(refusal, session.era(), self.0.request.method.as_str(), None);
+        if let Err(unsent) = session.send_answer(self.0.call, spelled.answer(Some(&self.0.id))) {
+            tracing::debug!(refusal = %unsent, "a question could not be refused");
         }
     }
 }

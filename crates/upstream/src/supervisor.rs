@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use client::{Guard, LinkFailure};
-use model::{LinkId, Refusal};
+use model::{Form, LinkId, Refusal};
 use platform::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
@@ -164,12 +164,15 @@ impl Upstream {
         self.inner().manifest()
     }
 
-    /// The last manifest in this era; the one of the other era if the server was not listed in this one.
+    /// The last manifest in this form; the one in the other form if the server was not listed in this one.
     #[must_use]
-    pub fn manifest_in(&self, era: Era) -> Arc<Manifest> {
+    pub fn manifest_in(&self, form: Form) -> Arc<Manifest> {
         let inner = self.inner();
-        let found =
-            inner.manifests.iter().find(|(other, _)| *other == era).map(|(_, manifest)| Arc::clone(manifest));
+        let found = inner
+            .manifests
+            .iter()
+            .find(|(other, _)| other.form() == form)
+            .map(|(_, manifest)| Arc::clone(manifest));
         found.unwrap_or_else(|| inner.manifest())
     }
 

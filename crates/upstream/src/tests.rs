@@ -9,12 +9,14 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use model::{Answer, Capabilities, LinkId, Notice, ParticipantId, Refusal, RefusalCode};
+use model::{
+    Answer, Capabilities, Form, LinkId, Notice, Outcome, ParticipantId, Payload, Refusal, RefusalCode,
+};
 use platform::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wire::mcp::{Era, Params, relay};
-use wire::rpc::{Id, Message, Shape};
+use wire::rpc::{Id, Message};
 
 use super::*;
 use crate::config::{
@@ -38,14 +40,14 @@ impl CallEvents for Recorder {
     }
 
     fn question(&self, question: Question) {
-        let frame = serde_json::from_slice(question.message().frame()).unwrap();
+        let frame = serde_json::from_slice(&question.request().payload.bytes).unwrap();
         let _ = self.0.send(CallEvent::Question(question, frame));
     }
 
     fn done(&self, end: Result<Answer, Refusal>) {
         let encoded = |answer: Answer| {
             let form = answer.payload.form;
-            relay::encode_answer(&answer, "tools/call", form, &Id::string("a-1"), &|_| None, None).frame
+            relay::encode_answer(&answer, "tools/call", form, &Id::string("a-1"), &|_| None).frame
         };
         let end = end.map(|answer| serde_json::from_slice(&encoded(answer)).unwrap());
         let _ = self.0.send(CallEvent::Done(end));
@@ -61,7 +63,7 @@ impl SessionEvents for SessionLog {
     }
 
     fn question(&self, _: &Arc<Session>, question: Question) {
-        self.0.lock().push(format!("question {}", question.message().method()));
+        self.0.lock().push(format!("question {}", question.request().method.as_str()));
     }
 
     fn withdrawn(&self, _: &Arc<Session>, id: Id) {
@@ -131,8 +133,22 @@ fn client(capabilities: &'static str) -> ClientProfile {
     }
 }
 
+async fn session(
+    fixture: &Fixture,
+    link: u64,
+    client: &ClientProfile,
+    era: Era,
+) -> Result<Arc<Session>, Refusal> {
+    let participant = &ParticipantId::new("scout").unwrap();
+    fixture.upstream.session(&Caller { link: LinkId(link), participant, form: era.form(), client }).await
+}
+
 async fn shared(fixture: &Fixture, era: Era) -> Arc<Session> {
-    fixture.upstream.session(&SessionKey::Legacy(1), &client("{}"), era).await.unwrap()
+    session(&fixture, 1, &client("{}"), era).await.unwrap()
+}
+
+fn accepted(body: &'static str) -> Answer {
+    Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Legacy, body) }
 }
 
 fn modern_meta() -> Value {
@@ -291,9 +307,8 @@ async fn questions_reach_only_the_caller_that_declared_them() {
     let refused = text_of(&done(&mut call(&shared, "ask", &json!({}))).await.unwrap());
     assert_eq!(refused["code"], -32601);
 
-    let key = SessionKey::Legacy(7);
-    let own = fixture.upstream.session(&key, &client(r#"{"elicitation":{}}"#), Era::Legacy).await.unwrap();
-    assert_eq!(own.key(), &key);
+    let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Legacy).await.unwrap();
+    assert_eq!(own.key(), &SessionKey::Legacy(7));
     let mut events = call(&own, "ask", &json!({}));
     let question = match next(&mut events).await {
         CallEvent::Question(question, message) => {
@@ -302,13 +317,12 @@ async fn questions_reach_only_the_caller_that_declared_them() {
         }
         other => panic!("{other:?}"),
     };
-    let answer =
-        Message::read(Bytes::from_static(br#"{"jsonrpc":"2.0","id":99,"result":{"action":"decline"}}"#));
-    question.answer(&answer.unwrap()).unwrap();
+    question.answer(&accepted(r#"{"action":"decline"}"#)).unwrap();
     assert_eq!(text_of(&done(&mut events).await.unwrap()), json!({"action": "decline"}));
     let pid = report(&own).await["pid"].as_u64().unwrap();
     assert_eq!(fixture.upstream.status().sessions, 2);
-    fixture.upstream.release(&key);
+    let (participant, client) = (&ParticipantId::new("scout").unwrap(), &client("{}"));
+    fixture.upstream.release(&Caller { link: LinkId(7), participant, form: Form::Legacy, client });
     until("the caller's child has ended", || !alive(pid)).await;
     assert!(shared.is_open());
     fixture.upstream.close().await;
@@ -317,14 +331,12 @@ async fn questions_reach_only_the_caller_that_declared_them() {
 #[tokio::test]
 async fn calls_of_a_modern_caller_with_questions_run_one_after_the_other() {
     let fixture = start(&["legacy"]);
-    let key = SessionKey::Principal { participant: ParticipantId::new("scout").unwrap(), capabilities: 5 };
-    let own = fixture.upstream.session(&key, &client(r#"{"elicitation":{}}"#), Era::Modern).await.unwrap();
+    let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Modern).await.unwrap();
     let mut first = call(&own, "ask", &json!({}));
     let mut second = call(&own, "echo", &json!({}));
     let CallEvent::Question(question, _) = next(&mut first).await else { panic!("no question") };
     assert!(second.try_recv().is_err());
-    let answer = Message::read(Bytes::from_static(br#"{"jsonrpc":"2.0","id":99,"result":{}}"#)).unwrap();
-    question.answer(&answer).unwrap();
+    question.answer(&accepted("{}")).unwrap();
     assert!(done(&mut first).await.is_ok());
     assert!(done(&mut second).await.is_ok());
     fixture.upstream.close().await;
@@ -352,7 +364,7 @@ async fn subscriptions_are_counted_and_survive_a_restart() {
     let fixture = start(&["legacy"]);
     let session = shared(&fixture, Era::Legacy).await;
     for link in [1, 2] {
-        assert_eq!(session.subscribe(LinkId(link), "test://a").await.unwrap().shape(), Shape::Result);
+        assert_eq!(session.subscribe(LinkId(link), "test://a").await.unwrap().outcome, Outcome::Ok);
     }
     assert_eq!(report(&session).await["subscribed"], json!(["test://a"]));
     session.unsubscribe(LinkId(1), "test://a");
@@ -407,15 +419,14 @@ async fn the_session_that_was_idle_longest_is_closed_for_a_new_one() {
     let mut open = Vec::new();
     let asking = client(r#"{"roots":{}}"#);
     for number in 1..=3 {
-        let session =
-            fixture.upstream.session(&SessionKey::Legacy(number), &asking, Era::Legacy).await.unwrap();
+        let session = session(&fixture, number, &asking, Era::Legacy).await.unwrap();
         assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
         open.push(session);
     }
     until("the first session is closed", || !open[0].is_open()).await;
     assert!(open[1].is_open() && open[2].is_open());
     let _busy = (call(&open[1], "hang", &json!({})), call(&open[2], "hang", &json!({})));
-    let refusal = fixture.upstream.session(&SessionKey::Legacy(4), &asking, Era::Legacy).await.unwrap_err();
+    let refusal = session(&fixture, 4, &asking, Era::Legacy).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::UpstreamBusy);
     fixture.upstream.close().await;
 }

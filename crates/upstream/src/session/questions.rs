@@ -5,22 +5,18 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
 use client::SendMeta;
-use json::Splice;
 use model::Refusal;
-use wire::mcp::{Params, task};
-use wire::rpc::{Id, Message, error, result};
+use wire::mcp::{Params, relay, task};
+use wire::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
+use wire::rpc::{Message, error, result};
 
 use super::Session;
 use super::pending::Waiter;
 use super::requests::member;
 use crate::fault::Fault;
 use crate::session_api::{CallEvents, Question, SessionKey};
-
-/// JSON-RPC error code: the method does not exist, here for this client.
-const METHOD_NOT_FOUND: i64 = -32601;
-/// JSON-RPC error code: internal error.
-const INTERNAL_ERROR: i64 = -32603;
 
 /// The receiver of a question.
 enum Addressee {
@@ -56,21 +52,25 @@ impl Session {
             self.reply(error(Some(&id), INTERNAL_ERROR, "the request belongs to no open call", None));
             return;
         };
+        let Ok(params) = Params::read(&message) else {
+            self.reply(error(Some(&id), INVALID_PARAMS, "the params cannot be read", None));
+            return;
+        };
+        let request = relay::decode_request(&params, self.form());
         match addressee {
-            Addressee::Call(number, events) => events.question(Question::new(self, message, Some(number))),
-            Addressee::Owner => self.setup.events.question(self, Question::new(self, message, None)),
+            Addressee::Call(number, events) => {
+                events.question(Question::new(self, id, request, Some(number)))
+            }
+            Addressee::Owner => self.setup.events.question(self, Question::new(self, id, request, None)),
         }
     }
 
-    /// Sends the answer to a question, a result or an error with any id, under the server's id.
-    pub(crate) fn send_answer(&self, id: &Id, call: Option<u64>, answer: &Message) -> Result<(), Refusal> {
+    /// Sends the answer to a question.
+    pub(crate) fn send_answer(&self, call: Option<u64>, frame: Bytes) -> Result<(), Refusal> {
         if let Some(call) = call {
             self.pending().extend(call, Instant::now());
         }
-        let mut splice = Splice::new();
-        answer.set_id(&mut splice, id);
-        self.send(answer.edited(&splice), SendMeta::default())
-            .map_err(|unsent| self.refusal(&Fault::Unsent(unsent)))
+        self.send(frame, SendMeta::default()).map_err(|unsent| self.refusal(&Fault::Unsent(unsent)))
     }
 
     /// Counts a question that begins or ends.
@@ -89,7 +89,7 @@ impl Session {
     /// pending call, else the owner. A question about a task goes to the owner, because a task outlives its call.
     fn addressee(&self, stream_of: Option<u64>, message: &Message) -> Option<Addressee> {
         let owned = matches!(self.setup.key, SessionKey::Legacy(_));
-        if owned && self.tasks() > 0 && task::related_to(message).is_some() {
+        if owned && self.tasks() > 0 && task::related_in(message).is_some() {
             return Some(Addressee::Owner);
         }
         let pending = self.pending();
@@ -127,7 +127,7 @@ impl Session {
                 .is_some_and(|client| member(&client.capabilities, capability).is_some())
     }
 
-    fn reply(&self, frame: bytes::Bytes) {
+    fn reply(&self, frame: Bytes) {
         if self.send(frame, SendMeta::default()).is_err() {
             tracing::debug!(server = self.upstream(), "a reply to the server could not be sent");
         }

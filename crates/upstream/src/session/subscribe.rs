@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use json::quote;
-use model::{LinkId, Refusal, RefusalCode};
+use model::{Answer, Form, LinkId, Outcome, Payload, Refusal, RefusalCode};
 use tokio::time::timeout;
-use wire::mcp::Era;
-use wire::rpc::{Id, Message, Shape, result};
+use wire::mcp::{Era, relay};
 
 use super::Session;
 
@@ -18,17 +18,17 @@ const COVERED: Duration = Duration::from_secs(5);
 
 impl Session {
     /// Subscribes a link to updates of a resource; the server gets one request per URI. [`super::SessionEvents::notice`]
-    /// receives the updates. Returns the server's own answer (a result or an error), or an empty result with a meaningless id
-    /// where the server has the subscription already.
+    /// receives the updates. Returns the server's own answer (a result or an error), or an empty result where the server
+    /// has the subscription already.
     ///
     /// # Errors
     /// A refusal when the server cannot be asked, or `subscriptions_max` is reached.
-    pub async fn subscribe(&self, link: LinkId, uri: &str) -> Result<Message, Refusal> {
+    pub async fn subscribe(&self, link: LinkId, uri: &str) -> Result<Answer, Refusal> {
         let interest = &self.setup.interest;
         let _turn = interest.turn.lock().await;
         if !interest.is_new(uri) {
             interest.add_uri(link, uri);
-            return empty_result();
+            return Ok(empty_result());
         }
         if interest.len() >= self.setup.spec.bounds.subscriptions_max {
             return Err(Refusal::new(RefusalCode::Overloaded, "too many resource subscriptions"));
@@ -37,10 +37,10 @@ impl Session {
             interest.add_uri(link, uri);
             // A subscribed client misses no update from here on.
             let _ = self.renew_listen_stream().await;
-            return empty_result();
+            return Ok(empty_result());
         }
         let answer = self.set_at_server("resources/subscribe", "uri", uri).await?;
-        if answer.shape() == Shape::Result {
+        if answer.outcome == Outcome::Ok {
             interest.add_uri(link, uri);
         }
         Ok(answer)
@@ -86,12 +86,12 @@ impl Session {
     ///
     /// # Errors
     /// A refusal when the server cannot be asked.
-    pub async fn set_level(&self, level: &str) -> Result<Message, Refusal> {
+    pub async fn set_level(&self, level: &str) -> Result<Answer, Refusal> {
         if self.era() == Era::Modern || self.setup.interest.level().as_deref() == Some(level) {
-            return empty_result();
+            return Ok(empty_result());
         }
         let answer = self.set_at_server("logging/setLevel", "level", level).await?;
-        if answer.shape() == Shape::Result {
+        if answer.outcome == Outcome::Ok {
             self.setup.interest.set_level(level);
         }
         Ok(answer)
@@ -118,7 +118,7 @@ impl Session {
         timeout(COVERED, covered.wait_for(|covered| *covered >= revision)).await.is_ok()
     }
 
-    async fn set_at_server(&self, method: &str, key: &str, value: &str) -> Result<Message, Refusal> {
+    async fn set_at_server(&self, method: &str, key: &str, value: &str) -> Result<Answer, Refusal> {
         let raw = quote(value);
         let patience = self.setup.spec.timeout(None);
         let asked = self.request(Era::Legacy, method, &[(key, raw.as_bytes())], Some(patience));
@@ -126,7 +126,8 @@ impl Session {
             Ok(mut pending) => pending.answer().await,
             Err(fault) => Err(fault),
         };
-        outcome.map_err(|fault| self.refusal(&fault))
+        let answer = outcome.map_err(|fault| self.refusal(&fault))?;
+        Ok(relay::decode_answer(&answer, Form::Legacy))
     }
 
     fn unsubscribe_at_server(&self, uri: &str) {
@@ -147,7 +148,6 @@ impl Session {
     }
 }
 
-fn empty_result() -> Result<Message, Refusal> {
-    Message::read(result(&Id::number(0), b"{}"))
-        .map_err(|_| Refusal::new(RefusalCode::Internal, "an answer could not be written"))
+fn empty_result() -> Answer {
+    Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Legacy, Bytes::from_static(b"{}")) }
 }

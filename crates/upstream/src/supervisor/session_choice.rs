@@ -2,39 +2,35 @@
 
 use std::sync::Arc;
 
-use model::{ParticipantId, Refusal};
+use model::{Form, Refusal};
 use wire::mcp::Era;
 
 use super::slot::Slot;
-use super::{Upstream, close_all};
+use super::{Inner, Upstream, close_all};
 use crate::config::Sessions;
 use crate::session::Session;
-use crate::session_api::{ClientProfile, SessionKey};
+use crate::session_api::{Caller, ClientProfile, SessionKey};
 
 impl Upstream {
-    /// Whether a session in this era would open now: the server speaks the era and has no shared session in it.
+    /// Whether a session in this form would open now: the server speaks it and has no shared session in it.
     #[must_use]
-    pub fn could_open(&self, era: Era) -> bool {
-        let speaks = self.inner().eras.contains(&era);
+    pub fn could_open(&self, form: Form) -> bool {
+        let speaks = self.inner().eras.contains(&Era::of(form));
         // The session with a server that dials in opens as soon as it connects.
-        speaks && self.environment.dial_in.is_none() && self.open_shared(era).is_none()
+        speaks && self.environment.dial_in.is_none() && self.open_shared(form).is_none()
     }
 
     /// Obtains the session for a caller: the shared one where configuration and declared capabilities allow it, else the
-    /// caller's own, opened on first use. Its era is the caller's if the server speaks it.
+    /// caller's own, opened on first use. Its form is the caller's if the server speaks it.
     ///
     /// # Errors
     /// A refusal that says why the server is not available.
-    pub async fn session(
-        &self,
-        key: &SessionKey,
-        client: &ClientProfile,
-        era: Era,
-    ) -> Result<Arc<Session>, Refusal> {
+    pub async fn session(&self, caller: &Caller<'_>) -> Result<Arc<Session>, Refusal> {
+        let wanted = Era::of(caller.form);
         loop {
             let known = self.inner().eras.clone();
             let era = match known.first() {
-                Some(_) if known.contains(&era) => era,
+                Some(_) if known.contains(&wanted) => wanted,
                 Some(other) => *other,
                 None => {
                     // Opening the shared session detects the era.
@@ -45,17 +41,21 @@ impl Upstream {
                     continue;
                 }
             };
-            let key = if self.shares(key, client, era) { SessionKey::Shared } else { key.clone() };
-            let client = (key != SessionKey::Shared).then_some(client);
-            return self.obtain(Some(era), &key, client).await;
+            let shares = self.shares(caller.client, era);
+            let key = if shares { SessionKey::Shared } else { caller.key() };
+            return self.obtain(Some(era), &key, (!shares).then_some(caller.client)).await;
         }
     }
 
     /// The session that [`Upstream::session`] would return, if it is open.
     #[must_use]
-    pub fn open_session(&self, key: &SessionKey, client: &ClientProfile, era: Era) -> Option<Arc<Session>> {
-        let shared = self.shares(key, client, self.spoken(era)?);
-        if shared { self.open_shared(era) } else { self.find_open(era, key.clone()) }
+    pub fn open_session(&self, caller: &Caller<'_>) -> Option<Arc<Session>> {
+        let inner = self.inner();
+        let era = inner.spoken(caller.form)?;
+        if self.shares(caller.client, era) {
+            return inner.open(era, SessionKey::Shared);
+        }
+        if self.spec.config.sessions == Sessions::Call { None } else { inner.open(era, caller.key()) }
     }
 
     /// The open session with this instance number.
@@ -67,37 +67,22 @@ impl Upstream {
         all.find(|session| session.instance() == instance && session.is_open())
     }
 
-    /// The shared session for callers of this era, if it is open.
+    /// The shared session for callers of this form, if it is open.
     #[must_use]
-    pub fn open_shared(&self, era: Era) -> Option<Arc<Session>> {
-        self.find_open(era, SessionKey::Shared)
-    }
-
-    fn find_open(&self, era: Era, key: SessionKey) -> Option<Arc<Session>> {
-        if self.spec.config.sessions == Sessions::Call && key != SessionKey::Shared {
-            return None;
-        }
-        let place = (self.spoken(era)?, key);
-        let session = self.inner().slots.get(&place)?.session.lock().clone();
-        session.filter(|session| session.is_open())
-    }
-
-    /// The era of the server's sessions for a caller of this era, if it is known.
-    fn spoken(&self, era: Era) -> Option<Era> {
+    pub fn open_shared(&self, form: Form) -> Option<Arc<Session>> {
         let inner = self.inner();
-        if inner.eras.contains(&era) { Some(era) } else { inner.eras.first().copied() }
+        inner.open(inner.spoken(form)?, SessionKey::Shared)
     }
 
-    /// Closes the sessions of a legacy caller that has left.
-    pub fn release(&self, key: &SessionKey) {
-        if *key != SessionKey::Shared {
-            self.close_owned(|other| other == key);
+    /// Closes the sessions of a caller that has left: of one with a session of its own those of its link, of the others those
+    /// of its participant, whatever capabilities it declared.
+    pub fn release(&self, caller: &Caller<'_>) {
+        match Era::of(caller.form) {
+            Era::Legacy => self.close_owned(|key| key.owner() == Some(caller.link)),
+            Era::Modern => self.close_owned(
+                |key| matches!(key, SessionKey::Principal { participant, .. } if participant == caller.participant),
+            ),
         }
-    }
-
-    /// Closes the sessions of a modern caller that has left, whatever capabilities it declared.
-    pub fn release_participant(&self, id: &ParticipantId) {
-        self.close_owned(|key| matches!(key, SessionKey::Principal { participant, .. } if participant == id));
     }
 
     /// Closes a caller's sessions, except those with tasks: the caller may come back for the results.
@@ -113,14 +98,33 @@ impl Upstream {
         close_all(closing);
     }
 
-    /// Whether a caller with this profile uses the shared session.
+    /// Whether this caller has sessions of its own here.
     #[must_use]
-    pub fn shares(&self, key: &SessionKey, client: &ClientProfile, era: Era) -> bool {
+    pub fn is_owned(&self, caller: &Caller<'_>) -> bool {
+        let era = self.inner().spoken(caller.form);
+        !self.shares(caller.client, era.unwrap_or(Era::of(caller.form)))
+    }
+
+    /// Whether a client with this profile uses the shared session.
+    fn shares(&self, client: &ClientProfile, era: Era) -> bool {
         match self.spec.config.sessions {
             Sessions::Shared => true,
-            Sessions::Caller | Sessions::Call => *key == SessionKey::Shared,
+            Sessions::Caller | Sessions::Call => false,
             // Every modern request carries its client's capabilities.
             Sessions::Auto => era == Era::Modern || !client.can_be_asked(),
         }
+    }
+}
+
+impl Inner {
+    /// The era of the server's sessions for a caller of this form, if it is known.
+    fn spoken(&self, form: Form) -> Option<Era> {
+        let era = Era::of(form);
+        if self.eras.contains(&era) { Some(era) } else { self.eras.first().copied() }
+    }
+
+    fn open(&self, era: Era, key: SessionKey) -> Option<Arc<Session>> {
+        let session = self.slots.get(&(era, key))?.session.lock().clone();
+        session.filter(|session| session.is_open())
     }
 }

@@ -51,8 +51,7 @@ async fn a_server_that_never_answers_is_down_with_a_reason() {
     let mut config = config(&["legacy", "hang"]);
     config.timeouts.start = Duration::from_millis(400);
     let fixture = start_with(config, |spec| spec.bounds.probe = Duration::from_millis(100));
-    let refusal =
-        fixture.upstream.session(&SessionKey::Legacy(1), &client("{}"), Era::Legacy).await.unwrap_err();
+    let refusal = session(&fixture, 1, &client("{}"), Era::Legacy).await.unwrap_err();
     assert!(matches!(refusal.code, RefusalCode::UpstreamTimeout | RefusalCode::UpstreamDown), "{refusal:?}");
     fixture.upstream.settled().await;
     assert!(fixture.upstream.status().reason.is_some());

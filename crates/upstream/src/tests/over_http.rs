@@ -303,9 +303,7 @@ async fn a_legacy_http_server_loses_its_session_and_no_call() {
 async fn response_streams_carry_progress_and_questions_and_resume() {
     let server = Server::start(Kind::Legacy).await;
     let fixture = fixture(&server);
-    let key = SessionKey::Legacy(7);
-    let session =
-        fixture.upstream.session(&key, &client(r#"{"elicitation":{}}"#), Era::Legacy).await.unwrap();
+    let session = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Legacy).await.unwrap();
 
     let mut events = call(&session, "progress", &json!({}));
     match next(&mut events).await {
@@ -318,9 +316,7 @@ async fn response_streams_carry_progress_and_questions_and_resume() {
     let (number, mut other) = try_call(&session, "hang", &json!({})).unwrap();
     let mut events = call(&session, "ask", &json!({}));
     let CallEvent::Question(question, _) = next(&mut events).await else { panic!("no question") };
-    let answer =
-        Message::read(Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}"#));
-    question.answer(&answer.unwrap()).unwrap();
+    question.answer(&accepted(r#"{"action":"accept"}"#)).unwrap();
     until("the answer has arrived", || {
         server
             .seen
@@ -417,8 +413,7 @@ async fn an_unreachable_server_is_down_and_its_url_stays_secret() {
     drop(listener);
     let http = HttpConfig { url: Secret::new(url), headers: Vec::new() };
     let fixture = start_with(ServerConfig { transport: Transport::Http(http), ..config(&[]) }, |_| {});
-    let refusal =
-        fixture.upstream.session(&SessionKey::Legacy(1), &client("{}"), Era::Legacy).await.unwrap_err();
+    let refusal = session(&fixture, 1, &client("{}"), Era::Legacy).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::UpstreamDown);
     assert!(!format!("{refusal:?}").contains("secret-path"), "{refusal:?}");
     fixture.upstream.close().await;

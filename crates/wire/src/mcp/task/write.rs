@@ -1,13 +1,13 @@
 //! Writer of tasks, in the form of either era.
 
 use json::{JsonError, Object, ObjectEdit, Span, Splice};
+use model::Form;
 
 use super::view::{Standing, Task};
-use crate::mcp::{Era, meta};
+use crate::mcp::meta;
+use crate::mcp::version::Era;
 use crate::time::rfc3339;
 
-/// What answers `tasks/update` and `tasks/cancel` of the extension: that it was heard.
-pub const ACKNOWLEDGED: &str = r#"{"resultType":"complete"}"#;
 /// Under this key of a `CreateTaskResult`'s `_meta` stands what the model may be told at once (2025-11-25, "Model
 /// immediate response").
 const IMMEDIATE: &str = "io.modelcontextprotocol/model-immediate-response";
@@ -16,14 +16,14 @@ const IMMEDIATE: &str = "io.modelcontextprotocol/model-immediate-response";
 ///
 /// `immediate` is for the caller's model; only 2025-11-25 has a place for it.
 #[must_use]
-pub fn created(task: &Task<'_>, era: Era, immediate: Option<&str>) -> Vec<u8> {
-    json::object(|result| match era {
+pub fn created(task: &Task<'_>, form: Form, immediate: Option<&str>) -> Vec<u8> {
+    json::object(|result| match Era::of(form) {
         Era::Modern => {
             result.text("resultType", "task");
-            write_task(result, task, era);
+            write_task(result, task, Era::Modern);
         }
         Era::Legacy => {
-            result.object("task", |object| write_task(object, task, era));
+            result.object("task", |object| write_task(object, task, Era::Legacy));
             if let Some(text) = immediate {
                 result.object("_meta", |keys| {
                     keys.text(IMMEDIATE, text);
@@ -35,8 +35,8 @@ pub fn created(task: &Task<'_>, era: Era, immediate: Option<&str>) -> Vec<u8> {
 
 /// The result of `tasks/get`. In the extension it has the questions, the result or the error with it.
 #[must_use]
-pub fn get(task: &Task<'_>, era: Era) -> Vec<u8> {
-    match era {
+pub fn get(task: &Task<'_>, form: Form) -> Vec<u8> {
+    match Era::of(form) {
         Era::Legacy => legacy(task),
         Era::Modern => json::object(|result| {
             result.text("resultType", "complete");
@@ -47,18 +47,26 @@ pub fn get(task: &Task<'_>, era: Era) -> Vec<u8> {
 
 /// The params of `notifications/tasks/status` (2025-11-25) or `notifications/tasks` (extension).
 #[must_use]
-pub fn changed(task: &Task<'_>, era: Era) -> Vec<u8> {
-    match era {
+pub fn changed(task: &Task<'_>, form: Form) -> Vec<u8> {
+    match Era::of(form) {
         Era::Legacy => legacy(task),
         Era::Modern => json::object(|params| write_with_outcome(params, task)),
     }
 }
 
-/// The result of `tasks/cancel` in 2025-11-25: the task as it is now, which should be cancelled. The extension has
-/// [`ACKNOWLEDGED`].
+/// The result of `tasks/cancel`: in 2025-11-25 the task as it is now, which should be cancelled; the extension acknowledges.
 #[must_use]
-pub fn legacy_cancelled(task: &Task<'_>) -> Vec<u8> {
-    legacy(task)
+pub fn cancelled(task: &Task<'_>, form: Form) -> Vec<u8> {
+    match Era::of(form) {
+        Era::Legacy => legacy(task),
+        Era::Modern => acknowledged(),
+    }
+}
+
+/// The result of `tasks/update` and `tasks/cancel` of the extension.
+#[must_use]
+pub fn acknowledged() -> Vec<u8> {
+    br#"{"resultType":"complete"}"#.to_vec()
 }
 
 /// The result of `tasks/list` (2025-11-25 only).
@@ -134,7 +142,7 @@ fn write_task(object: &mut Object<'_>, task: &Task<'_>, era: Era) {
         Era::Legacy => ("ttl", "pollInterval"),
         Era::Modern => ("ttlMs", "pollIntervalMs"),
     };
-    object.text("taskId", task.id).text("status", task.status(era).as_str());
+    object.text("taskId", task.id).text("status", task.status(era.form()).as_str());
     object.optional_text("statusMessage", task.message);
     object.text("createdAt", &rfc3339(task.created_ms)).text("lastUpdatedAt", &rfc3339(task.updated_ms));
     match task.ttl_ms {
