@@ -3,13 +3,14 @@
 //! Owns which requests are open and the stream that belongs to no request. One task per message; a request's task is
 //! its life, so that stopping it closes its stream.
 
+pub(crate) mod connect;
 mod core;
+pub(crate) mod endpoint;
 mod exchange;
-pub(crate) mod origin;
 pub(crate) mod peer;
-mod pool;
+pub(crate) mod socket;
+mod spec;
 pub(crate) mod stream;
-pub(crate) mod tls;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,7 +21,7 @@ use tokio::time::timeout;
 use self::core::Core;
 use crate::contract::{Bounds, Inbox, LinkFailure, SendMeta, Unsent};
 use peer::Peer;
-pub use peer::{HttpLimits, HttpSpec};
+pub use spec::{HttpLimits, HttpSpec};
 
 /// A Streamable HTTP server.
 #[derive(Debug)]
@@ -53,7 +54,9 @@ impl HttpLink {
             return Err(Unsent::Busy);
         }
         // Spawned under the lock: the task finds its own entry when it ends.
-        let task = tokio::spawn(exchange::request(Arc::clone(core), request, frame, meta.headers));
+        let exchange = exchange::request(Arc::clone(core), request, frame, meta.headers);
+        // Boxed, because tokio moves a task's future four times.
+        let task = tokio::spawn(Box::pin(exchange));
         open.requests.insert(request, task.abort_handle());
         Ok(())
     }
@@ -88,7 +91,6 @@ impl HttpLink {
         if first && self.0.peer.has_session() {
             let _ = timeout(bounds.eof, self.0.peer.delete()).await;
         }
-        self.0.peer.disconnect();
     }
 }
 

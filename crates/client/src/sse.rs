@@ -89,7 +89,6 @@ impl Core {
         if let Some(reader) = self.reader.lock().take() {
             reader.abort();
         }
-        self.peer.disconnect();
         self.inbox.closed(why);
     }
 }
@@ -99,17 +98,16 @@ impl SseLink {
         let peer = Peer::new(spec)?;
         let reply = peer.get(None).await?;
         let reply = peer.success(reply).await?;
-        if !reply.is("text/event-stream") {
+        if !reply.is_stream() {
             return Err(LinkFailure::Garbage("no event stream".to_owned()));
         }
         let mut body = reply.body;
         let mut events = Decoder::new(peer.limits.frame_bytes_max);
         let endpoint = timeout(peer.limits.head, endpoint(&mut body, &mut events));
         let endpoint = endpoint.await.map_err(|_| LinkFailure::Timeout)??;
-        let path = peer.origin.join(endpoint.trim());
-        peer.set_path(
-            path.ok_or_else(|| LinkFailure::Garbage("the endpoint is on another origin".to_owned()))?,
-        );
+        if !peer.redirect(endpoint.trim()) {
+            return Err(LinkFailure::Garbage("the endpoint is on another origin".to_owned()));
+        }
         let core = Arc::new(Core {
             peer,
             inbox,
@@ -157,8 +155,7 @@ impl Drop for SseLink {
 async fn post(core: Arc<Core>, frame: Bytes, meta: SendMeta) {
     let sent = timeout(core.peer.limits.head, async {
         let reply = core.peer.success(core.peer.post(frame, meta.headers.as_deref()).await?).await?;
-        let (_, sender) = core.peer.collect(reply).await?;
-        core.peer.give_back(sender).await;
+        core.peer.collect(reply.body).await?;
         Ok(())
     });
     let outcome = sent.await.unwrap_or(Err(LinkFailure::Timeout));

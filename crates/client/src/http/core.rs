@@ -62,7 +62,6 @@ impl Core {
         for task in requests.values().chain(&listen) {
             task.abort();
         }
-        self.peer.disconnect();
         self.inbox.closed(why);
     }
 }

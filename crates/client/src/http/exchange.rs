@@ -10,14 +10,13 @@ use tokio::time::{sleep, timeout};
 
 use super::core::Core;
 use super::peer::Reply;
-use super::stream::{Cursor, End, read};
+use super::stream::{Cursor, End, drain, read};
 use crate::contract::{Flow, LinkFailure};
 
 /// Resumptions of one stream in a row that bring nothing new.
 const RESUME_MAX: u32 = 5;
 /// The longest wait between two attempts at the free stream.
 const LISTEN_WAIT_MAX: Duration = Duration::from_secs(30);
-const EVENT_STREAM: &str = "text/event-stream";
 
 /// Sends a request and sees it through to its answer.
 pub(super) async fn request(core: Arc<Core>, number: u64, frame: Bytes, headers: Option<Box<HeaderMap>>) {
@@ -36,13 +35,12 @@ async fn answer(
 ) -> Result<(), LinkFailure> {
     let reply = core.peer.post(frame, headers).await?;
     let reply = core.peer.success(reply).await?;
-    if reply.is(EVENT_STREAM) {
+    if reply.is_stream() {
         // Boxed, so that the tasks of plain answers stay small.
         return Box::pin(follow(core, number, reply)).await;
     }
-    let (body, sender) = core.peer.collect(reply).await?;
+    let body = core.peer.collect(reply.body).await?;
     let settled = !body.is_empty() && core.inbox.frame(body, Some(number)) == Flow::Settled;
-    core.peer.give_back(sender).await;
     if settled { Ok(()) } else { Err(LinkFailure::Garbage("no answer in the body".to_owned())) }
 }
 
@@ -52,16 +50,13 @@ async fn follow(core: &Core, number: u64, mut reply: Reply) -> Result<(), LinkFa
     let mut barren = 0;
     loop {
         let before = cursor.last_id.clone();
-        let (body, sender) = (reply.body, reply.sender);
-        match read(body, core.peer.limits.frame_bytes_max, &mut cursor, |frame| {
+        match read(reply.body, core.peer.limits.frame_bytes_max, &mut cursor, |frame| {
             core.inbox.frame(frame, Some(number))
         })
         .await
         {
             End::Settled(rest) => {
-                if super::stream::drained(rest).await {
-                    core.peer.give_back(sender).await;
-                }
+                drain(rest).await;
                 return Ok(());
             }
             End::TooLarge => return Err(LinkFailure::TooLarge),
@@ -94,16 +89,15 @@ async fn follow(core: &Core, number: u64, mut reply: Reply) -> Result<(), LinkFa
 async fn resume(core: &Core, last_id: Option<&str>) -> Result<Reply, LinkFailure> {
     let reply = core.peer.get(last_id).await?;
     let reply = core.peer.success(reply).await?;
-    if reply.is(EVENT_STREAM) { Ok(reply) } else { Err(LinkFailure::Garbage("no event stream".to_owned())) }
+    if reply.is_stream() { Ok(reply) } else { Err(LinkFailure::Garbage("no event stream".to_owned())) }
 }
 
 /// Sends a notification or an answer. Servers say 202, 204, or 200 with or without a body.
 pub(super) async fn note(core: Arc<Core>, frame: Bytes, headers: Option<Box<HeaderMap>>) {
     let sent = timeout(core.peer.limits.head, async {
         let reply = core.peer.success(core.peer.post(frame, headers.as_deref()).await?).await?;
-        if !reply.is(EVENT_STREAM) {
-            let (_, sender) = core.peer.collect(reply).await?;
-            core.peer.give_back(sender).await;
+        if !reply.is_stream() {
+            core.peer.collect(reply.body).await?;
         }
         Ok(())
     });
@@ -127,7 +121,7 @@ pub(super) async fn listen(core: Arc<Core>) {
             Err(failure) => Err(failure),
         };
         match opened {
-            Ok(reply) if reply.is(EVENT_STREAM) => {
+            Ok(reply) if reply.is_stream() => {
                 heard = true;
                 misses = 0;
                 let max = core.peer.limits.frame_bytes_max;
