@@ -8,8 +8,9 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use tokio::time::{sleep, timeout};
 
-use super::core::Core;
 use super::peer::Reply;
+use super::requests::Outgoing;
+use super::state::LinkState;
 use super::stream::{Cursor, End, drain, read};
 use crate::contract::{Flow, LinkFailure};
 
@@ -18,40 +19,43 @@ const RESUME_MAX: u32 = 5;
 /// The longest wait between two attempts at the free stream.
 const LISTEN_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Sends a request and sees it through to its answer.
-pub(super) async fn request(core: Arc<Core>, number: u64, frame: Bytes, headers: Option<Box<HeaderMap>>) {
-    let outcome = answer(&core, number, frame, headers.as_deref()).await;
-    core.open().requests.remove(&number);
-    if let Err(failure) = outcome {
-        core.inbox.failed(number, failure);
+/// Carries out this request, and then others, for as long as the link has a use for the task.
+pub(super) async fn run(link: Arc<LinkState>, mut request: Outgoing) {
+    loop {
+        let number = request.number;
+        let outcome = answer(&link, request).await;
+        let next = link.requests().close(number);
+        if let Err(failure) = outcome {
+            link.inbox.failed(number, failure);
+        }
+        let Some(next) = next else { return };
+        let Ok(next) = next.await else { return };
+        request = next;
     }
 }
 
-async fn answer(
-    core: &Core,
-    number: u64,
-    frame: Bytes,
-    headers: Option<&HeaderMap>,
-) -> Result<(), LinkFailure> {
-    let reply = core.peer.post(frame, headers).await?;
-    let reply = core.peer.success(reply).await?;
+/// Sends a request and hands its answer to the inbox.
+async fn answer(link: &LinkState, request: Outgoing) -> Result<(), LinkFailure> {
+    let Outgoing { number, frame, headers } = request;
+    let reply = link.peer.post(frame, headers.as_deref()).await?;
+    let reply = link.peer.success(reply).await?;
     if reply.is_stream() {
         // Boxed, so that the tasks of plain answers stay small.
-        return Box::pin(follow(core, number, reply)).await;
+        return Box::pin(follow(link, number, reply)).await;
     }
-    let body = core.peer.collect(reply.body).await?;
-    let settled = !body.is_empty() && core.inbox.frame(body, Some(number)) == Flow::Settled;
+    let body = link.peer.collect(reply.body).await?;
+    let settled = !body.is_empty() && link.inbox.frame(body, Some(number)) == Flow::Settled;
     if settled { Ok(()) } else { Err(LinkFailure::Garbage("no answer in the body".to_owned())) }
 }
 
 /// Reads an answer that comes as an event stream, and takes the stream up again where it breaks.
-async fn follow(core: &Core, number: u64, mut reply: Reply) -> Result<(), LinkFailure> {
+async fn follow(link: &LinkState, number: u64, mut reply: Reply) -> Result<(), LinkFailure> {
     let mut cursor = Cursor::default();
     let mut barren = 0;
     loop {
         let before = cursor.last_id.clone();
-        match read(reply.body, core.peer.limits.frame_bytes_max, &mut cursor, |frame| {
-            core.inbox.frame(frame, Some(number))
+        match read(reply.body, link.peer.limits.frame_bytes_max, &mut cursor, |frame| {
+            link.inbox.frame(frame, Some(number))
         })
         .await
         {
@@ -72,7 +76,7 @@ async fn follow(core: &Core, number: u64, mut reply: Reply) -> Result<(), LinkFa
                 return Err(LinkFailure::Broken("the stream could not be resumed".to_owned()));
             }
             sleep(cursor.wait()).await;
-            match resume(core, cursor.last_id.as_deref()).await {
+            match resume(link, cursor.last_id.as_deref()).await {
                 Ok(reply) => break reply,
                 Err(LinkFailure::SessionGone) => {
                     return Err(LinkFailure::Broken("the session ended".to_owned()));
@@ -86,53 +90,55 @@ async fn follow(core: &Core, number: u64, mut reply: Reply) -> Result<(), LinkFa
     }
 }
 
-async fn resume(core: &Core, last_id: Option<&str>) -> Result<Reply, LinkFailure> {
-    let reply = core.peer.get(last_id).await?;
-    let reply = core.peer.success(reply).await?;
+async fn resume(link: &LinkState, last_id: Option<&str>) -> Result<Reply, LinkFailure> {
+    let reply = link.peer.get(last_id).await?;
+    let reply = link.peer.success(reply).await?;
     if reply.is_stream() { Ok(reply) } else { Err(LinkFailure::Garbage("no event stream".to_owned())) }
 }
 
 /// Sends a notification or an answer. Servers say 202, 204, or 200 with or without a body.
-pub(super) async fn note(core: Arc<Core>, frame: Bytes, headers: Option<Box<HeaderMap>>) {
-    let sent = timeout(core.peer.limits.head, async {
-        let reply = core.peer.success(core.peer.post(frame, headers.as_deref()).await?).await?;
+pub(super) async fn note(link: Arc<LinkState>, frame: Bytes, headers: Option<Box<HeaderMap>>) {
+    let sent = timeout(link.peer.limits.head, async {
+        let reply = link.peer.success(link.peer.post(frame, headers.as_deref()).await?).await?;
         if !reply.is_stream() {
-            core.peer.collect(reply.body).await?;
+            link.peer.collect(reply.body).await?;
         }
         Ok(())
     });
     let outcome = sent.await.unwrap_or(Err(LinkFailure::Timeout));
-    core.notes.fetch_sub(1, Ordering::SeqCst);
+    link.notes.fetch_sub(1, Ordering::SeqCst);
     match outcome {
         Ok(()) => {}
-        Err(LinkFailure::SessionGone) => core.end(LinkFailure::SessionGone),
-        Err(failure) => tracing::debug!(server = &*core.peer.name, %failure, "a notification was not taken"),
+        Err(LinkFailure::SessionGone) => {
+            link.end(LinkFailure::SessionGone);
+        }
+        Err(failure) => tracing::debug!(server = &*link.peer.name, %failure, "a notification was not taken"),
     }
 }
 
 /// Keeps the free stream open until the server says that it has none, or that the session is gone.
-pub(super) async fn listen(core: Arc<Core>) {
+pub(super) async fn listen(link: Arc<LinkState>) {
     let mut cursor = Cursor::default();
     let mut heard = false;
     let mut misses = 0_u32;
     loop {
-        let opened = match core.peer.get(cursor.last_id.as_deref()).await {
-            Ok(reply) => core.peer.success(reply).await,
+        let opened = match link.peer.get(cursor.last_id.as_deref()).await {
+            Ok(reply) => link.peer.success(reply).await,
             Err(failure) => Err(failure),
         };
         match opened {
             Ok(reply) if reply.is_stream() => {
                 heard = true;
                 misses = 0;
-                let max = core.peer.limits.frame_bytes_max;
+                let max = link.peer.limits.frame_bytes_max;
                 let each = |frame| {
-                    core.inbox.frame(frame, None);
+                    link.inbox.frame(frame, None);
                     Flow::Open
                 };
                 let _ = read(reply.body, max, &mut cursor, each).await;
             }
             Err(LinkFailure::SessionGone) if heard => {
-                core.end(LinkFailure::SessionGone);
+                link.end(LinkFailure::SessionGone);
                 return;
             }
             // The stream is optional; a server without it answers 405, some 404 or 400.
@@ -145,7 +151,7 @@ pub(super) async fn listen(core: Arc<Core>) {
             Ok(_) => return,
             Err(failure) => {
                 misses += 1;
-                tracing::debug!(server = &*core.peer.name, %failure, "the free stream cannot be opened");
+                tracing::debug!(server = &*link.peer.name, %failure, "the free stream cannot be opened");
             }
         }
         sleep((cursor.wait() * 2_u32.saturating_pow(misses.min(5))).min(LISTEN_WAIT_MAX)).await;

@@ -219,7 +219,9 @@ impl Peer {
         if body.size_hint().lower() > max as u64 {
             return Err(LinkFailure::TooLarge);
         }
-        while let Some(frame) = body.frame().await {
+        while !body.is_end_stream()
+            && let Some(frame) = body.frame().await
+        {
             let frame = frame.map_err(|error| LinkFailure::Broken(error.to_string()))?;
             let Ok(chunk) = frame.into_data() else { continue };
             if all.len() + only.len() + chunk.len() > max {
