@@ -18,7 +18,9 @@ use tokio::time::timeout;
 
 use self::requests::Outgoing;
 use self::state::LinkState;
-use crate::contract::{Bounds, Inbox, LinkFailure, SendMeta, Unsent};
+use crate::error::{LinkError, SendError};
+use crate::inbox::Inbox;
+use crate::transport::{CloseTimeouts, SendMeta};
 use peer::Peer;
 pub use spec::{HttpLimits, HttpSpec};
 
@@ -27,25 +29,25 @@ pub use spec::{HttpLimits, HttpSpec};
 pub(crate) struct HttpLink(Arc<LinkState>);
 
 impl HttpLink {
-    pub(crate) fn new(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkFailure> {
+    pub(crate) fn new(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
         let peer = Peer::new(spec)?;
         Ok(Self(Arc::new(LinkState::new(peer, inbox))))
     }
 
-    pub(crate) fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), Unsent> {
+    pub(crate) fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
         let state = &self.0;
         let limits = &state.peer.limits;
         if frame.len() > limits.frame_bytes_max {
-            return Err(if state.is_closed() { Unsent::Closed } else { Unsent::TooLarge });
+            return Err(if state.is_closed() { SendError::Closed } else { SendError::TooLarge });
         }
         let Some(number) = meta.request else { return self.note(frame, meta) };
         let mut requests = state.requests();
-        // Read under the lock, so that a link that ends stops every request that it took.
+        // Checked under the lock, so that a link that ends stops each request that it has accepted.
         if state.is_closed() {
-            return Err(Unsent::Closed);
+            return Err(SendError::Closed);
         }
         if requests.len() >= limits.requests_max {
-            return Err(Unsent::Busy);
+            return Err(SendError::Busy);
         }
         let request = Outgoing { number, frame, headers: meta.headers };
         requests
@@ -54,14 +56,14 @@ impl HttpLink {
     }
 
     /// Sends a notification or an answer.
-    fn note(&self, frame: Bytes, meta: SendMeta) -> Result<(), Unsent> {
+    fn note(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
         let state = &self.0;
         if state.is_closed() {
-            return Err(Unsent::Closed);
+            return Err(SendError::Closed);
         }
         if state.notes.fetch_add(1, Ordering::SeqCst) >= state.peer.limits.requests_max {
             state.notes.fetch_sub(1, Ordering::SeqCst);
-            return Err(Unsent::Busy);
+            return Err(SendError::Busy);
         }
         tokio::spawn(exchange::note(Arc::clone(state), frame, meta.headers));
         Ok(())
@@ -89,15 +91,17 @@ impl HttpLink {
         }
     }
 
-    pub(crate) async fn close(&self, bounds: Bounds) {
-        if self.0.end(LinkFailure::Closed) && self.0.peer.has_session() {
-            let _ = timeout(bounds.eof, self.0.peer.delete()).await;
+    pub(crate) async fn close(&self, timeouts: CloseTimeouts) {
+        let was_open = !self.0.is_closed();
+        self.0.end(LinkError::Closed);
+        if was_open && self.0.peer.has_session() {
+            let _ = timeout(timeouts.eof, self.0.peer.delete()).await;
         }
     }
 }
 
 impl Drop for HttpLink {
     fn drop(&mut self) {
-        self.0.end(LinkFailure::Closed);
+        self.0.end(LinkError::Closed);
     }
 }

@@ -1,5 +1,4 @@
-//! Makes every character of a stranger's text visible, so that nothing on a terminal is hidden, moved or recoloured.
-//! Must not know where the text is shown.
+//! Escaping of untrusted text for terminals: no character of it stays hidden, moves other text or colours it.
 
 /// Whether a character has no shape of its own, or changes how others are shown: controls, direction marks, zero-width
 /// and tag characters, variation selectors.
@@ -12,13 +11,13 @@ pub fn is_hidden(c: char) -> bool {
             | 0x1BCA0..=0x1BCA3 | 0x1D173..=0x1D17A | 0xE0000..=0xE0FFF)
 }
 
-/// One line: every hidden character, line feeds and tabs too, becomes `\u{...}`.
+/// Escapes text that is shown on one line: every hidden character, line feeds and tabs too, becomes `\u{...}`.
 #[must_use]
 pub fn line(text: &str) -> String {
     escape(text, |_| false)
 }
 
-/// Several lines: line feeds and tabs stay.
+/// Escapes text that may span lines: as [`line()`], but line feeds and tabs stay.
 #[must_use]
 pub fn lines(text: &str) -> String {
     escape(text, |c| c == '\n' || c == '\t')
@@ -37,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_stays_hidden() {
+    fn every_hidden_character_becomes_visible() {
         for (text, expect) in [
             ("plain, ümlaut, 漢字", "plain, ümlaut, 漢字"),
             ("\u{1b}[31mred", "\\u{1b}[31mred"),

@@ -9,7 +9,7 @@ mod mail;
 
 use std::sync::Arc;
 
-use client::{Inbox, Link, LinkFailure};
+use client::{Inbox, Link, LinkError};
 use model::{LinkId, ParticipantId};
 use platform::Mutex;
 use tokio::sync::watch;
@@ -175,8 +175,8 @@ impl Served {
 }
 
 impl Dialer for Served {
-    fn dial(&self, inbox: Arc<dyn Inbox>) -> Result<Link, LinkFailure> {
-        let link = self.here().ok_or(LinkFailure::Away)?;
+    fn dial(&self, inbox: Arc<dyn Inbox>) -> Result<Link, LinkError> {
+        let link = self.here().ok_or(LinkError::NotConnected)?;
         let (id, mail) = (self.id.clone(), Arc::clone(&self.mail));
         let line =
             Arc::new(Line::new(id, link, self.envelope_bytes_max, mail, inbox, Arc::clone(&self.late)));
@@ -187,9 +187,9 @@ impl Dialer for Served {
         if self.here() != Some(link) {
             // It went, or came again, meanwhile: whoever did that may not have seen this one.
             line.hang_up();
-            return Err(LinkFailure::Away);
+            return Err(LinkError::NotConnected);
         }
-        Ok(Link::carried(line))
+        Ok(Link::custom(line))
     }
 
     fn presence(&self) -> watch::Receiver<Option<LinkId>> {

@@ -17,7 +17,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tower::{Service, ServiceExt};
 
 use super::socket::Socket;
-use crate::contract::LinkFailure;
+use crate::error::LinkError;
 
 /// Opens connections to one origin.
 ///
@@ -42,11 +42,11 @@ impl Connector {
     /// Opens one connection.
     ///
     /// # Errors
-    /// [`LinkFailure::Untrusted`] when this machine does not trust the certificate, else [`LinkFailure::Unreachable`].
-    pub(crate) async fn connect(self) -> Result<Socket, LinkFailure> {
+    /// [`LinkError::Untrusted`] when this machine does not trust the certificate, else [`LinkError::Unreachable`].
+    pub(crate) async fn connect(self) -> Result<Socket, LinkError> {
         match timeout(self.0.limit, open(self.0.url.clone())).await {
-            Ok(opened) => opened.map_err(|error| failure(&*error)),
-            Err(_) => Err(LinkFailure::Unreachable("connecting took too long".to_owned())),
+            Ok(opened) => opened.map_err(|error| link_error(&*error)),
+            Err(_) => Err(LinkError::Unreachable("connecting took too long".to_owned())),
         }
     }
 }
@@ -54,10 +54,10 @@ impl Connector {
 /// For hyper's client. The URI of a request does not matter: there is one origin.
 impl Service<Uri> for Connector {
     type Response = Socket;
-    type Error = LinkFailure;
-    type Future = Pin<Box<dyn Future<Output = Result<Socket, LinkFailure>> + Send>>;
+    type Error = LinkError;
+    type Future = Pin<Box<dyn Future<Output = Result<Socket, LinkError>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), LinkFailure>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         Poll::Ready(Ok(()))
     }
 
@@ -94,17 +94,17 @@ fn tls() -> io::Result<HttpsConnector<HttpConnector>> {
 }
 
 /// The innermost cause of a failed connection. The errors around it say only which step failed.
-fn failure(error: &(dyn Error + 'static)) -> LinkFailure {
+fn link_error(error: &(dyn Error + 'static)) -> LinkError {
     let mut cause = error;
     loop {
         if let Some(TlsError::InvalidCertificate(_)) = cause.downcast_ref() {
-            return LinkFailure::Untrusted(cause.to_string());
+            return LinkError::Untrusted(cause.to_string());
         }
         // The source of an I/O error is the source of the error inside it.
         let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         match inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| cause.source()) {
             Some(next) => cause = next,
-            None => return LinkFailure::Unreachable(cause.to_string()),
+            None => return LinkError::Unreachable(cause.to_string()),
         }
     }
 }

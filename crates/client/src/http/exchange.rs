@@ -1,4 +1,4 @@
-//! The life of one POST, and of the stream that belongs to no request.
+//! HTTP exchanges: one POST to its answer, and the stream for messages that belong to no request.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,21 +12,22 @@ use super::peer::Reply;
 use super::requests::Outgoing;
 use super::state::LinkState;
 use super::stream::{Cursor, End, drain, read};
-use crate::contract::{Flow, LinkFailure};
+use crate::error::LinkError;
+use crate::inbox::Flow;
 
-/// Resumptions of one stream in a row that bring nothing new.
+/// Attempts in a row to resume a stream that bring nothing new.
 const RESUME_MAX: u32 = 5;
-/// The longest wait between two attempts at the free stream.
+/// The longest wait between two attempts to open the stream that belongs to no request.
 const LISTEN_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Carries out this request, and then others, for as long as the link has a use for the task.
+/// Carries out this request, then others, for as long as the link has a use for the task.
 pub(super) async fn run(link: Arc<LinkState>, mut request: Outgoing) {
     loop {
         let number = request.number;
         let outcome = answer(&link, request).await;
         let next = link.requests().close(number);
-        if let Err(failure) = outcome {
-            link.inbox.failed(number, failure);
+        if let Err(error) = outcome {
+            link.inbox.failed(number, error);
         }
         let Some(next) = next else { return };
         let Ok(next) = next.await else { return };
@@ -35,7 +36,7 @@ pub(super) async fn run(link: Arc<LinkState>, mut request: Outgoing) {
 }
 
 /// Sends a request and hands its answer to the inbox.
-async fn answer(link: &LinkState, request: Outgoing) -> Result<(), LinkFailure> {
+async fn answer(link: &LinkState, request: Outgoing) -> Result<(), LinkError> {
     let Outgoing { number, frame, headers } = request;
     let reply = link.peer.post(frame, headers.as_deref()).await?;
     let reply = link.peer.success(reply).await?;
@@ -45,11 +46,11 @@ async fn answer(link: &LinkState, request: Outgoing) -> Result<(), LinkFailure> 
     }
     let body = link.peer.collect(reply.body).await?;
     let settled = !body.is_empty() && link.inbox.frame(body, Some(number)) == Flow::Settled;
-    if settled { Ok(()) } else { Err(LinkFailure::Garbage("no answer in the body".to_owned())) }
+    if settled { Ok(()) } else { Err(LinkError::Malformed("no answer in the body".to_owned())) }
 }
 
-/// Reads an answer that comes as an event stream, and takes the stream up again where it breaks.
-async fn follow(link: &LinkState, number: u64, mut reply: Reply) -> Result<(), LinkFailure> {
+/// Reads an answer that is an event stream, and resumes the stream when it breaks.
+async fn follow(link: &LinkState, number: u64, mut reply: Reply) -> Result<(), LinkError> {
     let mut cursor = Cursor::default();
     let mut barren = 0;
     loop {
@@ -63,26 +64,26 @@ async fn follow(link: &LinkState, number: u64, mut reply: Reply) -> Result<(), L
                 drain(rest).await;
                 return Ok(());
             }
-            End::TooLarge => return Err(LinkFailure::TooLarge),
+            End::TooLarge => return Err(LinkError::TooLarge),
             End::Ended => {}
         }
-        // The server may close the connection but not the stream; what had ids can be taken up again.
+        // A server may close the connection before the stream is complete; one whose events have ids can be resumed.
         if cursor.last_id.is_none() {
-            return Err(LinkFailure::Broken("the stream ended without an answer".to_owned()));
+            return Err(LinkError::Broken("the stream ended without an answer".to_owned()));
         }
         barren = if cursor.last_id == before { barren + 1 } else { 0 };
         reply = loop {
             if barren >= RESUME_MAX {
-                return Err(LinkFailure::Broken("the stream could not be resumed".to_owned()));
+                return Err(LinkError::Broken("the stream could not be resumed".to_owned()));
             }
             sleep(cursor.wait()).await;
             match resume(link, cursor.last_id.as_deref()).await {
                 Ok(reply) => break reply,
-                Err(LinkFailure::SessionGone) => {
-                    return Err(LinkFailure::Broken("the session ended".to_owned()));
+                Err(LinkError::SessionGone) => {
+                    return Err(LinkError::Broken("the session ended".to_owned()));
                 }
-                Err(LinkFailure::Unauthorized) => {
-                    return Err(LinkFailure::Broken("HTTP status 401".to_owned()));
+                Err(LinkError::Unauthorized) => {
+                    return Err(LinkError::Broken("HTTP status 401".to_owned()));
                 }
                 Err(_) => barren += 1,
             }
@@ -90,13 +91,13 @@ async fn follow(link: &LinkState, number: u64, mut reply: Reply) -> Result<(), L
     }
 }
 
-async fn resume(link: &LinkState, last_id: Option<&str>) -> Result<Reply, LinkFailure> {
+async fn resume(link: &LinkState, last_id: Option<&str>) -> Result<Reply, LinkError> {
     let reply = link.peer.get(last_id).await?;
     let reply = link.peer.success(reply).await?;
-    if reply.is_stream() { Ok(reply) } else { Err(LinkFailure::Garbage("no event stream".to_owned())) }
+    if reply.is_stream() { Ok(reply) } else { Err(LinkError::Malformed("no event stream".to_owned())) }
 }
 
-/// Sends a notification or an answer. Servers say 202, 204, or 200 with or without a body.
+/// Sends a notification or an answer. Servers reply with 202, 204, or 200 with or without a body.
 pub(super) async fn note(link: Arc<LinkState>, frame: Bytes, headers: Option<Box<HeaderMap>>) {
     let sent = timeout(link.peer.limits.head, async {
         let reply = link.peer.success(link.peer.post(frame, headers.as_deref()).await?).await?;
@@ -105,30 +106,30 @@ pub(super) async fn note(link: Arc<LinkState>, frame: Bytes, headers: Option<Box
         }
         Ok(())
     });
-    let outcome = sent.await.unwrap_or(Err(LinkFailure::Timeout));
+    let outcome = sent.await.unwrap_or(Err(LinkError::Timeout));
     link.notes.fetch_sub(1, Ordering::SeqCst);
     match outcome {
         Ok(()) => {}
-        Err(LinkFailure::SessionGone) => {
-            link.end(LinkFailure::SessionGone);
+        Err(LinkError::SessionGone) => link.end(LinkError::SessionGone),
+        Err(error) => {
+            tracing::debug!(server = &*link.peer.name, %error, "the server did not accept a notification");
         }
-        Err(failure) => tracing::debug!(server = &*link.peer.name, %failure, "a notification was not taken"),
     }
 }
 
-/// Keeps the free stream open until the server says that it has none, or that the session is gone.
+/// Keeps the stream that belongs to no request open, until the server says that it has none or that the session is gone.
 pub(super) async fn listen(link: Arc<LinkState>) {
     let mut cursor = Cursor::default();
-    let mut heard = false;
+    let mut was_open = false;
     let mut misses = 0_u32;
     loop {
         let opened = match link.peer.get(cursor.last_id.as_deref()).await {
             Ok(reply) => link.peer.success(reply).await,
-            Err(failure) => Err(failure),
+            Err(error) => Err(error),
         };
         match opened {
             Ok(reply) if reply.is_stream() => {
-                heard = true;
+                was_open = true;
                 misses = 0;
                 let max = link.peer.limits.frame_bytes_max;
                 let each = |frame| {
@@ -137,21 +138,21 @@ pub(super) async fn listen(link: Arc<LinkState>) {
                 };
                 let _ = read(reply.body, max, &mut cursor, each).await;
             }
-            Err(LinkFailure::SessionGone) if heard => {
-                link.end(LinkFailure::SessionGone);
+            Err(LinkError::SessionGone) if was_open => {
+                link.end(LinkError::SessionGone);
                 return;
             }
             // The stream is optional; a server without it answers 405, some 404 or 400.
-            Err(LinkFailure::SessionGone | LinkFailure::Unauthorized) => return,
-            Err(LinkFailure::Http { status, .. })
-                if !heard || status == StatusCode::METHOD_NOT_ALLOWED.as_u16() =>
+            Err(LinkError::SessionGone | LinkError::Unauthorized) => return,
+            Err(LinkError::Http { status, .. })
+                if !was_open || status == StatusCode::METHOD_NOT_ALLOWED.as_u16() =>
             {
                 return;
             }
             Ok(_) => return,
-            Err(failure) => {
+            Err(error) => {
                 misses += 1;
-                tracing::debug!(server = &*link.peer.name, %failure, "the free stream cannot be opened");
+                tracing::debug!(server = &*link.peer.name, %error, "the event stream cannot be opened");
             }
         }
         sleep((cursor.wait() * 2_u32.saturating_pow(misses.min(5))).min(LISTEN_WAIT_MAX)).await;

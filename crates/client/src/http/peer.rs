@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use super::connect::Connector;
 use super::endpoint;
 use super::spec::{HttpLimits, HttpSpec};
-use crate::contract::LinkFailure;
+use crate::error::LinkError;
 
 /// The header with the session of the legacy era.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -78,8 +78,8 @@ impl Reply {
 
 impl Peer {
     /// Connects to nothing yet.
-    pub(crate) fn new(spec: &HttpSpec) -> Result<Self, LinkFailure> {
-        let unusable = |why: &str| LinkFailure::Unreachable(why.to_owned());
+    pub(crate) fn new(spec: &HttpSpec) -> Result<Self, LinkError> {
+        let unusable = |why: &str| LinkError::Unreachable(why.to_owned());
         let url = endpoint::parse(&spec.url).map_err(unusable)?;
         let host = url.authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok());
         let mut headers = spec.headers.clone();
@@ -129,7 +129,7 @@ impl Peer {
     }
 
     /// POSTs one message.
-    pub(crate) async fn post(&self, frame: Bytes, headers: Option<&HeaderMap>) -> Result<Reply, LinkFailure> {
+    pub(crate) async fn post(&self, frame: Bytes, headers: Option<&HeaderMap>) -> Result<Reply, LinkError> {
         let mut redirects = 0;
         loop {
             let mut request = self.request(Method::POST, frame.clone());
@@ -145,7 +145,7 @@ impl Peer {
     }
 
     /// Opens an event stream, after `last_event_id` if one is given.
-    pub(crate) async fn get(&self, last_event_id: Option<&str>) -> Result<Reply, LinkFailure> {
+    pub(crate) async fn get(&self, last_event_id: Option<&str>) -> Result<Reply, LinkError> {
         let mut request = self.request(Method::GET, Bytes::new());
         let headers = request.headers_mut();
         headers.remove(CONTENT_TYPE);
@@ -153,11 +153,11 @@ impl Peer {
         if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        timeout(self.limits.head, self.send(request)).await.map_err(|_| LinkFailure::Timeout)?
+        timeout(self.limits.head, self.send(request)).await.map_err(|_| LinkError::Timeout)?
     }
 
     /// Ends the session.
-    pub(crate) async fn delete(&self) -> Result<Reply, LinkFailure> {
+    pub(crate) async fn delete(&self) -> Result<Reply, LinkError> {
         let mut request = self.request(Method::DELETE, Bytes::new());
         request.headers_mut().remove(CONTENT_TYPE);
         request.headers_mut().remove(ACCEPT);
@@ -174,9 +174,9 @@ impl Peer {
         request
     }
 
-    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Reply, LinkFailure> {
+    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Reply, LinkError> {
         let in_session = request.headers().contains_key(SESSION);
-        let response = self.client.request(request).await.map_err(|error| failure(&error))?;
+        let response = self.client.request(request).await.map_err(|error| link_error(&error))?;
         let (head, body) = response.into_parts();
         if !in_session
             && head.status.is_success()
@@ -198,34 +198,34 @@ impl Peer {
                 .is_some_and(|reference| self.redirect(reference))
     }
 
-    /// Returns a reply whose status is a success; any other is a failure with its body.
-    pub(crate) async fn success(&self, reply: Reply) -> Result<Reply, LinkFailure> {
+    /// Returns a reply whose status is a success; any other becomes an error with its body.
+    pub(crate) async fn success(&self, reply: Reply) -> Result<Reply, LinkError> {
         match reply.status {
             status if status.is_success() => Ok(reply),
-            StatusCode::UNAUTHORIZED => Err(LinkFailure::Unauthorized),
-            StatusCode::NOT_FOUND if reply.in_session => Err(LinkFailure::SessionGone),
+            StatusCode::UNAUTHORIZED => Err(LinkError::Unauthorized),
+            StatusCode::NOT_FOUND if reply.in_session => Err(LinkError::SessionGone),
             status => {
                 let body = Box::pin(self.collect(reply.body)).await.unwrap_or_default();
-                Err(LinkFailure::Http { status: status.as_u16(), body })
+                Err(LinkError::Http { status: status.as_u16(), body })
             }
         }
     }
 
     /// Reads a whole body.
-    pub(crate) async fn collect(&self, mut body: Incoming) -> Result<Bytes, LinkFailure> {
+    pub(crate) async fn collect(&self, mut body: Incoming) -> Result<Bytes, LinkError> {
         let max = self.limits.frame_bytes_max;
         // Most bodies are one chunk, which is not copied.
         let (mut only, mut all) = (Bytes::new(), BytesMut::new());
         if body.size_hint().lower() > max as u64 {
-            return Err(LinkFailure::TooLarge);
+            return Err(LinkError::TooLarge);
         }
         while !body.is_end_stream()
             && let Some(frame) = body.frame().await
         {
-            let frame = frame.map_err(|error| LinkFailure::Broken(error.to_string()))?;
+            let frame = frame.map_err(|error| LinkError::Broken(error.to_string()))?;
             let Ok(chunk) = frame.into_data() else { continue };
             if all.len() + only.len() + chunk.len() > max {
-                return Err(LinkFailure::TooLarge);
+                return Err(LinkError::TooLarge);
             }
             if only.is_empty() && all.is_empty() {
                 only = chunk;
@@ -239,10 +239,10 @@ impl Peer {
 }
 
 /// Why a request got no response: the connector's reason, or the connection's. hyper's client adds only its own step.
-fn failure(error: &ClientError) -> LinkFailure {
-    let Some(cause) = error.source() else { return LinkFailure::Broken(error.to_string()) };
-    match cause.downcast_ref::<LinkFailure>() {
-        Some(failure) => failure.clone(),
-        None => LinkFailure::Broken(cause.to_string()),
+fn link_error(error: &ClientError) -> LinkError {
+    let Some(cause) = error.source() else { return LinkError::Broken(error.to_string()) };
+    match cause.downcast_ref::<LinkError>() {
+        Some(error) => error.clone(),
+        None => LinkError::Broken(cause.to_string()),
     }
 }

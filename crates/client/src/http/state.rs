@@ -8,7 +8,8 @@ use tokio::task::AbortHandle;
 
 use super::peer::Peer;
 use super::requests::Requests;
-use crate::contract::{Inbox, LinkFailure};
+use crate::error::LinkError;
+use crate::inbox::Inbox;
 
 /// What the tasks of one link share.
 pub(super) struct LinkState {
@@ -48,16 +49,15 @@ impl LinkState {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// Ends the link: reports it to the inbox, once, and stops every task. False when it had ended before.
-    pub(super) fn end(&self, why: LinkFailure) -> bool {
+    /// Ends the link: stops its tasks and reports the reason to the inbox. Does nothing when the link has ended before.
+    pub(super) fn end(&self, why: LinkError) {
         if self.closed.swap(true, Ordering::SeqCst) {
-            return false;
+            return;
         }
         self.requests().abort_all();
         if let Some(listener) = self.listener.lock().take() {
             listener.abort();
         }
         self.inbox.closed(why);
-        true
     }
 }

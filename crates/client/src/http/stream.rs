@@ -1,4 +1,4 @@
-//! An event stream read to its end, and where to take it up again.
+//! Event streams: reading to the answer, and where to resume.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use hyper::body::Incoming;
 use tokio::time::timeout;
 use wire::sse::Decoder;
 
-use crate::contract::Flow;
+use crate::inbox::Flow;
 
-/// The wait before a stream is taken up again, where the server names none.
+/// The wait before a stream is resumed, when the server names none.
 const RETRY: Duration = Duration::from_millis(1000);
-/// The longest wait that a server may ask for.
+/// The longest wait that a server may name.
 const RETRY_MAX: Duration = Duration::from_secs(60);
-/// How long the end of a stream is waited for once its answer is there.
+/// How long to wait for the end of a stream after its answer.
 const DRAIN: Duration = Duration::from_millis(100);
 
-/// What a stream has left for its successor.
+/// Where a stream is to be resumed.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     pub(crate) last_id: Option<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// How long to wait before reconnecting.
+    /// How long to wait before resuming.
     pub(crate) fn wait(&self) -> Duration {
         self.retry_ms.map_or(RETRY, Duration::from_millis).min(RETRY_MAX)
     }
@@ -34,7 +34,7 @@ impl Cursor {
 /// How reading a stream ended.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// The answer came; here is what may be left of the body.
+    /// The answer arrived. The rest of the body may be unread.
     Settled(Incoming),
     /// The stream ended or broke.
     Ended,
@@ -42,7 +42,7 @@ pub(crate) enum End {
     TooLarge,
 }
 
-/// Gives the data of every message event to `each`, until that says settled or the stream ends.
+/// Hands the data of each message event to `each`, until `each` returns [`Flow::Settled`] or the stream ends.
 pub(crate) async fn read(
     mut body: Incoming,
     max: usize,
@@ -68,9 +68,9 @@ pub(crate) async fn read(
     End::Ended
 }
 
-/// Reads what a server sends after the answer, normally nothing, so that the connection can be used again.
+/// Reads the rest of a stream after its answer, normally nothing, so that the connection can be used again.
 pub(crate) async fn drain(mut body: Incoming) {
     let rest = async { while let Some(Ok(_)) = body.frame().await {} };
-    // A server that goes on sending costs the connection.
+    // The connection is closed when the server goes on sending.
     let _ = timeout(DRAIN, rest).await;
 }

@@ -1,4 +1,4 @@
-//! Dialling a gateway: TCP, TLS where the URL says so, and the upgrade (MCPx v0.1, section 6.2).
+//! Dialing a gateway: the connection and the WebSocket handshake (MCPx v0.1, section 6.2).
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, HeaderValue};
@@ -12,40 +12,39 @@ use tokio_tungstenite::tungstenite::{Error, http::Response};
 
 use super::error::ConnectError;
 use super::spec::{FRAME_BYTES_MAX, ParticipantSpec};
-use crate::contract::LinkFailure;
+use crate::error::LinkError;
 use crate::http::connect::Connector;
 use crate::http::endpoint;
-use crate::http::socket::Socket as Stream;
+use crate::http::socket::Socket;
 
 /// Characters of a gateway's explanation that are kept.
 const MESSAGE_CHARS: usize = 300;
 
 /// A WebSocket after its handshake.
-pub(super) type Socket = WebSocketStream<TokioIo<Stream>>;
+pub(super) type WebSocket = WebSocketStream<TokioIo<Socket>>;
 
 /// Dials once.
-pub(super) async fn dial(spec: &ParticipantSpec) -> Result<Socket, ConnectError> {
+pub(super) async fn dial(spec: &ParticipantSpec) -> Result<WebSocket, ConnectError> {
     let address = spec.address()?;
-    let dialled = timeout(spec.connect_timeout, open(spec, &address));
-    dialled.await.unwrap_or_else(|_| Err(ConnectError::Unreachable("connecting took too long".to_owned())))
+    let dialed = timeout(spec.connect_timeout, open(spec, &address));
+    dialed.await.unwrap_or_else(|_| Err(ConnectError::Unreachable("connecting took too long".to_owned())))
 }
 
-async fn open(spec: &ParticipantSpec, address: &Uri) -> Result<Socket, ConnectError> {
-    // The same rules as for servers; only the scheme is spelled otherwise.
-    let plain =
-        endpoint::parse(&address.to_string().replacen("ws", "http", 1)).map_err(ConnectError::BadUrl)?;
-    let stream =
-        Connector::new(plain, spec.connect_timeout).connect().await.map_err(|failure| match failure {
-            LinkFailure::Unreachable(why) | LinkFailure::Untrusted(why) => ConnectError::Unreachable(why),
-            other => ConnectError::Unreachable(other.to_string()),
-        })?;
+async fn open(spec: &ParticipantSpec, address: &Uri) -> Result<WebSocket, ConnectError> {
+    // `ws` and `wss` become `http` and `https`.
+    let url = address.to_string().replacen("ws", "http", 1);
+    let url = endpoint::parse(&url).map_err(ConnectError::BadUrl)?;
+    let socket = Connector::new(url, spec.connect_timeout).connect().await.map_err(|error| match error {
+        LinkError::Unreachable(why) | LinkError::Untrusted(why) => ConnectError::Unreachable(why),
+        other => ConnectError::Unreachable(other.to_string()),
+    })?;
     let mut request = address
         .clone()
         .into_client_request()
         .map_err(|_| ConnectError::BadUrl("it cannot be written as a request"))?;
     if let Some(token) = &spec.token {
         let mut bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
-            ConnectError::Unauthenticated("a token has no spaces and no line ends".to_owned())
+            ConnectError::Unauthenticated("a token must not contain control characters".to_owned())
         })?;
         bearer.set_sensitive(true);
         request.headers_mut().insert(AUTHORIZATION, bearer);
@@ -53,7 +52,7 @@ async fn open(spec: &ParticipantSpec, address: &Uri) -> Result<Socket, ConnectEr
     let config = WebSocketConfig::default()
         .max_message_size(Some(FRAME_BYTES_MAX))
         .max_frame_size(Some(FRAME_BYTES_MAX));
-    match tokio_tungstenite::client_async_with_config(request, TokioIo::new(stream), Some(config)).await {
+    match tokio_tungstenite::client_async_with_config(request, TokioIo::new(socket), Some(config)).await {
         Ok((socket, _)) => Ok(socket),
         Err(Error::Http(response)) => Err(refused(*response)),
         Err(error) => Err(ConnectError::Unreachable(error.to_string())),

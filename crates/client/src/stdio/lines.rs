@@ -1,11 +1,11 @@
-//! Lines out of a byte stream, with a bound.
+//! Line framing with a length limit.
 //!
-//! An overlong line is skipped to its end; the caller is shown how it began (`wire::line` does not keep that), because
-//! that may tell whose answer it was.
+//! An overlong line is skipped to its end. Its beginning is kept, unlike in `wire::line`, because it may tell which
+//! request it answers.
 
 use bytes::{Bytes, BytesMut};
 
-/// How much of an overlong line is kept to say what it was.
+/// How much of an overlong line is kept.
 const HEAD_BYTES: usize = 256;
 
 /// One step of the framing.
@@ -13,16 +13,16 @@ const HEAD_BYTES: usize = 256;
 pub(super) enum Line {
     /// A whole line, without its end.
     Whole(Bytes),
-    /// A line longer than the limit was skipped; this is its beginning.
+    /// The beginning of a line longer than the limit, which was skipped.
     Overlong(Bytes),
 }
 
 #[derive(Debug)]
 pub(super) struct Lines {
     max: usize,
-    /// Bytes of the buffer that are known to hold no line end.
+    /// Bytes of the buffer that hold no line end.
     searched: usize,
-    /// Set while the rest of an overlong line is thrown away.
+    /// The beginning of an overlong line whose rest is being skipped.
     skipping: Option<Bytes>,
 }
 
@@ -31,7 +31,7 @@ impl Lines {
         Self { max, searched: 0, skipping: None }
     }
 
-    /// The next line in `buffer`, which is cut off it; `None` when more bytes are needed.
+    /// Takes the next line out of `buffer`; `None` when more bytes are needed.
     pub(super) fn next(&mut self, buffer: &mut BytesMut) -> Option<Line> {
         let end = buffer.get(self.searched..).and_then(|rest| memchr::memchr(b'\n', rest));
         let Some(end) = end.map(|at| at + self.searched) else {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_whatever_the_pieces() {
+    fn lines_do_not_depend_on_how_they_are_read() {
         check(b"one\ntwo\r\n\nthree", 10, &["one", "two", ""]);
         check(b"12345\n", 5, &["12345"]);
         check(b"overlong line\nnext\n", 5, &["!true", "next"]);

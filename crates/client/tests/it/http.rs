@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::{Flow, HttpLimits, HttpSpec, Inbox, Link, LinkFailure, SendMeta};
+use client::{Flow, HttpLimits, HttpSpec, Inbox, Link, LinkError, SendMeta};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
@@ -19,8 +19,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 #[derive(Debug, PartialEq)]
 enum Delivered {
     Answer(u64),
-    Failed(u64, LinkFailure),
-    Closed(LinkFailure),
+    Failed(u64, LinkError),
+    Closed(LinkError),
 }
 
 struct Queue(mpsc::UnboundedSender<Delivered>);
@@ -31,11 +31,11 @@ impl Inbox for Queue {
         Flow::Settled
     }
 
-    fn failed(&self, request: u64, failure: LinkFailure) {
-        self.0.send(Delivered::Failed(request, failure)).unwrap();
+    fn failed(&self, request: u64, error: LinkError) {
+        self.0.send(Delivered::Failed(request, error)).unwrap();
     }
 
-    fn closed(&self, why: LinkFailure) {
+    fn closed(&self, why: LinkError) {
         let _ = self.0.send(Delivered::Closed(why));
     }
 }
@@ -201,7 +201,7 @@ async fn a_cancelled_request_closes_its_connection_and_no_other() {
     assert_eq!(next(&mut delivered).await, Delivered::Answer(4));
     assert_eq!(server.closed(), 1);
     drop(link);
-    assert_eq!(next(&mut delivered).await, Delivered::Closed(LinkFailure::Closed));
+    assert_eq!(next(&mut delivered).await, Delivered::Closed(LinkError::Closed));
     assert_eq!(delivered.recv().await, None, "a cancelled or ended request was delivered");
 }
 
@@ -213,7 +213,7 @@ async fn more_requests_than_the_limit_are_rejected() {
     send(&link, 1, "[1]");
     send(&link, 2, "{}");
     let third = || link.send(Bytes::from_static(b"{}"), SendMeta::request(3));
-    assert_eq!(third(), Err(client::Unsent::Busy));
+    assert_eq!(third(), Err(client::SendError::Busy));
     assert_eq!(next(&mut delivered).await, Delivered::Answer(2));
     until("the second request is closed", || third().is_ok()).await;
     assert_eq!(next(&mut delivered).await, Delivered::Answer(3));
@@ -227,7 +227,7 @@ async fn a_server_that_does_not_listen_is_unreachable_and_its_url_is_not_repeate
     let (link, mut delivered) = link(url, HttpLimits::default());
     send(&link, 1, "{}");
     let refused = "Connection refused (os error 111)".to_owned();
-    assert_eq!(next(&mut delivered).await, Delivered::Failed(1, LinkFailure::Unreachable(refused)));
+    assert_eq!(next(&mut delivered).await, Delivered::Failed(1, LinkError::Unreachable(refused)));
 }
 
 #[tokio::test]
@@ -245,5 +245,5 @@ async fn connecting_takes_no_longer_than_its_limit() {
     let (link, mut delivered) = link(format!("http://{address}/mcp"), limits);
     send(&link, 1, "{}");
     let late = "connecting took too long".to_owned();
-    assert_eq!(next(&mut delivered).await, Delivered::Failed(1, LinkFailure::Unreachable(late)));
+    assert_eq!(next(&mut delivered).await, Delivered::Failed(1, LinkError::Unreachable(late)));
 }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use client::{Carrier, Inbox, LinkFailure, SendMeta, Unsent};
+use client::{CustomTransport, Inbox, LinkError, SendError, SendMeta};
 use model::{KindRef, LinkId, ParticipantId};
 use platform::Mutex;
 use wire::mcp::Params;
@@ -133,7 +133,7 @@ impl Line {
     pub(super) fn hang_up(&self) {
         let open = self.table.lock().end(&self.late);
         if open {
-            self.inbox.closed(LinkFailure::Left);
+            self.inbox.closed(LinkError::Disconnected);
         }
     }
 
@@ -188,7 +188,7 @@ impl Line {
                 Heard::Taken
             }
             Err(why) => {
-                self.inbox.failed(asked.number, LinkFailure::Garbage(why.clone()));
+                self.inbox.failed(asked.number, LinkError::Malformed(why.clone()));
                 Heard::Wrong(why)
             }
         }
@@ -256,14 +256,14 @@ impl Drop for Line {
     }
 }
 
-impl Carrier for Line {
-    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), Unsent> {
-        let Ok(message) = Message::read(frame) else { return Err(Unsent::Closed) };
+impl CustomTransport for Line {
+    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
+        let Ok(message) = Message::read(frame) else { return Err(SendError::Closed) };
         if matches!(message.shape(), Shape::Result | Shape::Error) {
             // It is asked, and asks nobody: its questions are not taken.
-            return Err(Unsent::Closed);
+            return Err(SendError::Closed);
         }
-        let Ok(params) = Params::read(&message) else { return Err(Unsent::Closed) };
+        let Ok(params) = Params::read(&message) else { return Err(SendError::Closed) };
         let (from, about) = self.of(&params, meta.from);
         let method = message.method();
         let target = params.target().map(wire::mcp::Target::text);
@@ -282,12 +282,12 @@ impl Carrier for Line {
         };
         let envelope = mcpx::envelope(&draft);
         if envelope.len() > self.envelope_bytes_max {
-            return Err(Unsent::TooLarge);
+            return Err(SendError::TooLarge);
         }
         {
             let mut table = self.table.lock();
             if table.closed {
-                return Err(Unsent::Closed);
+                return Err(SendError::Closed);
             }
             if let Some(number) = meta.request {
                 let id: Arc<str> = id.into();

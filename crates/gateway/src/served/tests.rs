@@ -1,7 +1,7 @@
 //! One conversation with a participant that serves, without a room.
 
 use bytes::Bytes;
-use client::{Flow, SendMeta, Unsent};
+use client::{Flow, SendError, SendMeta};
 use serde_json::{Value, json};
 use wire::rpc::{self, Id};
 
@@ -36,11 +36,11 @@ impl Inbox for Ends {
         Flow::Open
     }
 
-    fn failed(&self, request: u64, failure: LinkFailure) {
+    fn failed(&self, request: u64, failure: LinkError) {
         self.heard.lock().push(format!("{request} failed: {failure}"));
     }
 
-    fn closed(&self, why: LinkFailure) {
+    fn closed(&self, why: LinkError) {
         self.heard.lock().push(format!("closed: {why}"));
     }
 }
@@ -55,14 +55,14 @@ fn here() -> (Arc<Ends>, Served, Link) {
     let ends = Arc::new(Ends::default());
     let id = ParticipantId::new("worker").unwrap();
     let served = Served::new(id, ENVELOPE_BYTES_MAX, Arc::<Ends>::clone(&ends), Arc::default());
-    assert_eq!(served.dial(Arc::<Ends>::clone(&ends)).err(), Some(LinkFailure::Away));
+    assert_eq!(served.dial(Arc::<Ends>::clone(&ends)).err(), Some(LinkError::NotConnected));
     served.arrived(HERE);
     let link = served.dial(Arc::<Ends>::clone(&ends)).unwrap();
     (ends, served, link)
 }
 
 /// Asks for the tool `x` in ann's name.
-fn ask(link: &Link, number: u64, arguments: &str) -> Result<(), Unsent> {
+fn ask(link: &Link, number: u64, arguments: &str) -> Result<(), SendError> {
     let params = format!("{{\"name\":\"x\",\"arguments\":{arguments}}}");
     let frame = rpc::request(&Id::number(number), "tools/call", Some(params.as_bytes()));
     link.send(frame, SendMeta { from: Some("ann".into()), ..SendMeta::request(number) })
@@ -169,7 +169,7 @@ fn a_request_is_its_callers_and_has_a_longest_length() {
     let text = |len: usize| format!("{{\"t\":\"{}\"}}", "x".repeat(len));
     let fits = (0..room).rev().find(|len| ask(&link, 4, &text(*len)).is_ok()).unwrap();
     assert!(ends.whispered.lock()[0].to_string().len() <= ENVELOPE_BYTES_MAX);
-    assert_eq!(ask(&link, 5, &text(fits + 1)), Err(Unsent::TooLarge));
+    assert_eq!(ask(&link, 5, &text(fits + 1)), Err(SendError::TooLarge));
 }
 
 #[test]
@@ -205,8 +205,8 @@ fn leaving_ends_what_is_open_and_coming_again_begins_anew() {
     ask(&link, 1, "{}").unwrap();
     assert_eq!(served.left(LinkId(8)), None, "another link is nothing to it");
     let parting = served.left(HERE).unwrap();
-    assert_eq!(ends.heard(), ["closed: it left"]);
-    assert_eq!(ask(&link, 2, "{}"), Err(Unsent::Closed));
+    assert_eq!(ends.heard(), ["closed: the participant disconnected"]);
+    assert_eq!(ask(&link, 2, "{}"), Err(SendError::Closed));
     assert!(served.is_listed());
     served.arrived(HERE);
     assert_eq!(served.left(HERE), None, "its absence is waited for already");

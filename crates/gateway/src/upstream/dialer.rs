@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use client::{Inbox, Link, LinkFailure};
+use client::{Inbox, Link, LinkError};
 use model::LinkId;
 use tokio::sync::watch;
 
@@ -11,8 +11,8 @@ pub trait Dialer: Send + Sync {
     /// The link to it, for one session. An older one is of no use any more.
     ///
     /// # Errors
-    /// [`LinkFailure::Away`] when it is not here.
-    fn dial(&self, inbox: Arc<dyn Inbox>) -> Result<Link, LinkFailure>;
+    /// [`LinkError::NotConnected`] when it is not here.
+    fn dial(&self, inbox: Arc<dyn Inbox>) -> Result<Link, LinkError>;
     /// Under which link it is here now, and each change of that.
     fn presence(&self) -> watch::Receiver<Option<LinkId>>;
 }

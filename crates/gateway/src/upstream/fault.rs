@@ -1,6 +1,6 @@
 //! Why a request came to nothing, inside; and what of it is told outside.
 
-use client::{LinkFailure, Unsent};
+use client::{LinkError, SendError};
 use model::{Refusal, RefusalCode};
 
 /// Why a request has no answer.
@@ -8,10 +8,10 @@ use model::{Refusal, RefusalCode};
 pub(super) enum Fault {
     /// The link failed.
     #[error(transparent)]
-    Link(#[from] LinkFailure),
+    Link(#[from] LinkError),
     /// It was not taken.
     #[error(transparent)]
-    Unsent(#[from] Unsent),
+    Unsent(#[from] SendError),
     /// No answer in time.
     #[error("no answer in time")]
     Timeout,
@@ -26,9 +26,9 @@ impl Fault {
         use RefusalCode::{UpstreamBusy, UpstreamDown, UpstreamFailed, UpstreamTimeout};
         let (code, what, hint) = match self {
             Self::Link(failure) => link(failure),
-            Self::Unsent(Unsent::Busy) => (UpstreamBusy, "is busy", "try again later"),
-            Self::Unsent(Unsent::TooLarge) => (RefusalCode::TooLarge, "takes no message of this size", ""),
-            Self::Unsent(Unsent::Closed) => (UpstreamDown, "is not running", RESTARTED),
+            Self::Unsent(SendError::Busy) => (UpstreamBusy, "is busy", "try again later"),
+            Self::Unsent(SendError::TooLarge) => (RefusalCode::TooLarge, "takes no message of this size", ""),
+            Self::Unsent(SendError::Closed) => (UpstreamDown, "is not running", RESTARTED),
             Self::Timeout => (UpstreamTimeout, "did not answer in time", ""),
             Self::Answer(_) => (UpstreamFailed, "gave an answer that cannot be used", ""),
         };
@@ -39,23 +39,25 @@ impl Fault {
 
 const RESTARTED: &str = "it is being started again; try again later";
 
-fn link(failure: &LinkFailure) -> (RefusalCode, &'static str, &'static str) {
+fn link(failure: &LinkError) -> (RefusalCode, &'static str, &'static str) {
     use RefusalCode::{UpstreamDown, UpstreamFailed, UpstreamTimeout};
     match failure {
-        LinkFailure::Exited { .. } => (UpstreamFailed, "ended before it answered", RESTARTED),
-        LinkFailure::Broken(_) => (UpstreamFailed, "broke the connection before it answered", ""),
-        LinkFailure::Unreachable(_) => (UpstreamDown, "cannot be reached", "try again later"),
-        LinkFailure::Untrusted(_) => (UpstreamDown, "has a certificate that is not trusted", ""),
-        LinkFailure::Timeout => (UpstreamTimeout, "did not answer in time", ""),
-        LinkFailure::Http { .. } => (UpstreamFailed, "answered with an HTTP error", ""),
-        LinkFailure::SessionGone => (UpstreamFailed, "has ended the session", "try again"),
-        LinkFailure::Unauthorized => (UpstreamFailed, "does not accept the gateway's credentials", ""),
-        LinkFailure::TooLarge => (UpstreamFailed, "gave an answer longer than the limit", ""),
-        LinkFailure::Garbage(_) => (UpstreamFailed, "gave an answer that cannot be read", ""),
-        LinkFailure::Away => {
+        LinkError::Exited { .. } => (UpstreamFailed, "ended before it answered", RESTARTED),
+        LinkError::Broken(_) => (UpstreamFailed, "broke the connection before it answered", ""),
+        LinkError::Unreachable(_) => (UpstreamDown, "cannot be reached", "try again later"),
+        LinkError::Untrusted(_) => (UpstreamDown, "has a certificate that is not trusted", ""),
+        LinkError::Timeout => (UpstreamTimeout, "did not answer in time", ""),
+        LinkError::Http { .. } => (UpstreamFailed, "answered with an HTTP error", ""),
+        LinkError::SessionGone => (UpstreamFailed, "has ended the session", "try again"),
+        LinkError::Unauthorized => (UpstreamFailed, "does not accept the gateway's credentials", ""),
+        LinkError::TooLarge => (UpstreamFailed, "gave an answer longer than the limit", ""),
+        LinkError::Malformed(_) => (UpstreamFailed, "gave an answer that cannot be read", ""),
+        LinkError::NotConnected => {
             (UpstreamDown, "is not here", "it serves while it is connected; try again later")
         }
-        LinkFailure::Left => (UpstreamFailed, "left before it answered", "it may have done what was asked"),
-        LinkFailure::Closed => (UpstreamDown, "was stopped", ""),
+        LinkError::Disconnected => {
+            (UpstreamFailed, "left before it answered", "it may have done what was asked")
+        }
+        LinkError::Closed => (UpstreamDown, "was stopped", ""),
     }
 }

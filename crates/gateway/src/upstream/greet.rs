@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use client::{Link, LinkFailure, SendMeta};
+use client::{Link, LinkError, SendMeta};
 use model::Era;
 use tokio::time::timeout;
 use wire::json::{ObjectEdit, Span, Splice, elements, members, quote, text};
@@ -26,14 +26,14 @@ pub(super) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         opening.spec.dial(opening.older).map_err(|refusal| Fault::Answer(refusal.message.into_owned()))?;
     let link = match &dial {
         Dial::Stdio(spec) => Link::stdio(spec, ear(), opening.guard.clone()).map_err(|error| {
-            Fault::Link(LinkFailure::Unreachable(format!("the process cannot be started: {error}")))
+            Fault::Link(LinkError::Unreachable(format!("the process cannot be started: {error}")))
         })?,
         Dial::Http(spec) => Link::http(spec, ear())?,
         Dial::Sse(spec) => Link::sse(spec, ear()).await?,
         Dial::Demo => Link::local(Arc::new(crate::demo::serve), ear()),
         Dial::Participant => match &opening.dialer {
             Some(dialer) => dialer.dial(ear())?,
-            None => return Err(LinkFailure::Away.into()),
+            None => return Err(LinkError::NotConnected.into()),
         },
     };
     let stdio = matches!(dial, Dial::Stdio(_) | Dial::Demo);
@@ -79,9 +79,8 @@ async fn probe_http(session: &Arc<Session>) -> Result<(), Fault> {
     match answer {
         // A server that is not there, or wants other credentials, has said nothing about its era.
         Err(
-            fault @ Fault::Link(
-                LinkFailure::Unreachable(_) | LinkFailure::Untrusted(_) | LinkFailure::Unauthorized,
-            ),
+            fault
+            @ Fault::Link(LinkError::Unreachable(_) | LinkError::Untrusted(_) | LinkError::Unauthorized),
         ) => {
             return Err(fault);
         }
@@ -104,7 +103,7 @@ fn judge(answer: Result<Message, Fault>) -> Result<Option<Greeting>, Fault> {
     match answer {
         Ok(message) if message.shape() == Shape::Result => Ok(discovered(&message).ok()),
         Ok(message) => Ok(modern_error(&message)),
-        Err(fault @ Fault::Link(LinkFailure::Exited { .. } | LinkFailure::Closed)) => Err(fault),
+        Err(fault @ Fault::Link(LinkError::Exited { .. } | LinkError::Closed)) => Err(fault),
         Err(_) => Ok(None),
     }
 }

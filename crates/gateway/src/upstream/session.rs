@@ -242,7 +242,7 @@ impl Session {
             return Err(self.refusal(fault));
         }
         if open.len() >= self.opening.spec.bounds.calls_max {
-            return Err(self.refusal(&Fault::Unsent(client::Unsent::Busy)));
+            return Err(self.refusal(&Fault::Unsent(client::SendError::Busy)));
         }
         let first = open.len() == 0;
         let behind = self.serial() && open.callers() > 0;
@@ -258,7 +258,7 @@ impl Session {
             open.wait(number, (frame, headers));
         } else {
             drop(open);
-            let from = self.link.get().is_some_and(Link::is_carried).then(|| call.from.into());
+            let from = self.link.get().is_some_and(Link::is_custom).then(|| call.from.into());
             if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from }) {
                 self.open().settle(number);
                 return Err(self.refusal(&Fault::Unsent(unsent)));
@@ -289,9 +289,9 @@ impl Session {
     /// Ends the session in order.
     pub async fn close(&self) {
         if let Some(link) = self.link.get() {
-            link.close(client::Bounds::default()).await;
+            link.close(client::CloseTimeouts::default()).await;
         }
-        self.end(Fault::Link(client::LinkFailure::Closed));
+        self.end(Fault::Link(client::LinkError::Closed));
     }
 
     /// Becomes true, or is closed, when the session has ended.
@@ -332,8 +332,8 @@ impl Session {
         fault.refusal(self.upstream())
     }
 
-    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), client::Unsent> {
-        self.link.get().ok_or(client::Unsent::Closed)?.send(frame, meta)
+    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), client::SendError> {
+        self.link.get().ok_or(client::SendError::Closed)?.send(frame, meta)
     }
 
     /// True over Streamable HTTP.
@@ -343,7 +343,7 @@ impl Session {
 
     /// True where each request has a stream of its own.
     fn streams(&self) -> bool {
-        self.link.get().is_some_and(Link::attributes)
+        self.link.get().is_some_and(Link::has_request_streams)
     }
 
     /// One call after the other: a modern caller has no session at our door to which a question could go, and on a

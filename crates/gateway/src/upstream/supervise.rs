@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use client::{Guard, LinkFailure};
+use client::{Guard, LinkError};
 use model::{Era, LinkId, Refusal};
 use platform::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
@@ -225,7 +225,7 @@ impl Upstream {
     }
 
     pub(super) fn not_here(&self) -> Refusal {
-        Fault::Link(LinkFailure::Away).refusal(self.spec.name())
+        Fault::Link(LinkError::NotConnected).refusal(self.spec.name())
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {

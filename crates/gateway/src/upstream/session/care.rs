@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use client::LinkFailure;
+use client::LinkError;
 use model::Era;
 
 use super::super::fault::Fault;
@@ -61,7 +61,7 @@ impl Session {
             let silent = me.health.silent.swap(false, Ordering::SeqCst);
             if silent && matches!(answer, Err(Fault::Timeout | Fault::Unsent(_))) && me.is_open() {
                 tracing::error!(server = me.upstream(), "the server hangs: it is ended and started again");
-                me.end(Fault::Link(LinkFailure::Timeout));
+                me.end(Fault::Link(LinkError::Timeout));
                 me.close().await;
             }
         });

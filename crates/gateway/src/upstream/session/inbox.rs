@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use bytes::Bytes;
-use client::{Flow, Inbox, LinkFailure};
+use client::{Flow, Inbox, LinkError};
 use model::Era;
 use wire::mcp::{ListKind, Params, code, meta};
 use wire::rpc::{Message, Shape, read_batch};
@@ -33,16 +33,16 @@ impl Inbox for Ear {
         }
     }
 
-    fn failed(&self, request: u64, failure: LinkFailure) {
+    fn failed(&self, request: u64, failure: LinkError) {
         if let Some(session) = self.0.upgrade() {
             session.failed(request, failure);
         }
     }
 
-    fn closed(&self, why: LinkFailure) {
+    fn closed(&self, why: LinkError) {
         if let Some(session) = self.0.upgrade() {
             // What ends before it has begun is a start that failed: told as that.
-            if matches!(why, LinkFailure::Closed | LinkFailure::Left) || session.greeted().is_none() {
+            if matches!(why, LinkError::Closed | LinkError::Disconnected) || session.greeted().is_none() {
                 tracing::debug!(server = session.upstream(), %why, "session closed");
             } else {
                 tracing::warn!(server = session.upstream(), %why, "session lost");
@@ -56,7 +56,7 @@ impl Inbox for Ear {
             && let Some(number) = answer_number(head)
             && let Some(open) = session.settle(number)
         {
-            session.tell(open, Err(Fault::Link(LinkFailure::TooLarge)));
+            session.tell(open, Err(Fault::Link(LinkError::TooLarge)));
         }
     }
 }
@@ -134,12 +134,12 @@ impl Session {
     }
 
     /// A request has got no answer.
-    fn failed(self: &Arc<Self>, number: u64, failure: LinkFailure) {
-        if failure == LinkFailure::SessionGone && self.stall(number) {
+    fn failed(self: &Arc<Self>, number: u64, failure: LinkError) {
+        if failure == LinkError::SessionGone && self.stall(number) {
             return;
         }
         // An HTTP error with a JSON-RPC error in it is an answer like any other.
-        if let LinkFailure::Http { body, .. } = &failure
+        if let LinkError::Http { body, .. } = &failure
             && let Ok(message) = Message::read(body.clone())
             && message.shape() == Shape::Error
         {
@@ -151,7 +151,7 @@ impl Session {
         if self.greeted().is_some() {
             tracing::warn!(server = self.upstream(), %failure, "a request failed");
         }
-        if matches!(failure, LinkFailure::Http { status: 400 | 404 | 405, .. }) && self.era() == Era::Modern {
+        if matches!(failure, LinkError::Http { status: 400 | 404 | 405, .. }) && self.era() == Era::Modern {
             self.doubt();
         }
         let fault = Fault::Link(failure);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use client::LinkFailure;
+use client::LinkError;
 use model::{Era, Refusal, RefusalCode};
 use tokio::time::{sleep, timeout};
 
@@ -167,7 +167,7 @@ impl Upstream {
     ) -> Result<Arc<Session>, Refusal> {
         self.book().starting += 1;
         let mut outcome = self.attempt(era, key, hello, &wants).await;
-        if let Err(Fault::Link(LinkFailure::Http { status: 400 | 404 | 405, .. })) = &outcome
+        if let Err(Fault::Link(LinkError::Http { status: 400 | 404 | 405, .. })) = &outcome
             && matches!(self.spec.config.transport, Transport::Http(_))
             && era != Some(Era::Modern)
             && !self.book().older
@@ -254,7 +254,7 @@ impl Upstream {
             timeout(self.spec.config.timeouts.start, lists::refresh(&session, &greeting, lists::ALL)).await;
         let complete = matches!(listed, Ok(Ok(_)));
         if !session.is_open() {
-            return Err(Fault::Link(LinkFailure::Broken(
+            return Err(Fault::Link(LinkError::Broken(
                 "it ended while it was asked for its lists".to_owned(),
             )));
         }
