@@ -29,11 +29,11 @@ const RESTART_WAIT: Duration = Duration::from_millis(250);
 /// A running guard process. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Guard {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<GuardState>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct GuardState {
     exe: PathBuf,
     groups: BTreeSet<i32>,
     pipe: Option<File>,
@@ -46,7 +46,7 @@ impl Guard {
     /// # Errors
     /// When the process cannot be started.
     pub fn start(exe: PathBuf) -> io::Result<Self> {
-        let state = Arc::new(Mutex::new(State { exe, groups: BTreeSet::new(), pipe: None, pid: None }));
+        let state = Arc::new(Mutex::new(GuardState { exe, groups: BTreeSet::new(), pipe: None, pid: None }));
         let child = state.lock().spawn()?;
         tokio::spawn(restart(Arc::downgrade(&state), child));
         Ok(Self { state })
@@ -75,7 +75,7 @@ impl Guard {
     }
 }
 
-impl State {
+impl GuardState {
     fn spawn(&mut self) -> io::Result<Child> {
         let mut child = Command::new(&self.exe)
             .arg(ARG)
@@ -105,7 +105,7 @@ impl State {
 }
 
 /// Starts the guard again when it ends, for as long as there is a [`Guard`].
-async fn restart(state: std::sync::Weak<Mutex<State>>, mut child: Child) {
+async fn restart(state: std::sync::Weak<Mutex<GuardState>>, mut child: Child) {
     loop {
         let _ = child.wait().await;
         let next = match state.upgrade() {

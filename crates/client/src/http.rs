@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use tokio::time::timeout;
 
-use self::requests::Outgoing;
+use self::requests::OutgoingRequest;
 use self::state::LinkState;
 use crate::error::{LinkError, SendError};
 use crate::inbox::Inbox;
@@ -49,7 +49,7 @@ impl HttpLink {
         if requests.len() >= limits.requests_max {
             return Err(SendError::Busy);
         }
-        let request = Outgoing { number, frame, headers: meta.headers };
+        let request = OutgoingRequest { number, frame, headers: meta.headers };
         requests
             .open(request, |request| tokio::spawn(exchange::run(Arc::clone(state), request)).abort_handle());
         Ok(())

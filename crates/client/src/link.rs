@@ -18,10 +18,10 @@ use crate::transport::{CloseTimeouts, CustomTransport, SendMeta};
 /// A link to one MCP server. It carries JSON-RPC messages as bytes in both directions; what arrives goes to its
 /// [`Inbox`]. Dropping it ends the server's process, if it has one.
 #[derive(Debug)]
-pub struct Link(Kind);
+pub struct Link(LinkKind);
 
 #[derive(Debug)]
-enum Kind {
+enum LinkKind {
     Stdio(StdioLink),
     Http(HttpLink),
     Sse(SseLink),
@@ -43,7 +43,7 @@ impl Link {
     /// # Errors
     /// When the process cannot be started.
     pub fn stdio(spec: &StdioSpec, inbox: Arc<dyn Inbox>, guard: Option<Guard>) -> io::Result<Self> {
-        StdioLink::new(spec, inbox, guard).map(|link| Self(Kind::Stdio(link)))
+        StdioLink::new(spec, inbox, guard).map(|link| Self(LinkKind::Stdio(link)))
     }
 
     /// A link to a Streamable HTTP server. It connects with the first message.
@@ -51,7 +51,7 @@ impl Link {
     /// # Errors
     /// [`LinkError::Unreachable`] when the URL cannot be used.
     pub fn http(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
-        HttpLink::new(spec, inbox).map(|link| Self(Kind::Http(link)))
+        HttpLink::new(spec, inbox).map(|link| Self(LinkKind::Http(link)))
     }
 
     /// Opens the event stream of a 2024-11-05 server and waits for the endpoint that the server names.
@@ -59,17 +59,17 @@ impl Link {
     /// # Errors
     /// When there is no stream, no endpoint in time, or an endpoint on another origin.
     pub async fn sse(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
-        SseLink::new(spec, inbox).await.map(|link| Self(Kind::Sse(link)))
+        SseLink::new(spec, inbox).await.map(|link| Self(LinkKind::Sse(link)))
     }
 
     /// A link to a server in this process, which answers each message before [`Link::send`] returns.
     pub fn local(answer: Arc<AnswerFn>, inbox: Arc<dyn Inbox>) -> Self {
-        Self(Kind::Local(LocalLink::new(answer, inbox)))
+        Self(LinkKind::Local(LocalLink::new(answer, inbox)))
     }
 
     /// A link over a transport that another component has opened, for example to a server that dialed in.
     pub fn custom(transport: Arc<dyn CustomTransport>) -> Self {
-        Self(Kind::Custom(Custom(transport)))
+        Self(LinkKind::Custom(Custom(transport)))
     }
 
     /// Hands a message to the link; never waits. The frame must be one JSON text. Over stdio, raw line breaks in it
@@ -79,69 +79,69 @@ impl Link {
     /// [`SendError`] when the queue is full or the link has ended; then nothing was sent.
     pub fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
         match &self.0 {
-            Kind::Stdio(link) => link.send(frame),
-            Kind::Http(link) => link.send(frame, meta),
-            Kind::Sse(link) => link.send(frame, meta),
-            Kind::Local(link) => {
+            LinkKind::Stdio(link) => link.send(frame),
+            LinkKind::Http(link) => link.send(frame, meta),
+            LinkKind::Sse(link) => link.send(frame, meta),
+            LinkKind::Local(link) => {
                 link.send(frame, meta.request);
                 Ok(())
             }
-            Kind::Custom(link) => link.0.send(frame, meta),
+            LinkKind::Custom(link) => link.0.send(frame, meta),
         }
     }
 
     /// Stops waiting for the answer to a request. Over HTTP this closes its stream, which cancels it in the modern era.
     pub fn cancel(&self, request: u64) {
         match &self.0 {
-            Kind::Stdio(_) | Kind::Sse(_) | Kind::Local(_) => {}
-            Kind::Http(link) => link.cancel(request),
-            Kind::Custom(link) => link.0.cancel(request),
+            LinkKind::Stdio(_) | LinkKind::Sse(_) | LinkKind::Local(_) => {}
+            LinkKind::Http(link) => link.cancel(request),
+            LinkKind::Custom(link) => link.0.cancel(request),
         }
     }
 
     /// Sets the protocol version that later HTTP messages carry in a header (legacy era, after the handshake).
     pub fn set_version(&self, version: &str) {
         match &self.0 {
-            Kind::Stdio(_) | Kind::Local(_) | Kind::Custom(_) => {}
-            Kind::Http(link) => link.set_version(version),
-            Kind::Sse(link) => link.set_version(version),
+            LinkKind::Stdio(_) | LinkKind::Local(_) | LinkKind::Custom(_) => {}
+            LinkKind::Http(link) => link.set_version(version),
+            LinkKind::Sse(link) => link.set_version(version),
         }
     }
 
     /// Forgets the HTTP session, so that the next handshake opens another one.
     pub fn forget_session(&self) {
         match &self.0 {
-            Kind::Stdio(_) | Kind::Sse(_) | Kind::Local(_) | Kind::Custom(_) => {}
-            Kind::Http(link) => link.forget_session(),
+            LinkKind::Stdio(_) | LinkKind::Sse(_) | LinkKind::Local(_) | LinkKind::Custom(_) => {}
+            LinkKind::Http(link) => link.forget_session(),
         }
     }
 
     /// Opens the stream for messages that belong to no request (legacy Streamable HTTP). Does nothing on other links.
     pub fn listen(&self) {
         match &self.0 {
-            Kind::Stdio(_) | Kind::Sse(_) | Kind::Local(_) | Kind::Custom(_) => {}
-            Kind::Http(link) => link.listen(),
+            LinkKind::Stdio(_) | LinkKind::Sse(_) | LinkKind::Local(_) | LinkKind::Custom(_) => {}
+            LinkKind::Http(link) => link.listen(),
         }
     }
 
     /// Whether the transport is a [`CustomTransport`].
     #[must_use]
     pub fn is_custom(&self) -> bool {
-        matches!(self.0, Kind::Custom(_))
+        matches!(self.0, LinkKind::Custom(_))
     }
 
     /// Whether each request has a stream of its own, so that the link knows which request a message belongs to.
     #[must_use]
     pub fn has_request_streams(&self) -> bool {
-        matches!(self.0, Kind::Http(_) | Kind::Local(_))
+        matches!(self.0, LinkKind::Http(_) | LinkKind::Local(_))
     }
 
     /// Process id of the child, if there is one.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         match &self.0 {
-            Kind::Stdio(link) => Some(link.pid()),
-            Kind::Http(_) | Kind::Sse(_) | Kind::Local(_) | Kind::Custom(_) => None,
+            LinkKind::Stdio(link) => Some(link.pid()),
+            LinkKind::Http(_) | LinkKind::Sse(_) | LinkKind::Local(_) | LinkKind::Custom(_) => None,
         }
     }
 
@@ -149,11 +149,11 @@ impl Link {
     /// gets DELETE. Returns when that is done or the time is up.
     pub async fn close(&self, timeouts: CloseTimeouts) {
         match &self.0 {
-            Kind::Stdio(link) => link.close(timeouts).await,
-            Kind::Http(link) => link.close(timeouts).await,
-            Kind::Sse(link) => link.close(),
-            Kind::Local(_) => {}
-            Kind::Custom(link) => link.0.close(),
+            LinkKind::Stdio(link) => link.close(timeouts).await,
+            LinkKind::Http(link) => link.close(timeouts).await,
+            LinkKind::Sse(link) => link.close(),
+            LinkKind::Local(_) => {}
+            LinkKind::Custom(link) => link.0.close(),
         }
     }
 }

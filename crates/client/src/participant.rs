@@ -34,7 +34,7 @@ pub use handle::{CallMode, Participant};
 pub use pending::PENDING_MAX;
 pub use proposal::Proposal;
 pub use recent::{RECENT_ENVELOPES_MAX, RECENT_PROPOSALS_MAX};
-pub use serve::{AnswerFuture, CALLS_MAX, Fulfilment, IncomingRequest, Serve, ServeResult};
+pub use serve::{AnswerFuture, CALLS_MAX, FulfilledProposal, IncomingRequest, Serve, ServeResult};
 pub use spec::{FRAME_BYTES_MAX, Mode, ParticipantSpec};
 pub use subscribers::{EVENTS_BYTES_MAX, EVENTS_MAX, Events};
 pub use tools::Tools;

@@ -20,7 +20,7 @@ use crate::inbox::Inbox;
 use crate::transport::CloseTimeouts;
 pub use limits::StdioLimits;
 use process::{Process, Running};
-use queue::Queue;
+use queue::StdinQueue;
 
 /// The variables that a child inherits; every other one must be configured.
 const INHERITED: [&str; 11] = [
@@ -57,7 +57,7 @@ pub struct StdioSpec {
 /// A link to a child process.
 #[derive(Debug)]
 pub(crate) struct StdioLink {
-    queue: Arc<Queue>,
+    queue: Arc<StdinQueue>,
     process: Process,
 }
 
@@ -89,7 +89,7 @@ impl StdioLink {
         else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        let queue = Arc::new(Queue::new(spec.limits.queue_bytes_max, spec.limits.queue_len_max));
+        let queue = Arc::new(StdinQueue::new(spec.limits.queue_bytes_max, spec.limits.queue_len_max));
         tokio::spawn(queue::write(Arc::clone(&queue), stdin));
         tokio::spawn(read::stderr(spec.name.clone(), spec.limits, stderr));
         let reader = tokio::spawn(read::stdout(spec.name.clone(), spec.limits, stdout, Arc::clone(&inbox)));

@@ -16,7 +16,7 @@ use tokio_rustls::rustls::Error as TlsError;
 use tokio_rustls::rustls::crypto::ring;
 use tower::{Service, ServiceExt};
 
-use super::socket::Socket;
+use super::socket::HttpSocket;
 use crate::error::LinkError;
 
 /// Opens connections to one origin.
@@ -43,7 +43,7 @@ impl Connector {
     ///
     /// # Errors
     /// [`LinkError::Untrusted`] when this machine does not trust the certificate, else [`LinkError::Unreachable`].
-    pub(crate) async fn connect(self) -> Result<Socket, LinkError> {
+    pub(crate) async fn connect(self) -> Result<HttpSocket, LinkError> {
         match timeout(self.0.limit, open(self.0.url.clone())).await {
             Ok(opened) => opened.map_err(|error| link_error(&*error)),
             Err(_) => Err(LinkError::Unreachable("connecting took too long".to_owned())),
@@ -53,9 +53,9 @@ impl Connector {
 
 /// For hyper's client. The URI of a request does not matter: there is one origin.
 impl Service<Uri> for Connector {
-    type Response = Socket;
+    type Response = HttpSocket;
     type Error = LinkError;
-    type Future = Pin<Box<dyn Future<Output = Result<Socket, LinkError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<HttpSocket, LinkError>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         Poll::Ready(Ok(()))
@@ -66,13 +66,13 @@ impl Service<Uri> for Connector {
     }
 }
 
-async fn open(url: Uri) -> Result<Socket, Box<dyn Error + Send + Sync>> {
+async fn open(url: Uri) -> Result<HttpSocket, Box<dyn Error + Send + Sync>> {
     let stream = if url.scheme() == Some(&Scheme::HTTPS) {
         tls()?.oneshot(url).await?
     } else {
         MaybeHttpsStream::Http(tcp().oneshot(url).await?)
     };
-    Ok(Socket(stream))
+    Ok(HttpSocket(stream))
 }
 
 fn tcp() -> HttpConnector {

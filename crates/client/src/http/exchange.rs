@@ -8,10 +8,10 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use tokio::time::{sleep, timeout};
 
-use super::peer::Reply;
-use super::requests::Outgoing;
+use super::peer::HttpReply;
+use super::requests::OutgoingRequest;
 use super::state::LinkState;
-use super::stream::{Cursor, End, drain, read};
+use super::stream::{ResumePoint, StreamEnd, drain, read};
 use crate::error::LinkError;
 use crate::inbox::Flow;
 
@@ -21,7 +21,7 @@ const RESUME_MAX: u32 = 5;
 const LISTEN_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Carries out this request, then others, for as long as the link has a use for the task.
-pub(super) async fn run(link: Arc<LinkState>, mut request: Outgoing) {
+pub(super) async fn run(link: Arc<LinkState>, mut request: OutgoingRequest) {
     loop {
         let number = request.number;
         let outcome = answer(&link, request).await;
@@ -36,8 +36,8 @@ pub(super) async fn run(link: Arc<LinkState>, mut request: Outgoing) {
 }
 
 /// Sends a request and hands its answer to the inbox.
-async fn answer(link: &LinkState, request: Outgoing) -> Result<(), LinkError> {
-    let Outgoing { number, frame, headers } = request;
+async fn answer(link: &LinkState, request: OutgoingRequest) -> Result<(), LinkError> {
+    let OutgoingRequest { number, frame, headers } = request;
     let reply = link.peer.post(frame, headers.as_deref()).await?;
     let reply = link.peer.success(reply).await?;
     if reply.is_stream() {
@@ -50,34 +50,34 @@ async fn answer(link: &LinkState, request: Outgoing) -> Result<(), LinkError> {
 }
 
 /// Reads an answer that is an event stream, and resumes the stream when it breaks.
-async fn follow(link: &LinkState, number: u64, mut reply: Reply) -> Result<(), LinkError> {
-    let mut cursor = Cursor::default();
+async fn follow(link: &LinkState, number: u64, mut reply: HttpReply) -> Result<(), LinkError> {
+    let mut resume_point = ResumePoint::default();
     let mut barren = 0;
     loop {
-        let before = cursor.last_id.clone();
-        match read(reply.body, link.peer.limits.frame_bytes_max, &mut cursor, |frame| {
+        let before = resume_point.last_id.clone();
+        match read(reply.body, link.peer.limits.frame_bytes_max, &mut resume_point, |frame| {
             link.inbox.frame(frame, Some(number))
         })
         .await
         {
-            End::Settled(rest) => {
+            StreamEnd::Settled(rest) => {
                 drain(rest).await;
                 return Ok(());
             }
-            End::TooLarge => return Err(LinkError::TooLarge),
-            End::Ended => {}
+            StreamEnd::TooLarge => return Err(LinkError::TooLarge),
+            StreamEnd::Ended => {}
         }
         // A server may close the connection before the stream is complete; one whose events have ids can be resumed.
-        if cursor.last_id.is_none() {
+        if resume_point.last_id.is_none() {
             return Err(LinkError::Broken("the stream ended without an answer".to_owned()));
         }
-        barren = if cursor.last_id == before { barren + 1 } else { 0 };
+        barren = if resume_point.last_id == before { barren + 1 } else { 0 };
         reply = loop {
             if barren >= RESUME_MAX {
                 return Err(LinkError::Broken("the stream could not be resumed".to_owned()));
             }
-            sleep(cursor.wait()).await;
-            match resume(link, cursor.last_id.as_deref()).await {
+            sleep(resume_point.wait()).await;
+            match resume(link, resume_point.last_id.as_deref()).await {
                 Ok(reply) => break reply,
                 Err(LinkError::SessionGone) => {
                     return Err(LinkError::Broken("the session ended".to_owned()));
@@ -91,7 +91,7 @@ async fn follow(link: &LinkState, number: u64, mut reply: Reply) -> Result<(), L
     }
 }
 
-async fn resume(link: &LinkState, last_id: Option<&str>) -> Result<Reply, LinkError> {
+async fn resume(link: &LinkState, last_id: Option<&str>) -> Result<HttpReply, LinkError> {
     let reply = link.peer.get(last_id).await?;
     let reply = link.peer.success(reply).await?;
     if reply.is_stream() { Ok(reply) } else { Err(LinkError::Malformed("no event stream".to_owned())) }
@@ -119,11 +119,11 @@ pub(super) async fn note(link: Arc<LinkState>, frame: Bytes, headers: Option<Box
 
 /// Keeps the stream that belongs to no request open, until the server says that it has none or that the session is gone.
 pub(super) async fn listen(link: Arc<LinkState>) {
-    let mut cursor = Cursor::default();
+    let mut resume_point = ResumePoint::default();
     let mut was_open = false;
     let mut misses = 0_u32;
     loop {
-        let opened = match link.peer.get(cursor.last_id.as_deref()).await {
+        let opened = match link.peer.get(resume_point.last_id.as_deref()).await {
             Ok(reply) => link.peer.success(reply).await,
             Err(error) => Err(error),
         };
@@ -136,7 +136,7 @@ pub(super) async fn listen(link: Arc<LinkState>) {
                     link.inbox.frame(frame, None);
                     Flow::Open
                 };
-                let _ = read(reply.body, max, &mut cursor, each).await;
+                let _ = read(reply.body, max, &mut resume_point, each).await;
             }
             Err(LinkError::SessionGone) if was_open => {
                 link.end(LinkError::SessionGone);
@@ -155,6 +155,6 @@ pub(super) async fn listen(link: Arc<LinkState>) {
                 tracing::debug!(server = &*link.peer.name, %error, "the event stream cannot be opened");
             }
         }
-        sleep((cursor.wait() * 2_u32.saturating_pow(misses.min(5))).min(LISTEN_WAIT_MAX)).await;
+        sleep((resume_point.wait() * 2_u32.saturating_pow(misses.min(5))).min(LISTEN_WAIT_MAX)).await;
     }
 }

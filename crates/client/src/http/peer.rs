@@ -45,19 +45,19 @@ pub(crate) struct Peer {
     /// As configured.
     url: Uri,
     client: Client<Connector, Full<Bytes>>,
-    next: Mutex<Template>,
+    next: Mutex<RequestTemplate>,
 }
 
 /// What the next request begins with.
 #[derive(Debug)]
-struct Template {
+struct RequestTemplate {
     /// The headers of a POST, with session and version as negotiated by now.
     headers: HeaderMap,
     uri: Uri,
 }
 
 /// A response whose body is not read yet.
-pub(crate) struct Reply {
+pub(crate) struct HttpReply {
     pub(crate) body: Incoming,
     status: StatusCode,
     headers: HeaderMap,
@@ -65,7 +65,7 @@ pub(crate) struct Reply {
     in_session: bool,
 }
 
-impl Reply {
+impl HttpReply {
     /// Whether the body is an event stream.
     pub(crate) fn is_stream(&self) -> bool {
         let media = self.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
@@ -92,11 +92,11 @@ impl Peer {
             .pool_max_idle_per_host(spec.limits.idle_connections_max)
             .set_host(false)
             .build(Connector::new(url.clone(), spec.limits.connect));
-        let next = Mutex::new(Template { headers, uri: endpoint::request_uri(url.clone()) });
+        let next = Mutex::new(RequestTemplate { headers, uri: endpoint::request_uri(url.clone()) });
         Ok(Self { name: Arc::clone(&spec.name), limits: spec.limits, url, client, next })
     }
 
-    fn next(&self) -> MutexGuard<'_, Template> {
+    fn next(&self) -> MutexGuard<'_, RequestTemplate> {
         self.next.lock()
     }
 
@@ -129,7 +129,11 @@ impl Peer {
     }
 
     /// POSTs one message.
-    pub(crate) async fn post(&self, frame: Bytes, headers: Option<&HeaderMap>) -> Result<Reply, LinkError> {
+    pub(crate) async fn post(
+        &self,
+        frame: Bytes,
+        headers: Option<&HeaderMap>,
+    ) -> Result<HttpReply, LinkError> {
         let mut redirects = 0;
         loop {
             let mut request = self.request(Method::POST, frame.clone());
@@ -145,7 +149,7 @@ impl Peer {
     }
 
     /// Opens an event stream, after `last_event_id` if one is given.
-    pub(crate) async fn get(&self, last_event_id: Option<&str>) -> Result<Reply, LinkError> {
+    pub(crate) async fn get(&self, last_event_id: Option<&str>) -> Result<HttpReply, LinkError> {
         let mut request = self.request(Method::GET, Bytes::new());
         let headers = request.headers_mut();
         headers.remove(CONTENT_TYPE);
@@ -157,7 +161,7 @@ impl Peer {
     }
 
     /// Ends the session.
-    pub(crate) async fn delete(&self) -> Result<Reply, LinkError> {
+    pub(crate) async fn delete(&self) -> Result<HttpReply, LinkError> {
         let mut request = self.request(Method::DELETE, Bytes::new());
         request.headers_mut().remove(CONTENT_TYPE);
         request.headers_mut().remove(ACCEPT);
@@ -174,7 +178,7 @@ impl Peer {
         request
     }
 
-    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Reply, LinkError> {
+    async fn send(&self, request: Request<Full<Bytes>>) -> Result<HttpReply, LinkError> {
         let in_session = request.headers().contains_key(SESSION);
         let response = self.client.request(request).await.map_err(|error| link_error(&error))?;
         let (head, body) = response.into_parts();
@@ -184,12 +188,12 @@ impl Peer {
         {
             self.next().headers.entry(SESSION).or_insert_with(|| session.clone());
         }
-        Ok(Reply { body, status: head.status, headers: head.headers, in_session })
+        Ok(HttpReply { body, status: head.status, headers: head.headers, in_session })
     }
 
     /// Whether a POST is to be repeated elsewhere: only where the status keeps method and body, and only on the same
     /// origin, because the configured credentials go with it.
-    fn is_redirected(&self, reply: &Reply) -> bool {
+    fn is_redirected(&self, reply: &HttpReply) -> bool {
         matches!(reply.status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
             && reply
                 .headers
@@ -199,7 +203,7 @@ impl Peer {
     }
 
     /// Returns a reply whose status is a success; any other becomes an error with its body.
-    pub(crate) async fn success(&self, reply: Reply) -> Result<Reply, LinkError> {
+    pub(crate) async fn success(&self, reply: HttpReply) -> Result<HttpReply, LinkError> {
         match reply.status {
             status if status.is_success() => Ok(reply),
             StatusCode::UNAUTHORIZED => Err(LinkError::Unauthorized),

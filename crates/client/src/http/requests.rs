@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 
 /// A request on its way to the server.
 #[derive(Debug)]
-pub(super) struct Outgoing {
+pub(super) struct OutgoingRequest {
     pub(super) number: u64,
     pub(super) frame: Bytes,
     pub(super) headers: Option<Box<HeaderMap>>,
@@ -22,7 +22,7 @@ pub(super) struct Outgoing {
 #[derive(Debug)]
 pub(super) struct Requests {
     open: HashMap<u64, AbortHandle, RandomState>,
-    idle: Vec<(AbortHandle, oneshot::Sender<Outgoing>)>,
+    idle: Vec<(AbortHandle, oneshot::Sender<OutgoingRequest>)>,
     idle_max: usize,
 }
 
@@ -37,7 +37,11 @@ impl Requests {
     }
 
     /// Opens a request: an idle task gets it, or the one that `spawn` starts.
-    pub(super) fn open(&mut self, mut request: Outgoing, spawn: impl FnOnce(Outgoing) -> AbortHandle) {
+    pub(super) fn open(
+        &mut self,
+        mut request: OutgoingRequest,
+        spawn: impl FnOnce(OutgoingRequest) -> AbortHandle,
+    ) {
         let number = request.number;
         while let Some((task, next)) = self.idle.pop() {
             match next.send(request) {
@@ -53,7 +57,7 @@ impl Requests {
 
     /// Closes a request for the task that carried it out, and returns where its next one comes. `None` when the task is
     /// to end: the request was cancelled, or enough tasks are idle.
-    pub(super) fn close(&mut self, number: u64) -> Option<oneshot::Receiver<Outgoing>> {
+    pub(super) fn close(&mut self, number: u64) -> Option<oneshot::Receiver<OutgoingRequest>> {
         let task = self.open.remove(&number)?;
         if self.idle.len() >= self.idle_max {
             return None;
@@ -89,10 +93,14 @@ mod tests {
 
     use super::*;
 
-    type Shared = Arc<Mutex<Requests>>;
+    type SharedRequests = Arc<Mutex<Requests>>;
 
     /// A task that reports each request, and keeps those with an odd number open.
-    async fn work(requests: Shared, mut request: Outgoing, report: mpsc::UnboundedSender<(u64, String)>) {
+    async fn work(
+        requests: SharedRequests,
+        mut request: OutgoingRequest,
+        report: mpsc::UnboundedSender<(u64, String)>,
+    ) {
         loop {
             report.send((request.number, tokio::task::id().to_string())).unwrap();
             if request.number % 2 == 1 {
@@ -105,8 +113,8 @@ mod tests {
         }
     }
 
-    fn open(requests: &Shared, number: u64, report: &mpsc::UnboundedSender<(u64, String)>) {
-        let request = Outgoing { number, frame: Bytes::new(), headers: None };
+    fn open(requests: &SharedRequests, number: u64, report: &mpsc::UnboundedSender<(u64, String)>) {
+        let request = OutgoingRequest { number, frame: Bytes::new(), headers: None };
         let (shared, report) = (Arc::clone(requests), report.clone());
         requests.lock().open(request, |request| tokio::spawn(work(shared, request, report)).abort_handle());
     }

@@ -12,16 +12,16 @@ use tokio::net::TcpStream;
 
 /// An open connection.
 #[derive(Debug)]
-pub(crate) struct Socket(pub(super) MaybeHttpsStream<TokioIo<TcpStream>>);
+pub(crate) struct HttpSocket(pub(super) MaybeHttpsStream<TokioIo<TcpStream>>);
 
-impl Connection for Socket {
+impl Connection for HttpSocket {
     /// Nothing, where the stream inside would have its addresses copied into the extensions of each response.
     fn connected(&self) -> Connected {
         Connected::new()
     }
 }
 
-impl Read for Socket {
+impl Read for HttpSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -31,7 +31,7 @@ impl Read for Socket {
     }
 }
 
-impl Write for Socket {
+impl Write for HttpSocket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, bytes)
     }

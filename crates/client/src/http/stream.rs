@@ -19,12 +19,12 @@ const DRAIN: Duration = Duration::from_millis(100);
 
 /// Where a stream is to be resumed.
 #[derive(Debug, Default)]
-pub(crate) struct Cursor {
+pub(crate) struct ResumePoint {
     pub(crate) last_id: Option<String>,
     retry_ms: Option<u64>,
 }
 
-impl Cursor {
+impl ResumePoint {
     /// How long to wait before resuming.
     pub(crate) fn wait(&self) -> Duration {
         self.retry_ms.map_or(RETRY, Duration::from_millis).min(RETRY_MAX)
@@ -33,7 +33,7 @@ impl Cursor {
 
 /// How reading a stream ended.
 #[derive(Debug)]
-pub(crate) enum End {
+pub(crate) enum StreamEnd {
     /// The answer arrived. The rest of the body may be unread.
     Settled(Incoming),
     /// The stream ended or broke.
@@ -46,26 +46,26 @@ pub(crate) enum End {
 pub(crate) async fn read(
     mut body: Incoming,
     max: usize,
-    cursor: &mut Cursor,
+    resume_point: &mut ResumePoint,
     mut each: impl FnMut(Bytes) -> Flow,
-) -> End {
+) -> StreamEnd {
     let mut events = Decoder::new(max);
     while let Some(Ok(frame)) = body.frame().await {
         let Ok(chunk) = frame.into_data() else { continue };
         events.push(&chunk);
         while let Some(event) = events.next_event() {
-            let Ok(event) = event else { return End::TooLarge };
-            cursor.retry_ms = event.retry_ms.or(cursor.retry_ms);
+            let Ok(event) = event else { return StreamEnd::TooLarge };
+            resume_point.retry_ms = event.retry_ms.or(resume_point.retry_ms);
             if let Some(id) = event.id {
-                cursor.last_id = Some(id).filter(|id| !id.is_empty());
+                resume_point.last_id = Some(id).filter(|id| !id.is_empty());
             }
             let message = event.event.as_deref().is_none_or(|name| name == "message");
             if message && !event.data.is_empty() && each(event.data) == Flow::Settled {
-                return End::Settled(body);
+                return StreamEnd::Settled(body);
             }
         }
     }
-    End::Ended
+    StreamEnd::Ended
 }
 
 /// Reads the rest of a stream after its answer, normally nothing, so that the connection can be used again.

@@ -15,13 +15,13 @@ use super::spec::{FRAME_BYTES_MAX, ParticipantSpec};
 use crate::error::LinkError;
 use crate::http::connect::Connector;
 use crate::http::endpoint;
-use crate::http::socket::Socket;
+use crate::http::socket::HttpSocket;
 
 /// Characters of a gateway's explanation that are kept.
 const MESSAGE_CHARS: usize = 300;
 
 /// A WebSocket after its handshake.
-pub(super) type WebSocket = WebSocketStream<TokioIo<Socket>>;
+pub(super) type WebSocket = WebSocketStream<TokioIo<HttpSocket>>;
 
 /// Dials once.
 pub(super) async fn dial(spec: &ParticipantSpec) -> Result<WebSocket, ConnectError> {

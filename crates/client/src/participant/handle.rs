@@ -27,9 +27,9 @@ use super::subscribers::Events;
 
 /// A participant of one topic. Clones are the same participant; it leaves the topic when the last one is dropped.
 #[derive(Clone)]
-pub struct Participant(Arc<Inner>);
+pub struct Participant(Arc<Handle>);
 
-struct Inner {
+struct Handle {
     shared: Arc<Shared>,
     /// The events since the connect, for the first subscriber.
     first_events: Mutex<Option<Events>>,
@@ -38,7 +38,7 @@ struct Inner {
     proposal_timeout: Duration,
 }
 
-impl Drop for Inner {
+impl Drop for Handle {
     fn drop(&mut self) {
         self.stop.send_replace(true);
     }
@@ -69,7 +69,7 @@ impl Participant {
         let (request_timeout, proposal_timeout) = (spec.request_timeout, spec.proposal_timeout);
         let connect_timeout = spec.connect_timeout;
         tokio::spawn(run(Arc::clone(&shared), spec, socket, stopped));
-        let inner = Inner { shared, first_events, stop, request_timeout, proposal_timeout };
+        let inner = Handle { shared, first_events, stop, request_timeout, proposal_timeout };
         let participant = Self(Arc::new(inner));
         match timeout(connect_timeout, participant.connected()).await {
             Ok(Ok(())) => Ok(participant),

@@ -1,4 +1,4 @@
-//! Pending requests and proposals of a participant, and which envelopes may answer them.
+//! PendingCalls requests and proposals of a participant, and which envelopes may answer them.
 //!
 //! An answer counts only when its sender is in the request's `to`, its JSON-RPC id is the request's and its kind fits.
 
@@ -71,12 +71,12 @@ pub(super) enum Match {
 
 /// Everything that is pending.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
+pub(super) struct PendingCalls {
     requests: HashMap<String, PendingRequest>,
     proposals: HashMap<String, PendingProposal>,
 }
 
-impl Pending {
+impl PendingCalls {
     /// Adds a request, before it is sent.
     pub(super) fn add_request(&mut self, id: &str, request: PendingRequest) -> Result<(), CallError> {
         self.check_limit()?;

@@ -12,10 +12,10 @@ use wire::rpc::{self, Id, Message};
 
 use super::error::RpcError;
 use super::event::{Event, IncomingProposal};
-use super::pending::{Match, Pending};
+use super::pending::{Match, PendingCalls};
 use super::recent::Recent;
 use super::roster::Roster;
-use super::serve::{Fulfilment, IncomingRequest, ServeResult};
+use super::serve::{FulfilledProposal, IncomingRequest, ServeResult};
 use super::violations::Violations;
 
 /// The kind in which the gateway reports the state of a proposal to its proposer.
@@ -27,7 +27,7 @@ const INVALID_REQUEST: i64 = -32600;
 #[derive(Debug, Default)]
 pub(super) struct Protocol {
     pub(super) roster: Roster,
-    pub(super) pending: Pending,
+    pub(super) pending: PendingCalls,
     pub(super) violations: Violations,
     recent: Recent,
     /// Whether the gateway withholds some envelopes of others, as the participant asked it to.
@@ -66,7 +66,7 @@ pub(super) enum Reaction {
 }
 
 #[derive(Deserialize)]
-struct State {
+struct StatePayload {
     proposal: String,
     state: String,
     #[serde(default)]
@@ -169,11 +169,11 @@ impl Protocol {
     fn job(&self, envelope: &Envelope, call: Call, rpc_id: Id) -> Reaction {
         let from = envelope.from().to_owned();
         let mut to = vec![from.clone()];
-        let fulfils = envelope.correlation_id().map(|id| Fulfilment {
+        let fulfils = envelope.correlation_id().map(|id| FulfilledProposal {
             proposal: id.to_owned(),
             proposer: self.recent.proposer(id).map(str::to_owned),
         });
-        if let Some(Fulfilment { proposer: Some(proposer), .. }) = &fulfils
+        if let Some(FulfilledProposal { proposer: Some(proposer), .. }) = &fulfils
             && *proposer != from
         {
             to.push(proposer.clone());
@@ -236,7 +236,7 @@ fn other(envelope: Envelope) -> Vec<Reaction> {
 }
 
 fn read_state(envelope: &Envelope) -> Option<Event> {
-    let State { proposal, state, reason } = serde_json::from_slice(envelope.payload()).ok()?;
+    let StatePayload { proposal, state, reason } = serde_json::from_slice(envelope.payload()).ok()?;
     Some(Event::ProposalState { proposal, state: state.parse().ok()?, reason })
 }
 

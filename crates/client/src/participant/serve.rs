@@ -18,14 +18,14 @@ pub struct IncomingRequest {
     /// The id of the envelope.
     pub envelope_id: String,
     /// The proposal that the request fulfils, if it names one.
-    pub fulfils: Option<Fulfilment>,
+    pub fulfils: Option<FulfilledProposal>,
     /// Method and params.
     pub call: Call,
 }
 
 /// The proposal that a request fulfils.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fulfilment {
+pub struct FulfilledProposal {
     /// The proposal's id.
     pub proposal: String,
     /// The proposer; `None` if this participant has not received the proposal.

@@ -1,4 +1,4 @@
-//! Line framing with a length limit.
+//! FramedLine framing with a length limit.
 //!
 //! An overlong line is skipped to its end. Its beginning is kept, unlike in `wire::line`, because it may tell which
 //! request it answers.
@@ -10,7 +10,7 @@ const HEAD_BYTES: usize = 256;
 
 /// One step of the framing.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum FramedLine {
     /// A whole line, without its end.
     Whole(Bytes),
     /// The beginning of a line longer than the limit, which was skipped.
@@ -18,7 +18,7 @@ pub(super) enum Line {
 }
 
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct LineFramer {
     max: usize,
     /// Bytes of the buffer that hold no line end.
     searched: usize,
@@ -26,13 +26,13 @@ pub(super) struct Lines {
     skipping: Option<Bytes>,
 }
 
-impl Lines {
+impl LineFramer {
     pub(super) fn new(max: usize) -> Self {
         Self { max, searched: 0, skipping: None }
     }
 
     /// Takes the next line out of `buffer`; `None` when more bytes are needed.
-    pub(super) fn next(&mut self, buffer: &mut BytesMut) -> Option<Line> {
+    pub(super) fn next(&mut self, buffer: &mut BytesMut) -> Option<FramedLine> {
         let end = buffer.get(self.searched..).and_then(|rest| memchr::memchr(b'\n', rest));
         let Some(end) = end.map(|at| at + self.searched) else {
             self.searched = buffer.len();
@@ -48,15 +48,17 @@ impl Lines {
         let mut line = buffer.split_to(end + 1);
         line.truncate(end);
         if let Some(head) = self.skipping.take() {
-            return Some(Line::Overlong(head));
+            return Some(FramedLine::Overlong(head));
         }
         if line.len() > self.max {
-            return Some(Line::Overlong(Bytes::copy_from_slice(line.get(..HEAD_BYTES).unwrap_or(&line))));
+            return Some(FramedLine::Overlong(Bytes::copy_from_slice(
+                line.get(..HEAD_BYTES).unwrap_or(&line),
+            )));
         }
         if line.last() == Some(&b'\r') {
             line.truncate(end - 1);
         }
-        Some(Line::Whole(line.freeze()))
+        Some(FramedLine::Whole(line.freeze()))
     }
 }
 
@@ -66,13 +68,13 @@ mod tests {
 
     fn check(input: &[u8], max: usize, expect: &[&str]) {
         for step in [1, 3, input.len()] {
-            let (mut lines, mut buffer, mut seen) = (Lines::new(max), BytesMut::new(), Vec::new());
+            let (mut lines, mut buffer, mut seen) = (LineFramer::new(max), BytesMut::new(), Vec::new());
             for chunk in input.chunks(step) {
                 buffer.extend_from_slice(chunk);
                 while let Some(line) = lines.next(&mut buffer) {
                     seen.push(match line {
-                        Line::Whole(line) => String::from_utf8(line.to_vec()).unwrap(),
-                        Line::Overlong(head) => format!("!{}", head.starts_with(b"o")),
+                        FramedLine::Whole(line) => String::from_utf8(line.to_vec()).unwrap(),
+                        FramedLine::Overlong(head) => format!("!{}", head.starts_with(b"o")),
                     });
                 }
             }

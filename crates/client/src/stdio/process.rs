@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::queue::Queue;
+use super::queue::StdinQueue;
 use crate::error::LinkError;
 use crate::guard::Guard;
 use crate::inbox::Inbox;
@@ -27,7 +27,7 @@ const POLL: Duration = Duration::from_millis(20);
 pub(super) struct Running {
     pub(super) child: Child,
     pub(super) pid: u32,
-    pub(super) queue: Arc<Queue>,
+    pub(super) queue: Arc<StdinQueue>,
     pub(super) reader: JoinHandle<std::io::Result<()>>,
     pub(super) inbox: Arc<dyn Inbox>,
     pub(super) guard: Option<Guard>,

@@ -15,15 +15,15 @@ use crate::error::SendError;
 const KEEP_BYTES_MAX: usize = 64 << 10;
 
 #[derive(Debug)]
-pub(super) struct Queue {
-    state: Mutex<State>,
+pub(super) struct StdinQueue {
+    state: Mutex<QueueState>,
     wake: Notify,
     bytes_max: usize,
     len_max: usize,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     /// Whole lines, one after the other.
     lines: BytesMut,
     len: usize,
@@ -32,12 +32,12 @@ struct State {
     closed: bool,
 }
 
-impl Queue {
+impl StdinQueue {
     pub(super) fn new(bytes_max: usize, len_max: usize) -> Self {
         Self { state: Mutex::default(), wake: Notify::new(), bytes_max, len_max }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock()
     }
 
@@ -88,7 +88,7 @@ impl Queue {
 }
 
 /// Writes until the queue is closed and empty, or the pipe breaks; then closes stdin.
-pub(super) async fn write(queue: std::sync::Arc<Queue>, mut stdin: ChildStdin) -> io::Result<()> {
+pub(super) async fn write(queue: std::sync::Arc<StdinQueue>, mut stdin: ChildStdin) -> io::Result<()> {
     let mut buffer = BytesMut::new();
     loop {
         // Senders that are ready run first, so that their lines join this write.
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_message_is_one_line_and_lines_being_written_count_towards_the_limits() {
-        let queue = Queue::new(30, 3);
+        let queue = StdinQueue::new(30, 3);
         queue.push(Bytes::from_static(b"{\"a\":\r\n1}")).unwrap();
         queue.push(Bytes::from_static(b"{}")).unwrap();
         let mut taken = BytesMut::new();

@@ -8,14 +8,14 @@ use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::limits::StdioLimits;
-use super::lines::{Line, Lines};
+use super::lines::{FramedLine, LineFramer};
 use crate::inbox::{Flow, Inbox};
 
 /// Buffer space for one read: the size of a pipe.
 const READ_BYTES: usize = 64 << 10;
 /// Buffer space for one read while little arrives.
 const READ_BYTES_IDLE: usize = 4 << 10;
-/// Lines of one child that are handled before other tasks get a turn. A child that floods has hundreds in one read.
+/// LineFramer of one child that are handled before other tasks get a turn. A child that floods has hundreds in one read.
 const TURN_LINES_MAX: usize = 16;
 /// Bytes that a line counts for at least when it is not a message.
 const NOISE_LINE_BYTES: usize = 256;
@@ -27,7 +27,7 @@ pub(super) async fn stdout(
     mut pipe: impl AsyncRead + Unpin,
     inbox: Arc<dyn Inbox>,
 ) -> io::Result<()> {
-    let mut lines = Lines::new(limits.line_bytes_max);
+    let mut lines = LineFramer::new(limits.line_bytes_max);
     let mut buffer = BytesMut::new();
     let mut room = READ_BYTES_IDLE;
     let mut noise = Noise { since: Instant::now(), bytes: 0 };
@@ -46,14 +46,14 @@ pub(super) async fn stdout(
                 tokio::task::yield_now().await;
             }
             match line {
-                Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
-                Line::Whole(line) => {
+                FramedLine::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
+                FramedLine::Whole(line) => {
                     let length = line.len();
                     if inbox.frame(line, None) == Flow::Noise {
                         noise.bytes += length.max(NOISE_LINE_BYTES);
                     }
                 }
-                Line::Overlong(head) => {
+                FramedLine::Overlong(head) => {
                     noise.bytes += limits.line_bytes_max;
                     tracing::warn!(
                         server = &*name,
@@ -95,9 +95,9 @@ pub(super) async fn stderr(
     limits: StdioLimits,
     mut pipe: impl AsyncRead + Unpin,
 ) -> io::Result<()> {
-    let mut lines = Lines::new(limits.stderr_line_bytes_max);
+    let mut lines = LineFramer::new(limits.stderr_line_bytes_max);
     let mut buffer = BytesMut::new();
-    let mut rate = Rate { since: Instant::now(), logged: 0, omitted: 0 };
+    let mut rate = LogRate { since: Instant::now(), logged: 0, omitted: 0 };
     loop {
         buffer.reserve(READ_BYTES_IDLE);
         let count = pipe.read_buf(&mut buffer).await?;
@@ -107,8 +107,8 @@ pub(super) async fn stderr(
         }
         while let Some(line) = lines.next(&mut buffer) {
             let (text, cut) = match &line {
-                Line::Whole(text) => (text, ""),
-                Line::Overlong(head) => (head, "..."),
+                FramedLine::Whole(text) => (text, ""),
+                FramedLine::Overlong(head) => (head, "..."),
             };
             if !text.is_empty() && rate.admit(&name, limits.stderr_lines_per_second) {
                 let text = String::from_utf8_lossy(text);
@@ -123,13 +123,13 @@ pub(super) async fn stderr(
 }
 
 /// How many lines were logged in this second.
-struct Rate {
+struct LogRate {
     since: Instant,
     logged: u32,
     omitted: u64,
 }
 
-impl Rate {
+impl LogRate {
     fn admit(&mut self, name: &str, per_second: u32) -> bool {
         if self.since.elapsed() >= Duration::from_secs(1) {
             if self.omitted > 0 {
