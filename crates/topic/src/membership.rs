@@ -157,11 +157,15 @@ impl<H: Handles> Topic<H> {
 
     /// Ends a link, and with the last its participant's presence.
     fn close_link(&mut self, effects: &mut Effects<H>, now_ms: u64, link: LinkId, why: Option<Ended>) {
-        let Some(mut gone) = self.members.disconnect(link) else { return };
+        let Some(own) = self.members.link(link) else { return };
         // Its last messages come before its end; after it, nothing names the link.
-        if gone.listener.is_some() {
+        if own.listener.is_some() {
             effects.publish(RoomEffect::Exit { link, why });
         }
+        for id in self.operations.in_order(&own.open) {
+            self.mirror_end(effects, id, Outcome::Cancelled, None);
+        }
+        let Some(mut gone) = self.members.disconnect(link) else { return };
         self.end_open(effects, now_ms, &gone.open);
         if let Some(own) = gone.own.take() {
             for (server, uri) in own.subscriptions {

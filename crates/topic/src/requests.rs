@@ -220,7 +220,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    fn mirror_end(
+    pub(crate) fn mirror_end(
         &self,
         effects: &mut Effects<H>,
         id: OperationId,
