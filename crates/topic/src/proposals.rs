@@ -124,6 +124,8 @@ pub(crate) struct Proposal<H: Handles> {
     pub(crate) answer: Option<H::Answer>,
     /// How it ended, once it has.
     pub(crate) over: Option<(ProposalState, Option<Arc<str>>)>,
+    /// Its end could not be written, so that it is pending again after a restart.
+    pub(crate) end_lost: bool,
     pub(crate) updated_ms: u64,
     /// Operations that wait for its end.
     pub(crate) waiting: Vec<OperationId>,

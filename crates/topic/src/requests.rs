@@ -12,6 +12,7 @@ use crate::{
     event::{End, Request, Target, Which},
     members::{Member, Seat},
     operations::{Handle, Operation, State},
+    proposals::Requests,
     refusals,
 };
 
@@ -364,6 +365,14 @@ pub(crate) fn refuse<H: Handles>(
 ) {
     effects.verdict = Some(Verdict::Refused(cause));
     effects.push(Effect::Refuse { operation, call, refusal, cause });
+}
+
+/// Refuses the calls of a request in the room.
+pub(crate) fn refuse_all<H: Handles>(effects: &mut Effects<H>, requests: Requests<H>, cause: Cause) {
+    for (_, operation, call) in requests.calls {
+        let refusal = Box::new(refusals::plain(cause));
+        effects.push(Effect::Refuse { operation, call, refusal, cause });
+    }
 }
 
 /// The route of a request that may go on, the seat of its server, and the rule that admits it; no rule if it is held.
