@@ -52,7 +52,7 @@ pub struct Join<'a, H: Handles> {
     pub handle: H::Link,
     /// The participant whose link it is.
     pub participant: &'a ParticipantId,
-    /// What the participant may do. Counts as [`Event::Regrant`] if the participant is in the topic already.
+    /// What the participant may do. Counts as [`Event::Regrant`], whether or not the participant is in the topic already.
     pub capabilities: Arc<Capabilities>,
     /// The participant's rate limit; `None` is without limit. Replaces an older one.
     pub rate: Option<RateLimit>,

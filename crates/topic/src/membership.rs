@@ -50,15 +50,17 @@ impl<H: Handles> Topic<H> {
         }
         self.members.connect(link, entering);
         if seated.is_some() {
-            self.regrant(effects, now_ms, participant, capabilities, Some(link));
+            self.regrant(effects, now_ms, participant, Arc::clone(&capabilities), Some(link));
         }
         if listener.is_some() {
             self.enter(effects, link, since);
         }
-        if seated.is_none()
-            && let Some(member) = self.members.get(seat)
-        {
-            effects.publish(RoomEffect::Joined(member.person()));
+        if seated.is_none() {
+            if let Some(member) = self.members.get(seat) {
+                effects.publish(RoomEffect::Joined(member.person()));
+            }
+            // It may do less than when it left its proposals here.
+            self.recall_of(effects, now_ms, participant, Some(&capabilities));
         }
     }
 
