@@ -316,7 +316,7 @@ pub enum Event<'a, H: Handles> {
         /// All servers, in configuration order.
         upstreams: &'a [UpstreamNames],
     },
-    /// A configured server takes its seat.
+    /// A configured server takes its seat. A participant that has the name is revoked, unless it serves under it.
     Serve {
         /// The server's link.
         link: LinkId,

@@ -114,8 +114,8 @@ impl<H: Handles> Topic<H> {
     pub(crate) fn serve(
         &mut self,
         effects: &mut Effects<H>,
-        link: LinkId,
-        server: &ParticipantId,
+        now_ms: u64,
+        (link, server): (LinkId, &ParticipantId),
         handle: H::Server,
         capabilities: Arc<Capabilities>,
     ) {
@@ -131,6 +131,10 @@ impl<H: Handles> Topic<H> {
             return;
         }
         let hidden = self.serves(server);
+        if !hidden {
+            // A participant that had the name before it was a server's.
+            self.revoke(effects, now_ms, server);
+        }
         let (id, links, listener) = (server.clone(), Vec::new(), None);
         let (side, bucket, open) = (Side::Server(handle), None, 0);
         let member = Member { id, side, hidden, capabilities, bucket, links, listener, open };
