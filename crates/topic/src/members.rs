@@ -83,7 +83,7 @@ pub(crate) struct Link<H: Handles> {
     place: usize,
     /// The sending side; a server's link has none.
     pub(crate) handle: Option<H::Link>,
-    /// Requests that it opened and questions that wait for it.
+    /// Requests that it opened and questions that wait for it; of a server's link, its questions.
     pub(crate) open: Vec<OperationId>,
     /// What few links have.
     pub(crate) own: Option<Box<Own>>,

@@ -286,8 +286,7 @@ impl<H: Handles> Topic<H> {
     /// Ends the calls of these links that are no longer admitted.
     fn withdraw_calls(&mut self, effects: &mut Effects<H>, now_ms: u64, links: &[LinkId]) {
         for link in links {
-            let Some(own) = self.members.link(*link) else { continue };
-            for id in self.operations.in_order(&own.open) {
+            for id in self.open_of(*link) {
                 if self.is_withdrawn_call(*link, id) {
                     self.refuse_call(effects, now_ms, id, Cause::Withdrawn);
                 }
@@ -317,7 +316,7 @@ impl<H: Handles> Topic<H> {
 
     /// Ends the questions of a server that are no longer admitted.
     fn withdraw_asks(&mut self, effects: &mut Effects<H>, seat: Seat) {
-        for id in self.operations.which(|open| open.server == seat && open.state.is_ask()) {
+        for id in self.server_link(seat).map(|link| self.open_of(link)).unwrap_or_default() {
             let withdrawn = self.operations.get(id).is_some_and(|open| {
                 let asker = self.members.get(seat);
                 let caller = self.members.of_link(open.link);
