@@ -233,7 +233,7 @@ impl<H: Handles> Topic<H> {
         self.members.stand(seat);
         if !is_caller {
             self.forget_subscriptions(&id);
-            self.forget_views(effects, &id);
+            self.forget_views(&id);
         }
         if !hidden {
             effects.publish(RoomEffect::Left(id));
