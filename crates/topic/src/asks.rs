@@ -47,9 +47,6 @@ impl<H: Handles> Topic<H> {
         if let Some(call) = call.and_then(|call| self.operations.get_mut(call)) {
             call.asks += 1;
         }
-        if let Some(member) = self.members.get_mut(seat) {
-            member.open += 1;
-        }
         let opened = Operation {
             order: 0,
             state: State::Asked { about: call },
@@ -67,6 +64,9 @@ impl<H: Handles> Topic<H> {
             handle: Handle::Question(question.clone()),
         };
         self.open(operation, opened);
+        if let Some(asker) = self.server_link(seat) {
+            self.members.begin(asker, operation);
+        }
         effects.push(Effect::Ask { operation, question, link, to });
     }
 
@@ -155,8 +155,8 @@ impl<H: Handles> Topic<H> {
         link: LinkId,
         server: &ParticipantId,
     ) {
-        let (Some(own), Some(seat)) = (self.members.link(link), self.members.server(server)) else { return };
-        for id in self.operations.in_order(&own.open) {
+        let Some(seat) = self.members.server(server) else { return };
+        for id in self.open_of(link) {
             let ask = self.operations.get(id);
             if ask.is_some_and(|ask| ask.server == seat && ask.state == (State::Asked { about: None })) {
                 self.refuse_ask(effects, id, Cause::Moot);
@@ -164,12 +164,28 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// Ends the questions about a call.
+    pub(crate) fn end_asks_about(&mut self, effects: &mut Effects<H>, call: OperationId) {
+        let Some(open) = self.operations.get(call).filter(|open| open.asks > 0) else { return };
+        let asked = self.server_link(open.server).map(|asker| self.open_of(asker)).unwrap_or_default();
+        for id in asked {
+            if self.operations.get(id).is_some_and(|ask| ask.state == (State::Asked { about: Some(call) })) {
+                self.refuse_ask(effects, id, Cause::Moot);
+            }
+        }
+    }
+
+    /// The link of a server; its open questions are those of this link.
+    pub(crate) fn server_link(&self, seat: Seat) -> Option<LinkId> {
+        self.members.get(seat)?.links.first().copied()
+    }
+
     /// Removes a question. The caller of this function settles it.
     fn close_ask(&mut self, id: OperationId) -> Option<Operation<H>> {
         let closed = self.operations.remove(id)?;
         self.members.finish(closed.link, id);
-        if let Some(member) = self.members.get_mut(closed.server) {
-            member.open = member.open.saturating_sub(1);
+        if let Some(asker) = self.server_link(closed.server) {
+            self.members.finish(asker, id);
         }
         if let State::Asked { about: Some(call) } = closed.state
             && let Some(call) = self.operations.get_mut(call)

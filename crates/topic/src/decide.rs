@@ -13,6 +13,7 @@ use crate::{
     operations::State,
     proposals::{Decided, Phase, Proposal, Queued, Ruling},
     refusals,
+    requests::refuse_all,
 };
 
 /// A decision as it comes in.
@@ -164,8 +165,8 @@ impl<H: Handles> Topic<H> {
             Phase::Deciding(ruling) if ruling.state == ProposalState::Running => {
                 self.approved(effects, now_ms, id, *ruling);
             }
-            Phase::Deciding(ruling) => self.closed(effects, now_ms, id, *ruling),
-            Phase::Ending(state, reason) => self.end(effects, now_ms, id, state, reason),
+            Phase::Deciding(ruling) => self.closed(effects, now_ms, id, *ruling, true),
+            Phase::Ending(state, reason) => self.end(effects, now_ms, id, (state, reason), true),
             Phase::Pending | Phase::Running => {}
         }
     }
@@ -176,7 +177,9 @@ impl<H: Handles> Topic<H> {
         match proposal.phase.clone() {
             Phase::Opening => self.not_opened(effects, now_ms, id),
             // The topic withdraws it itself, so it is over all the same.
-            Phase::Deciding(ruling) if ruling.handle.is_none() => self.closed(effects, now_ms, id, *ruling),
+            Phase::Deciding(ruling) if ruling.handle.is_none() => {
+                self.closed(effects, now_ms, id, *ruling, false);
+            }
             Phase::Deciding(ruling) => {
                 let (recalled, content) = (proposal.recalled.take(), proposal.content.clone());
                 self.proposals.forget_fulfilment(id);
@@ -187,18 +190,25 @@ impl<H: Handles> Topic<H> {
                 }
             }
             // It is over all the same. After a restart it is settled once more: never run again.
-            Phase::Ending(state, reason) => self.end(effects, now_ms, id, state, reason),
+            Phase::Ending(state, reason) => self.end(effects, now_ms, id, (state, reason), false),
             Phase::Pending | Phase::Running => {}
         }
     }
 
     /// A rejection or withdrawal is settled.
-    fn closed(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId, ruling: Ruling<H>) {
+    fn closed(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        id: OperationId,
+        ruling: Ruling<H>,
+        stored: bool,
+    ) {
         let Ruling { by, state, reason, handle, .. } = ruling;
         if let Some(proposal) = self.proposals.get_mut(id) {
             proposal.decided = Some(Decided { by, handle: handle.clone() });
         }
-        self.end(effects, now_ms, id, state, reason);
+        self.end(effects, now_ms, id, (state, reason), stored);
         if let Some(ruling) = handle {
             effects.push(Effect::Ruled { ruling });
         }
@@ -242,18 +252,20 @@ impl<H: Handles> Topic<H> {
         effects.push(Effect::Store { proposal: id, content: proposal.content.clone(), record });
     }
 
-    /// Ends a proposal, and gives the callers that wait for it what it came to.
+    /// Ends a proposal, and gives the callers that wait for it what it came to. The proposer's own requests run only if the end
+    /// is on disk: otherwise the proposal would be pending again after a restart, and could run too.
     fn end(
         &mut self,
         effects: &mut Effects<H>,
         now_ms: u64,
         id: OperationId,
-        state: ProposalState,
-        reason: Option<Arc<str>>,
+        (state, reason): (ProposalState, Option<Arc<str>>),
+        stored: bool,
     ) {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         let (call, waiting) = (proposal.call.take(), std::mem::take(&mut proposal.waiting));
         let deferred = std::mem::take(&mut proposal.deferred);
+        proposal.end_lost = !stored;
         self.proposals.end(id, state, reason, now_ms);
         let Some(view) = self.view_of(id) else { return };
         effects.push(Effect::Concluded { proposal: view });
@@ -266,7 +278,10 @@ impl<H: Handles> Topic<H> {
             self.report(effects, now_ms, operation, id);
         }
         for requests in deferred {
-            self.run_requests(effects, requests, None);
+            match stored {
+                true => self.run_requests(effects, requests, None),
+                false => refuse_all(effects, requests, Cause::LogUnavailable),
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use crate::{
     catalog::UpstreamIndex,
     effect::{Effect, Effects, Receiver},
     manifest::method,
+    members::Member,
     names::public_uri,
     view::UpstreamView,
 };
@@ -127,13 +128,7 @@ impl<H: Handles> Topic<H> {
             if changed.is_empty() {
                 continue;
             }
-            for (_, member) in self.members.iter().filter(|(_, member)| member.is_caller()) {
-                let concerned: Vec<LinkId> = member
-                    .links
-                    .iter()
-                    .filter(|link| self.is_concerned(**link, index, whose))
-                    .copied()
-                    .collect();
+            for (member, concerned) in self.concerned(index, whose) {
                 let promotes =
                     concerned.iter().any(|link| self.members.link(*link).is_some_and(|own| own.promotes));
                 let who = Looker { capabilities: &member.capabilities, promotes };
@@ -171,10 +166,22 @@ impl<H: Handles> Topic<H> {
         home.into_iter().chain(calls).collect()
     }
 
-    fn is_concerned(&self, link: LinkId, index: UpstreamIndex, whose: Whose) -> bool {
+    /// The callers that see a view, each with its links that do.
+    fn concerned(&self, index: UpstreamIndex, whose: Whose) -> Vec<(&Member<H>, Vec<LinkId>)> {
+        let sees =
+            |link: &LinkId| self.members.link(*link).is_some_and(|own| own.overrides().get(index).is_none());
         match whose {
-            Whose::Link(only) => only == link,
-            Whose::Shared => self.members.link(link).is_some_and(|own| own.overrides().get(index).is_none()),
+            Whose::Link(link) => {
+                let member = self.members.of_link(link).filter(|member| member.is_caller());
+                member.map(|member| (member, vec![link])).into_iter().collect()
+            }
+            Whose::Shared => {
+                let callers =
+                    self.members.iter().map(|(_, member)| member).filter(|member| member.is_caller());
+                let links =
+                    |member: &Member<H>| member.links.iter().filter(|link| sees(link)).copied().collect();
+                callers.map(|member| (member, links(member))).collect()
+            }
         }
     }
 

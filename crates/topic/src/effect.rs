@@ -565,9 +565,3 @@ pub enum Ignored {
     /// An answer to a request that named other participants.
     NotAsked,
 }
-
-impl<H: Handles> Effect<H> {
-    pub(crate) fn is_list_changed(&self) -> bool {
-        matches!(self, Self::ListChanged { .. })
-    }
-}

@@ -52,7 +52,7 @@ pub struct Join<'a, H: Handles> {
     pub handle: H::Link,
     /// The participant whose link it is.
     pub participant: &'a ParticipantId,
-    /// What the participant may do. Counts as [`Event::Regrant`] if the participant is in the topic already.
+    /// What the participant may do. Counts as [`Event::Regrant`], whether or not the participant is in the topic already.
     pub capabilities: Arc<Capabilities>,
     /// The participant's rate limit; `None` is without limit. Replaces an older one.
     pub rate: Option<RateLimit>,
@@ -316,7 +316,7 @@ pub enum Event<'a, H: Handles> {
         /// All servers, in configuration order.
         upstreams: &'a [UpstreamNames],
     },
-    /// A configured server takes its seat.
+    /// A configured server takes its seat. A participant that has the name is revoked, unless it serves under it.
     Serve {
         /// The server's link.
         link: LinkId,

@@ -104,20 +104,15 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// A server is gone: its shared names and every view of one link.
-    pub(crate) fn forget_views(&mut self, effects: &mut Effects<H>, server: &ParticipantId) {
+    /// A server is gone: its shared names and every view of one link. [`Topic::configure`] makes the catalog anew after it, and
+    /// notifies of what has changed.
+    pub(crate) fn forget_views(&mut self, server: &ParticipantId) {
         let Some(index) = self.catalog.index(server) else { return };
-        let mut own_views = Vec::new();
-        for (link, own) in self.members.owns_mut() {
+        for (_, own) in self.members.owns_mut() {
             own.attached.retain(|other| *other != index);
-            own_views.extend(own.overrides.remove(index).map(|view| (link, view)));
+            own.overrides.remove(index);
         }
-        own_views.sort_unstable_by_key(|(link, _)| *link);
-        self.listed_shared(effects, index, Manifest::default(), &[]);
-        let none = self.catalog.shared(index).cloned().unwrap_or_default();
-        for (link, older) in own_views {
-            self.notify_view(effects, index, Whose::Link(link), &older, &none, &[]);
-        }
+        Arc::make_mut(&mut self.catalog).replace(index, Arc::default());
     }
 
     pub(crate) fn configure(&mut self, effects: &mut Effects<H>, now_ms: u64, upstreams: &[UpstreamNames]) {
@@ -125,13 +120,9 @@ impl<H: Handles> Topic<H> {
         let same = |one: &UpstreamNames, id: &ParticipantId| one.id == *id && one.serves == self.serves(id);
         let stays = |id: &ParticipantId| upstreams.iter().any(|upstream| same(upstream, id));
         let gone: Vec<ParticipantId> = self.catalog.ids().filter(|id| !stays(id)).cloned().collect();
-        let mut last = Effects::default();
         for id in &gone {
-            self.dismiss(&mut last, now_ms, id);
+            self.dismiss(effects, now_ms, id);
         }
-        // Changed lists are notified once, below, when everything is in place.
-        effects.all.extend(last.all.into_iter().filter(|effect| !effect.is_list_changed()));
-        effects.room.extend(last.room);
         let mut catalog = Catalog::new(upstreams, self.limits);
         catalog.take_views(&self.catalog);
         let older = std::mem::replace(&mut self.catalog, Arc::new(catalog));

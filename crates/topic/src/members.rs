@@ -83,7 +83,7 @@ pub(crate) struct Link<H: Handles> {
     place: usize,
     /// The sending side; a server's link has none.
     pub(crate) handle: Option<H::Link>,
-    /// Requests that it opened and questions that wait for it.
+    /// Requests that it opened and questions that wait for it; of a server's link, its questions.
     pub(crate) open: Vec<OperationId>,
     /// What few links have.
     pub(crate) own: Option<Box<Own>>,
@@ -141,7 +141,7 @@ impl<H: Handles> Link<H> {
 }
 
 /// From this many buckets of participants that have left on, those that are full again are forgotten.
-const WORN_MAX: usize = 256;
+const WORN_MIN: usize = 256;
 
 /// All members.
 #[derive(Debug)]
@@ -156,6 +156,8 @@ pub(crate) struct Members<H: Handles> {
     watchers: usize,
     /// Buckets of participants that left before they were full again: rejoining is no way around a limit.
     worn: Map<ParticipantId, Bucket>,
+    /// At how many of them those that are full again are forgotten: at twice as many as were left the last time.
+    worn_max: usize,
     /// Everybody as others see them, made when a listener needs it.
     roster: Option<Arc<[Person]>>,
 }
@@ -163,15 +165,17 @@ pub(crate) struct Members<H: Handles> {
 impl<H: Handles> Default for Members<H> {
     fn default() -> Self {
         let (seats, free, by_id, hidden, watchers, worn, roster) = <_>::default();
-        Self { seats, free, by_id, hidden, links: HashMap::new(), watchers, worn, roster }
+        let (links, worn_max) = (HashMap::new(), WORN_MIN);
+        Self { seats, free, by_id, hidden, links, watchers, worn, worn_max, roster }
     }
 }
 
 impl<H: Handles> Members<H> {
     /// The bucket of a newcomer: the one that it left with, or a full one.
     pub(crate) fn bucket(&mut self, id: &ParticipantId, rate: RateLimit, now_ms: u64) -> Bucket {
-        if self.worn.len() >= WORN_MAX {
+        if self.worn.len() >= self.worn_max {
             self.worn.retain(|_, bucket| !bucket.is_full(now_ms));
+            self.worn_max = WORN_MIN.max(self.worn.len() * 2);
         }
         let fresh = Bucket::new(rate, now_ms);
         self.worn.remove(id).filter(|worn| worn.limit() == fresh.limit()).unwrap_or(fresh)

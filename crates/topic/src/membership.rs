@@ -50,15 +50,17 @@ impl<H: Handles> Topic<H> {
         }
         self.members.connect(link, entering);
         if seated.is_some() {
-            self.regrant(effects, now_ms, participant, capabilities, Some(link));
+            self.regrant(effects, now_ms, participant, Arc::clone(&capabilities), Some(link));
         }
         if listener.is_some() {
             self.enter(effects, link, since);
         }
-        if seated.is_none()
-            && let Some(member) = self.members.get(seat)
-        {
-            effects.publish(RoomEffect::Joined(member.person()));
+        if seated.is_none() {
+            if let Some(member) = self.members.get(seat) {
+                effects.publish(RoomEffect::Joined(member.person()));
+            }
+            // It may do less than when it left its proposals here.
+            self.recall_of(effects, now_ms, participant, Some(&capabilities));
         }
     }
 
@@ -112,8 +114,8 @@ impl<H: Handles> Topic<H> {
     pub(crate) fn serve(
         &mut self,
         effects: &mut Effects<H>,
-        link: LinkId,
-        server: &ParticipantId,
+        now_ms: u64,
+        (link, server): (LinkId, &ParticipantId),
         handle: H::Server,
         capabilities: Arc<Capabilities>,
     ) {
@@ -129,6 +131,10 @@ impl<H: Handles> Topic<H> {
             return;
         }
         let hidden = self.serves(server);
+        if !hidden {
+            // A participant that had the name before it was a server's.
+            self.revoke(effects, now_ms, server);
+        }
         let (id, links, listener) = (server.clone(), Vec::new(), None);
         let (side, bucket, open) = (Side::Server(handle), None, 0);
         let member = Member { id, side, hidden, capabilities, bucket, links, listener, open };
@@ -157,11 +163,15 @@ impl<H: Handles> Topic<H> {
 
     /// Ends a link, and with the last its participant's presence.
     fn close_link(&mut self, effects: &mut Effects<H>, now_ms: u64, link: LinkId, why: Option<Ended>) {
-        let Some(mut gone) = self.members.disconnect(link) else { return };
+        let Some(own) = self.members.link(link) else { return };
         // Its last messages come before its end; after it, nothing names the link.
-        if gone.listener.is_some() {
+        if own.listener.is_some() {
             effects.publish(RoomEffect::Exit { link, why });
         }
+        for id in self.operations.in_order(&own.open) {
+            self.mirror_end(effects, id, Outcome::Cancelled, None);
+        }
+        let Some(mut gone) = self.members.disconnect(link) else { return };
         self.end_open(effects, now_ms, &gone.open);
         if let Some(own) = gone.own.take() {
             for (server, uri) in own.subscriptions {
@@ -223,7 +233,7 @@ impl<H: Handles> Topic<H> {
         self.members.stand(seat);
         if !is_caller {
             self.forget_subscriptions(&id);
-            self.forget_views(effects, &id);
+            self.forget_views(&id);
         }
         if !hidden {
             effects.publish(RoomEffect::Left(id));
@@ -276,8 +286,7 @@ impl<H: Handles> Topic<H> {
     /// Ends the calls of these links that are no longer admitted.
     fn withdraw_calls(&mut self, effects: &mut Effects<H>, now_ms: u64, links: &[LinkId]) {
         for link in links {
-            let Some(own) = self.members.link(*link) else { continue };
-            for id in self.operations.in_order(&own.open) {
+            for id in self.open_of(*link) {
                 if self.is_withdrawn_call(*link, id) {
                     self.refuse_call(effects, now_ms, id, Cause::Withdrawn);
                 }
@@ -307,7 +316,7 @@ impl<H: Handles> Topic<H> {
 
     /// Ends the questions of a server that are no longer admitted.
     fn withdraw_asks(&mut self, effects: &mut Effects<H>, seat: Seat) {
-        for id in self.operations.which(|open| open.server == seat && open.state.is_ask()) {
+        for id in self.server_link(seat).map(|link| self.open_of(link)).unwrap_or_default() {
             let withdrawn = self.operations.get(id).is_some_and(|open| {
                 let asker = self.members.get(seat);
                 let caller = self.members.of_link(open.link);

@@ -208,7 +208,9 @@ impl<H: Handles> Topic<H> {
                 if let Some(own) = self.proposals.get_mut(proposal) {
                     own.call = None;
                 }
-                self.recall(effects, now_ms, proposal, "the call behind it was cancelled".into());
+                if !self.stopping {
+                    self.recall(effects, now_ms, proposal, "the call behind it was cancelled".into());
+                }
             }
             State::Waiting { proposal, withdraws } => {
                 if let Some(own) = self.proposals.get_mut(proposal) {

@@ -56,10 +56,12 @@ impl<H: Handles> Topic<H> {
         capabilities: &Capabilities,
         all: bool,
     ) -> Vec<ProposalView<H>> {
-        let wanted = |proposal: &Proposal<H>| proposal.is_open() && (all || proposal.over.is_none());
-        let shown = self.proposals.in_order().filter(|(_, proposal)| wanted(proposal));
-        let shown = shown.filter(|(_, proposal)| self.may_see(proposal, who, capabilities));
-        shown.map(|(id, proposal)| glance(id, proposal)).collect()
+        let wanted = |proposal: &Proposal<H>| {
+            proposal.is_open()
+                && (all || proposal.over.is_none())
+                && self.may_see(proposal, who, capabilities)
+        };
+        self.proposals.in_order(wanted).map(|(id, proposal)| glance(id, proposal)).collect()
     }
 
     /// How many proposals are not over, those included whose opening is being written.

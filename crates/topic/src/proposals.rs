@@ -124,6 +124,8 @@ pub(crate) struct Proposal<H: Handles> {
     pub(crate) answer: Option<H::Answer>,
     /// How it ended, once it has.
     pub(crate) over: Option<(ProposalState, Option<Arc<str>>)>,
+    /// Its end could not be written, so that it is pending again after a restart.
+    pub(crate) end_lost: bool,
     pub(crate) updated_ms: u64,
     /// Operations that wait for its end.
     pub(crate) waiting: Vec<OperationId>,
@@ -376,7 +378,9 @@ impl<H: Handles> Proposals<H> {
     fn forget_oldest(&mut self) {
         while self.ended.len() > ENDED_PROPOSALS_MAX {
             let Some(oldest) = self.ended.pop_front() else { return };
-            if let Some(gone) = self.all.remove(&oldest) {
+            if let Some(gone) = self.all.remove(&oldest)
+                && self.of_envelope(&gone.envelope) == Some(oldest)
+            {
                 self.by_envelope.remove(&gone.envelope);
             }
         }
@@ -409,13 +413,16 @@ impl<H: Handles> Proposals<H> {
         if self.count(by) == 0 {
             return Vec::new();
         }
-        let open = self.in_order().filter(|(_, proposal)| proposal.over.is_none() && proposal.by == *by);
-        open.map(|(id, _)| id).collect()
+        self.in_order(|proposal| proposal.over.is_none() && proposal.by == *by).map(|(id, _)| id).collect()
     }
 
-    /// All of them, in the order of opening.
-    pub(crate) fn in_order(&self) -> impl Iterator<Item = (OperationId, &Proposal<H>)> {
-        let mut all: Vec<(OperationId, &Proposal<H>)> = self.all.iter().map(|(id, own)| (*id, own)).collect();
+    /// Those for which `fits` holds, in the order of opening.
+    pub(crate) fn in_order(
+        &self,
+        fits: impl Fn(&Proposal<H>) -> bool,
+    ) -> impl Iterator<Item = (OperationId, &Proposal<H>)> {
+        let all = self.all.iter().filter(|(_, proposal)| fits(proposal));
+        let mut all: Vec<(OperationId, &Proposal<H>)> = all.map(|(id, own)| (*id, own)).collect();
         all.sort_unstable_by_key(|(_, proposal)| proposal.order);
         all.into_iter()
     }

@@ -217,6 +217,7 @@ fn entry<H: Handles>(terms: Terms<'_>, content: H::Content, phase: Phase<H>) -> 
         run_until_ms: None,
         answer: None,
         over: None,
+        end_lost: false,
         updated_ms: 0,
         waiting: Vec::new(),
     }

@@ -12,6 +12,7 @@ use crate::{
     event::{End, Request, Target, Which},
     members::{Member, Seat},
     operations::{Handle, Operation, State},
+    proposals::Requests,
     refusals,
 };
 
@@ -109,6 +110,11 @@ impl<H: Handles> Topic<H> {
     pub(crate) fn open(&mut self, id: OperationId, operation: Operation<H>) {
         self.members.begin(operation.link, id);
         self.operations.insert(id, operation);
+    }
+
+    /// What a link has open, in the order of opening.
+    pub(crate) fn open_of(&self, link: LinkId) -> Vec<OperationId> {
+        self.members.link(link).map(|own| self.operations.in_order(&own.open)).unwrap_or_default()
     }
 
     /// Gives an open call to its server, which shows it to watchers unless it is a built-in tool's.
@@ -220,7 +226,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    fn mirror_end(
+    pub(crate) fn mirror_end(
         &self,
         effects: &mut Effects<H>,
         id: OperationId,
@@ -263,24 +269,10 @@ impl<H: Handles> Topic<H> {
     /// The youngest operation that a link opened under this name: a caller's request, or a server's question.
     fn tagged(&self, link: LinkId, tag: &H::Tag) -> Option<OperationId> {
         let own = self.members.link(link)?;
-        let is_named = |id: &OperationId| {
-            let operation = self.operations.get(*id);
-            operation.is_some_and(|operation| {
-                operation.tag.as_ref() == Some(tag) && !operation.state.is_ask() && operation.link == link
-            })
-        };
-        if self.members.get(own.seat)?.is_caller() {
-            return own
-                .open
-                .iter()
-                .filter(|id| is_named(id))
-                .max_by_key(|id| self.operations.get(**id).map(|o| o.order))
-                .copied();
-        }
-        let asked = self.operations.which(|operation| {
-            operation.server == own.seat && operation.state.is_ask() && operation.tag.as_ref() == Some(tag)
-        });
-        asked.last().copied()
+        let serves = !self.members.get(own.seat)?.is_caller();
+        let named = own.open.iter().filter_map(|id| Some((self.operations.get(*id)?, *id)));
+        let named = named.filter(|(open, _)| open.tag.as_ref() == Some(tag) && open.state.is_ask() == serves);
+        named.max_by_key(|(open, _)| open.order).map(|(_, id)| id)
     }
 
     /// Closes a call whose caller does not wait for it any more, and tells its server to stop.
@@ -336,11 +328,7 @@ impl<H: Handles> Topic<H> {
         id: OperationId,
         outcome: Outcome,
     ) -> Option<Operation<H>> {
-        if self.operations.get(id)?.asks > 0 {
-            for ask in self.operations.which(|ask| ask.state == State::Asked { about: Some(id) }) {
-                self.refuse_ask(effects, ask, Cause::Moot);
-            }
-        }
+        self.end_asks_about(effects, id);
         let mut closed = self.operations.remove(id)?;
         self.members.finish(closed.link, id);
         if let Some(until_ms) = closed.until_ms {
@@ -364,6 +352,14 @@ pub(crate) fn refuse<H: Handles>(
 ) {
     effects.verdict = Some(Verdict::Refused(cause));
     effects.push(Effect::Refuse { operation, call, refusal, cause });
+}
+
+/// Refuses the calls of a request in the room.
+pub(crate) fn refuse_all<H: Handles>(effects: &mut Effects<H>, requests: Requests<H>, cause: Cause) {
+    for (_, operation, call) in requests.calls {
+        let refusal = Box::new(refusals::plain(cause));
+        effects.push(Effect::Refuse { operation, call, refusal, cause });
+    }
 }
 
 /// The route of a request that may go on, the seat of its server, and the rule that admits it; no rule if it is held.

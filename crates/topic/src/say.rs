@@ -12,6 +12,7 @@ use crate::{
     event::{Act, Decision, Requested, Say, Which},
     proposals::{DEFERRED_MAX, Phase, Requests, Ruling},
     refusals,
+    requests::refuse_all,
 };
 
 /// An envelope that was admitted.
@@ -209,29 +210,30 @@ impl<H: Handles> Topic<H> {
         }
         let Some(proposal) = self.proposals.get_mut(id) else {
             // Over, it was carried out or given up; the request would make a second one of it.
-            let withdrawn =
-                self.proposals.known(id).is_some_and(|own| own.state() == ProposalState::Withdrawn);
-            return match withdrawn {
-                true => self.run_requests(effects, requests, None),
-                false => refuse_all(effects, requests, Cause::Decided),
+            let known = self.proposals.known(id);
+            let withdrawn = known.is_some_and(|own| own.state() == ProposalState::Withdrawn);
+            return match (withdrawn, known.is_some_and(|own| own.end_lost)) {
+                (true, false) => self.run_requests(effects, requests, None),
+                (true, true) => refuse_all(effects, requests, Cause::LogUnavailable),
+                (false, _) => refuse_all(effects, requests, Cause::Decided),
             };
         };
-        let withdrawn_already = match &proposal.phase {
-            Phase::Opening | Phase::Pending => false,
-            Phase::Deciding(ruling) if ruling.state == ProposalState::Withdrawn => true,
-            Phase::Ending(ProposalState::Withdrawn | ProposalState::Expired, _) => true,
-            Phase::Deciding(_) | Phase::Running | Phase::Ending(..) => {
-                return refuse_all(effects, requests, Cause::Decided);
-            }
+        let never_runs = match &proposal.phase {
+            Phase::Opening | Phase::Pending => true,
+            Phase::Deciding(ruling) => ruling.state == ProposalState::Withdrawn,
+            Phase::Ending(state, _) => matches!(state, ProposalState::Withdrawn | ProposalState::Expired),
+            Phase::Running => false,
         };
+        if !never_runs {
+            return refuse_all(effects, requests, Cause::Decided);
+        }
         if proposal.deferred.len() >= DEFERRED_MAX {
             return refuse_all(effects, requests, Cause::Limit);
         }
         proposal.deferred.push(requests);
-        if !withdrawn_already {
-            let by = said.from.as_str();
-            self.recall(effects, now_ms, id, format!("carried out by its proposer, {by}").into());
-        }
+        // Also if it is being withdrawn: that may turn out not to be possible.
+        let by = said.from.as_str();
+        self.recall(effects, now_ms, id, format!("carried out by its proposer, {by}").into());
     }
 
     /// A request that fulfils another participant's proposal: an approval, on disk before any server carries it out.
@@ -289,14 +291,6 @@ impl<H: Handles> Topic<H> {
     fn ignore(&self, effects: &mut Effects<H>, said: &Said<'_, H>, by: Vec<ParticipantId>, why: Ignored) {
         let (from, message, link) = (said.from.clone(), said.message.clone(), self.handle(said.link));
         effects.push(Effect::Ignore { link, from, message, by, why });
-    }
-}
-
-/// Refuses the calls of a request in the room.
-fn refuse_all<H: Handles>(effects: &mut Effects<H>, requests: Requests<H>, cause: Cause) {
-    for (_, operation, call) in requests.calls {
-        let refusal = Box::new(refusals::plain(cause));
-        effects.push(Effect::Refuse { operation, call, refusal, cause });
     }
 }
 

@@ -29,7 +29,7 @@ impl<H: Handles> Topic<H> {
             }
             Event::Configure { upstreams } => self.configure(out, now_ms, upstreams),
             Event::Serve { link, server, handle, capabilities } => {
-                self.serve(out, link, server, handle, capabilities);
+                self.serve(out, now_ms, (link, server), handle, capabilities);
             }
             Event::Attach { link, server } => self.attach(link, server),
             Event::Detach { link, server } => self.detach(out, link, server),

@@ -147,10 +147,10 @@ fn a_caller_or_server_that_leaves_settles_what_it_owed() {
     let effects = stage.step(Event::Configure { upstreams: &without });
     let expected = [
         "left one",
-        "cancel 1",
-        "refuse 1: upstream_down",
         "cancel ask 2 at link 1",
         "refuse ask 2: moot",
+        "cancel 1",
+        "refuse 1: upstream_down",
         "Tools changed for link 1,link 2",
     ];
     assert_eq!(shown(&effects), expected);

@@ -81,6 +81,22 @@ fn rejoining_is_no_way_around_a_limit() {
 }
 
 #[test]
+fn many_worn_limits_are_kept_until_they_are_full_again() {
+    let mut stage = Stage::new();
+    let rate = Some(RateLimit { burst: 1, per_minute: 60 });
+    let visit = |stage: &mut Stage, number: u64| {
+        stage.limited(LinkId(1_000 + number), &format!("p{number}"), &["chat"], rate);
+        let effects = shown(&stage.say(LinkId(1_000 + number), "chat", &[]));
+        stage.leave(LinkId(1_000 + number));
+        effects == ["publish m"]
+    };
+    assert!((0..1_000).all(|number| visit(&mut stage, number)));
+    assert!((0..1_000).all(|number| !visit(&mut stage, number)));
+    stage.now_ms = 1_000;
+    assert!((0..1_000).all(|number| visit(&mut stage, number)));
+}
+
+#[test]
 fn a_request_to_a_server_is_the_senders_operation() {
     let mut stage = Stage::new();
     stage.listener(BOB, "bob", &["mcp/request:tools/call:a"], DeliveryMode::All);

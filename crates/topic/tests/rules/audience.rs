@@ -1,0 +1,81 @@
+//! Audiences of what is published: which listeners each message is for.
+
+use model::LinkId;
+use topic::{Audience, DeliveryMode, Event, Listener, Reach, RoomEffect, View};
+
+use crate::{
+    envelope::Envelope,
+    numbers::Effects,
+    proposals::stage,
+    serving::serving,
+    shown::shown,
+    stage::{ANN, BOB, CID, Stage, id, op, terms, tools},
+};
+
+#[track_caller]
+fn published(effects: &Effects) -> &Audience {
+    match &effects.room[0] {
+        RoomEffect::Publish { audience, .. } => audience,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_message_is_for_its_addressees_in_directed_modes() {
+    let mut stage = stage();
+    let modes = [DeliveryMode::All, DeliveryMode::Directed, DeliveryMode::DirectedAndProposals];
+    let mut check = |kind: &str, to: &[&str], expected: [bool; 3]| {
+        let effects = stage.say(ANN, kind, to);
+        let audience = published(&effects);
+        assert_eq!((audience.from, &audience.reach), (Some(ANN), &Reach::Listeners));
+        let got = modes.map(|mode| audience.includes(BOB, "bob", Listener { mode, echo: false }));
+        assert_eq!(got, expected, "{kind} {to:?}");
+        assert_eq!(audience.is_everybody(), to.is_empty());
+    };
+    check("mcp/response:x", &[], [true, true, true]);
+    check("mcp/response:x", &["cid", "bob"], [true, true, true]);
+    check("mcp/response:x", &["cid"], [true, false, false]);
+    check("mcp/proposal:tools/call:a", &["cid"], [true, false, true]);
+}
+
+#[test]
+fn a_sender_gets_its_own_message_only_if_it_wants_it() {
+    let mut stage = stage();
+    let effects = stage.say(BOB, "mcp/proposal:x", &["cid"]);
+    let audience = published(&effects);
+    let own = |link, echo| audience.includes(link, "bob", Listener { mode: DeliveryMode::All, echo });
+    assert!(!own(BOB, false) && own(BOB, true) && own(LinkId(9), false));
+}
+
+#[test]
+fn a_participant_that_is_asked_by_the_gateway_is_not_asked_again_in_the_room() {
+    let mut stage = Stage::new();
+    stage.step(Event::Configure { upstreams: &serving() });
+    stage.server(LinkId(8), "worker");
+    stage.lists("worker", View::Shared, tools(&["a"]));
+    stage.promoting(BOB, "bob", &["mcp/proposal:*"]);
+    stage.call(BOB, 11, "worker_a");
+    let (by, to) = (id("bob"), [id("worker")]);
+    let (proposal, held, content, park_ms) = (op(1), op(11), 1, 50);
+    stage.step(Event::Propose { proposal, terms: terms(&by, &to, "p1"), content, held, park_ms });
+    stage.stored(1);
+    let request = |id| Envelope::request(ANN, id, &["worker"], &[21]).about("p1");
+    assert_eq!(shown(&stage.send(request("f1")))[0], "publish f1 except for worker");
+    let expected = ["approved p1 at ", "ruled 9", "drop 21", "deliver 11 to worker as a for p1"];
+    assert_eq!(shown(&stage.stored(1)), expected);
+    // Over, the request is still not for it; other kinds and other proposals are.
+    stage.answer(LinkId(8), 11, 5);
+    stage.stored(1);
+    assert_eq!(shown(&stage.send(request("f2")))[0], "publish f2 except for worker");
+    let chat = Envelope::new(ANN, "m", "mcp/response:tools/call:a", &["worker"]).about("p1");
+    assert_eq!(shown(&stage.send(chat)), ["publish m"]);
+    stage.join(CID, "cid", &["mcp/proposal:*"], |_| {});
+    stage.proposes_to(CID, "cid", 2, &["worker"]);
+    stage.stored(2);
+    let open = Envelope::request(ANN, "f3", &["worker"], &[22]).about("p2");
+    assert_eq!(
+        shown(&stage.send(open))[0],
+        "publish f3",
+        "a participant that serves carries it out in the room"
+    );
+}

@@ -1,0 +1,73 @@
+//! Proposals that ended long ago: only digests of their envelopes are kept, and nothing runs again.
+
+use topic::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX, EndedProposal, Event};
+
+use crate::{
+    envelope::{Envelope, digest},
+    proposals::stage,
+    shown::shown,
+    stage::{ANN, BOB, Stage, id, op, terms},
+};
+
+fn close(stage: &mut Stage, until_ms: u64, envelope: &str) {
+    let effects = stage.step(Event::RestoreClosed { closed: vec![(until_ms, digest(envelope))] });
+    assert!(shown(&effects).is_empty());
+}
+
+fn late<'a>(link: model::LinkId, id: &'a str) -> Envelope<'a> {
+    Envelope::request(link, id, &["one", "two"], &[11, 12]).about("p1")
+}
+
+#[test]
+fn a_request_that_names_a_closed_proposal_is_refused_until_its_time_is_over() {
+    let mut stage = stage();
+    stage.regrant("bob", &["mcp/*"]);
+    close(&mut stage, 500, "p1");
+    let expected = ["publish f1", "refuse 11: decided", "refuse 12: decided"];
+    assert_eq!(shown(&stage.send(late(ANN, "f1"))), expected);
+    assert_eq!(shown(&stage.send(late(ANN, "f1")))[1], "ignore f1 of ann on 1 by one,two: repeat");
+    let own = ["publish r1", "refuse 11: decided", "refuse 12: decided"];
+    assert_eq!(shown(&stage.send(late(BOB, "r1"))), own, "its proposer as well");
+    let other = Envelope::request(ANN, "f2", &["one"], &[21]).about("p2");
+    assert_eq!(shown(&stage.send(other)), ["publish f2", "deliver 21 to one"]);
+    stage.now_ms = 500;
+    assert_eq!(shown(&stage.send(late(ANN, "f3")))[1..], ["deliver 11 to one", "deliver 12 to two"]);
+}
+
+#[test]
+fn the_oldest_are_forgotten_first() {
+    let mut stage = stage();
+    close(&mut stage, 500, "p1");
+    let more = (0..CLOSED_PROPOSALS_MAX as u128 - 1).map(|number| (600, number << 64));
+    stage.step(Event::RestoreClosed { closed: more.collect() });
+    assert_eq!(shown(&stage.send(late(ANN, "f1")))[1], "refuse 11: decided");
+    close(&mut stage, 700, "p2");
+    assert_eq!(shown(&stage.send(late(ANN, "f2")))[1], "deliver 11 to one");
+    let other = Envelope::request(ANN, "f3", &["one"], &[21]).about("p2");
+    assert_eq!(shown(&stage.send(other))[1], "refuse 21: decided");
+}
+
+#[test]
+fn what_ended_before_a_restart_is_known_or_closed() {
+    let mut stage = stage();
+    let (by, to) = (id("bob"), [id("one")]);
+    for number in 1..=ENDED_PROPOSALS_MAX as u128 + 1 {
+        let envelope = format!("p{number}");
+        let (state, decided) = (model::ProposalState::Completed, Some((id("ann"), 3)));
+        let end = EndedProposal { state, reason: None, decided, answer: Some(5) };
+        let (proposal, terms) = (op(number), terms(&by, &to, &envelope));
+        stage.step(Event::RestoreEnded { proposal, terms, content: number, end });
+    }
+    assert!(stage.topic.proposal(op(1)).is_none(), "the oldest is not kept");
+    let view = stage.topic.proposal(op(2)).unwrap();
+    assert_eq!((view.answer, view.ruling, view.decided_by), (Some(5), Some(3), Some(id("ann"))));
+    let named = |number: u128| Envelope::request(ANN, "f", &["one"], &[number]).about("p2");
+    assert_eq!(shown(&stage.send(named(11)))[1], "refuse 11: decided");
+    close(&mut stage, 500, "p1");
+    assert_eq!(shown(&stage.send(late(ANN, "f1")))[1], "refuse 11: decided");
+    // A digest stands in for those alone that are not known.
+    close(&mut stage, 500, "p2");
+    let again = Envelope::request(ANN, "f2", &["one"], &[21]).about("p2");
+    let expected = ["refuse 21: decided", "refuse decision 9 of ann on p2 and its calls: decided"];
+    assert_eq!(shown(&stage.send(again))[1..], expected);
+}

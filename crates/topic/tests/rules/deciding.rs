@@ -1,0 +1,160 @@
+//! Who may decide about a proposal, and who may see it.
+
+use std::sync::Arc;
+
+use model::{Capabilities, Capability, Digest, LinkId};
+use topic::{Cause, Decision};
+
+use crate::{
+    numbers::Effect,
+    proposals::{REJECT, WITHDRAW, pending, stage},
+    shown::{refused, shown},
+    stage::{ANN, APPROVE, BOB, CID, EXPIRES_MS, SHOWN, caps, id, op},
+};
+
+#[test]
+fn a_participant_that_could_make_the_request_decides_but_for_the_proposer() {
+    let check = |by: &str, decision, expected: Result<&str, Cause>| {
+        let effects = pending().decide(1, by, decision);
+        match expected {
+            Ok(stored) => assert_eq!(shown(&effects), [stored], "{by} {decision:?}"),
+            Err(cause) => assert_eq!(refused(&effects), cause, "{by} {decision:?}"),
+        }
+    };
+    let other = Decision::Approve { shown: Digest([8; 32]), current: Some(SHOWN) };
+    let redefined = Decision::Approve { shown: SHOWN, current: Some(Digest([8; 32])) };
+    let gone = Decision::Approve { shown: SHOWN, current: None };
+    check("ann", APPROVE, Ok("store p1 decided running by ann"));
+    check("ann", REJECT, Ok("store p1 decided rejected by ann: too broad"));
+    check("ann", other, Err(Cause::Differs));
+    check("ann", redefined, Err(Cause::Redefined));
+    check("ann", gone, Err(Cause::Redefined));
+    check("ann", WITHDRAW, Err(Cause::NotAdmitted));
+    check("bob", APPROVE, Err(Cause::Own));
+    check("bob", REJECT, Err(Cause::Own));
+    check("bob", WITHDRAW, Ok("store p1 decided withdrawn by bob"));
+    check("cid", APPROVE, Err(Cause::NotAdmitted));
+    check("cid", REJECT, Err(Cause::NotAdmitted));
+    check("stranger", APPROVE, Err(Cause::NotAdmitted));
+    check("stranger", WITHDRAW, Err(Cause::NotAdmitted));
+}
+
+#[test]
+fn a_request_by_any_wire_would_do() {
+    let may = |capabilities: &Arc<Capabilities>| {
+        let effects = pending().decide_as(1, "dee", Some(capabilities), APPROVE);
+        matches!(&effects.all[0], Effect::Store { .. })
+    };
+    let could = |grant: &str| may(&caps(&[grant]));
+    assert!(could("mcp/request:tools/call:a") && could("mcp/request:tools/call:one_a") && could("mcp/*"));
+    assert!(!could("mcp/request:tools/call:two_a") && !could("mcp/proposal:*"));
+    assert!(!could("mcp/request:prompts/*"));
+    let narrowed = |to: &str| {
+        let one = Capability::parse("mcp/request:tools/call").unwrap().to([to]).unwrap();
+        Arc::new([one].into_iter().collect::<Capabilities>())
+    };
+    assert!(may(&narrowed("one")) && !may(&narrowed("two")));
+    let mut stage = pending();
+    stage.promoting(LinkId(4), "dee", &["mcp/request:tools/call:one_a"]);
+    assert_eq!(stage.topic.proposal(op(1)).unwrap().deciders, [id("ann"), id("dee")]);
+}
+
+#[test]
+fn a_participant_outside_of_the_topic_decides_with_what_it_brings() {
+    let full = Arc::new(Capabilities::full());
+    let decide = |by: &str, outside| pending().decide_as(1, by, outside, APPROVE);
+    assert_eq!(shown(&decide("operator", Some(&full))), ["store p1 decided running by operator"]);
+    assert_eq!(refused(&decide("operator", None)), Cause::NotAdmitted);
+    let inside = refused(&decide("cid", Some(&full)));
+    assert_eq!(inside, Cause::NotAdmitted, "a participant in the topic has what is granted there");
+    assert_eq!(refused(&decide("bob", Some(&full))), Cause::Own);
+}
+
+#[test]
+fn the_first_decision_counts() {
+    let mut stage = pending();
+    stage.decide(1, "ann", REJECT);
+    assert_eq!(refused(&stage.decide(1, "ann", APPROVE)), Cause::Decided);
+    assert_eq!(refused(&stage.decide(1, "bob", WITHDRAW)), Cause::Decided);
+    stage.stored(1);
+    for (by, decision) in [("ann", APPROVE), ("bob", WITHDRAW)] {
+        let effects = stage.decide(1, by, decision);
+        assert_eq!(refused(&effects), Cause::Decided, "{by}");
+    }
+    assert_eq!(refused(&stage.decide(2, "ann", APPROVE)), Cause::Unknown);
+}
+
+#[test]
+fn a_decision_that_came_before_the_opening_was_on_disk_waits_for_it() {
+    let full = Arc::new(Capabilities::full());
+    let decide = |by: &str, outside, decision| {
+        let mut stage = stage();
+        stage.proposes(BOB, "bob", 1);
+        assert!(shown(&stage.decide_as(1, by, outside, decision)).is_empty());
+        assert_eq!(refused(&stage.decide(1, "ann", REJECT)), Cause::Decided, "the first counts");
+        (shown(&stage.stored(1)), stage)
+    };
+    let (effects, mut stage) = decide("ann", None, APPROVE);
+    assert_eq!(effects, ["proposed p1", "store p1 decided running by ann"]);
+    assert_eq!(shown(&stage.stored(1)), ["approved p1 at one", "ruled 9"]);
+    let (effects, _) = decide("operator", Some(&full), REJECT);
+    assert_eq!(effects, ["proposed p1", "store p1 decided rejected by operator: too broad"]);
+    let (effects, _) = decide("bob", None, WITHDRAW);
+    assert_eq!(effects, ["proposed p1", "store p1 decided withdrawn by bob"]);
+    let other = Decision::Approve { shown: Digest([8; 32]), current: Some(SHOWN) };
+    let (effects, mut stage) = decide("ann", None, other);
+    assert_eq!(effects, ["proposed p1", "refuse decision 9 of ann on p1: conflict"]);
+    assert_eq!(stage.decide(1, "ann", APPROVE).all.len(), 1, "it is still open");
+}
+
+#[test]
+fn a_decision_that_waits_is_judged_again() {
+    let opening = || {
+        let mut stage = stage();
+        stage.proposes(BOB, "bob", 1);
+        stage.decide(1, "ann", APPROVE);
+        stage
+    };
+    let mut stage = opening();
+    stage.regrant("ann", &["chat"]);
+    assert_eq!(shown(&stage.stored(1)), ["proposed p1", "refuse decision 9 of ann on p1: not_admitted"]);
+    let mut stage = opening();
+    stage.now_ms = EXPIRES_MS;
+    assert_eq!(shown(&stage.stored(1)), ["proposed p1", "refuse decision 9 of ann on p1: expired"]);
+    let mut stage = opening();
+    let expected = ["refuse decision 9 of ann on p1: unknown", "not proposed p1 of bob: log_unavailable"];
+    assert_eq!(shown(&stage.not_stored(1)), expected);
+}
+
+#[test]
+fn a_proposal_is_seen_by_its_proposer_and_by_participants_that_could_decide() {
+    let mut stage = pending();
+    stage.proposes(BOB, "bob", 2);
+    let sees = |stage: &crate::stage::Stage, name: &str, grants: &[&str], all| {
+        let (who, capabilities) = (id(name), caps(grants));
+        let shown = stage
+            .topic
+            .proposals(&who, &capabilities, all)
+            .into_iter()
+            .map(|one| one.id.0)
+            .collect::<Vec<_>>();
+        assert_eq!(
+            shown.contains(&1),
+            stage.topic.may_see_proposal(op(1), &who, &capabilities)
+                && (all || stage.topic.proposals_len() > 1)
+        );
+        shown
+    };
+    assert_eq!(sees(&stage, "bob", &[], false), [1], "the other one is not on disk");
+    assert_eq!(sees(&stage, "ann", &["mcp/request:tools/call:one_a"], false), [1]);
+    assert!(sees(&stage, "cid", &["chat"], false).is_empty());
+    stage.stored(2);
+    assert_eq!(sees(&stage, "bob", &[], false), [1, 2]);
+    stage.decide(1, "ann", REJECT);
+    stage.stored(1);
+    stage.decide(2, "ann", REJECT);
+    stage.stored(2);
+    assert!(sees(&stage, "bob", &[], false).is_empty());
+    assert_eq!(sees(&stage, "bob", &[], true), [1, 2]);
+    assert_eq!((stage.links("ann"), stage.links("cid")), (vec![ANN], vec![CID]));
+}

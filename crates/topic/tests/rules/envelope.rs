@@ -1,0 +1,92 @@
+//! Envelopes to the room, as tests write them.
+
+use model::{Digest, LinkId, Method, Outcome};
+use topic::{Requested, Say};
+
+use crate::{
+    numbers::{Act, Effects, Event},
+    stage::{RULING, SHOWN, Stage, id, op, terms},
+};
+
+/// An envelope; its message is its id.
+pub(crate) struct Envelope<'a> {
+    pub(crate) link: LinkId,
+    pub(crate) id: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) to: &'a [&'a str],
+    pub(crate) correlation: Option<&'a str>,
+    pub(crate) act: Act<'a>,
+}
+
+impl<'a> Envelope<'a> {
+    pub(crate) fn new(link: LinkId, id: &'a str, kind: &'a str, to: &'a [&'a str]) -> Self {
+        Self { link, id, kind, to, correlation: None, act: Act::None }
+    }
+
+    /// A request of `a`, with these operations at its addressees.
+    pub(crate) fn request(link: LinkId, id: &'a str, to: &'a [&'a str], operations: &[u128]) -> Self {
+        let calls = operations.iter().map(|operation| (op(*operation), *operation)).collect();
+        let (method, context, tag) = (Method::Known("tools/call"), Some("a"), None);
+        let ruling = Some((Some(SHOWN), RULING));
+        let requested = Requested { method, context, tag, calls, ruling };
+        Self { act: Act::Request(requested), ..Self::new(link, id, "mcp/request:tools/call:a", to) }
+    }
+
+    /// An answer to a request of `a`.
+    pub(crate) fn answer(link: LinkId, id: &'a str, to: &'a [&'a str], correlation: &'a str) -> Self {
+        let act = Act::Answer { outcome: Outcome::Ok, answer: 5 };
+        Self { act, ..Self::new(link, id, "mcp/response:tools/call:a", to).about(correlation) }
+    }
+
+    pub(crate) fn about(self, correlation: &'a str) -> Self {
+        Self { correlation: Some(correlation), ..self }
+    }
+
+    /// The server lists something else now than the reviewer was shown.
+    pub(crate) fn redefined(mut self) -> Self {
+        if let Act::Request(requested) = &mut self.act {
+            requested.ruling = Some((Some(Digest([8; 32])), RULING));
+        }
+        self
+    }
+}
+
+/// The digest under which an envelope's id is kept once its proposal is over.
+pub(crate) fn digest(envelope: &str) -> u128 {
+    envelope.bytes().fold(1, |digest: u128, byte| digest.wrapping_mul(257).wrapping_add(u128::from(byte)))
+}
+
+impl Stage {
+    pub(crate) fn send(&mut self, envelope: Envelope<'_>) -> Effects {
+        let Envelope { link, id, kind, to, correlation, act } = envelope;
+        let (message, bytes, correlation_digest) = (id.to_owned(), id.len(), correlation.map(digest));
+        self.step(Event::Say(Say {
+            link,
+            id,
+            kind,
+            to,
+            correlation,
+            correlation_digest,
+            message,
+            bytes,
+            act,
+        }))
+    }
+
+    pub(crate) fn say(&mut self, link: LinkId, kind: &str, to: &[&str]) -> Effects {
+        self.send(Envelope::new(link, "m", kind, to))
+    }
+
+    /// Proposes a call of `a` at `one` by an envelope `p` with the proposal's number.
+    pub(crate) fn proposes(&mut self, link: LinkId, by: &str, proposal: u128) -> Effects {
+        self.proposes_to(link, by, proposal, &["one"])
+    }
+
+    pub(crate) fn proposes_to(&mut self, link: LinkId, by: &str, proposal: u128, to: &[&str]) -> Effects {
+        let (by, named, envelope) =
+            (id(by), to.iter().map(|to| id(to)).collect::<Vec<_>>(), format!("p{proposal}"));
+        let terms = terms(&by, &named, &envelope);
+        let act = Act::Propose { proposal: op(proposal), terms, content: proposal };
+        self.send(Envelope { act, ..Envelope::new(link, &envelope, "mcp/proposal:tools/call:a", to) })
+    }
+}

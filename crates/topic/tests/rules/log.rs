@@ -1,0 +1,83 @@
+//! Envelopes that are published and not acted on: repeats, mismatches, and answers of participants that were not asked.
+
+use model::LinkId;
+use topic::DeliveryMode;
+
+use crate::{
+    envelope::Envelope,
+    numbers::Act,
+    proposals::pending,
+    shown::shown,
+    stage::{ANN, BOB, Stage},
+};
+
+const DAN: LinkId = LinkId(4);
+
+fn stage() -> Stage {
+    let mut stage = Stage::new();
+    stage.listener(DAN, "dan", &["mcp/*"], DeliveryMode::All);
+    stage
+}
+
+#[test]
+fn a_request_that_comes_again_is_not_acted_on_twice() {
+    let mut stage = stage();
+    let request = |link, id, operation| Envelope::request(link, id, &["one", "ann"], &[operation, 99]);
+    assert_eq!(shown(&stage.send(request(DAN, "r", 1))), ["publish r", "deliver 1 to one"]);
+    let expected = ["publish r", "ignore r of dan on 4 by one: repeat"];
+    assert_eq!(shown(&stage.send(request(DAN, "r", 2))), expected);
+    stage.leave(DAN);
+    stage.listener(LinkId(5), "dan", &["mcp/*"], DeliveryMode::All);
+    let expected = ["publish r", "ignore r of dan on 5 by one: repeat"];
+    assert_eq!(shown(&stage.send(request(LinkId(5), "r", 2))), expected, "on whatever link");
+    assert_eq!(
+        shown(&stage.send(request(ANN, "r", 3))),
+        ["publish r", "deliver 3 to one"],
+        "ids belong to senders"
+    );
+    // A request that no server acts on may come again.
+    for _ in 0..2 {
+        assert_eq!(shown(&stage.send(Envelope::request(ANN, "s", &["dan"], &[4]))), ["publish s"]);
+    }
+}
+
+#[test]
+fn a_fulfilment_that_comes_again_decides_once() {
+    let mut stage = pending();
+    let fulfilment = |operation| Envelope::request(ANN, "f1", &["one"], &[operation]).about("p1");
+    assert_eq!(shown(&stage.send(fulfilment(11)))[1], "store p1 decided running by ann");
+    let expected = ["publish f1", "ignore f1 of ann on 1 by one: repeat"];
+    assert_eq!(shown(&stage.send(fulfilment(12))), expected);
+    stage.stored(1);
+    assert_eq!(shown(&stage.send(fulfilment(13))), expected);
+}
+
+#[test]
+fn an_envelope_whose_kind_and_payload_differ_is_not_acted_on() {
+    let mut stage = stage();
+    let mismatch = |id, kind, to| Envelope { act: Act::Mismatch, ..Envelope::new(DAN, id, kind, to) };
+    let request = mismatch("r", "mcp/request:tools/call:a", &["ann", "one", "two"]);
+    assert_eq!(shown(&stage.send(request)), ["publish r", "ignore r of dan on 4 by one,two: mismatch"]);
+    let again = mismatch("r", "mcp/request:tools/call:a", &["one"]);
+    assert_eq!(shown(&stage.send(again)), ["publish r"], "once");
+    let unnamed = mismatch("s", "mcp/request:tools/call:a", &["ann"]);
+    assert_eq!(shown(&stage.send(unnamed)), ["publish s"]);
+    let proposal = mismatch("p", "mcp/proposal:tools/call:a", &[]);
+    assert_eq!(shown(&stage.send(proposal)), ["publish p", "ignore p of dan on 4 by portmoot: mismatch"]);
+}
+
+#[test]
+fn an_answer_of_a_participant_that_was_not_asked_is_noticed() {
+    let mut stage = stage();
+    stage.listener(BOB, "bob", &["mcp/response:*"], DeliveryMode::All);
+    stage.send(Envelope::request(ANN, "r1", &["dan"], &[1]));
+    let answer = |link, id, to| Envelope::answer(link, id, to, "r1");
+    assert_eq!(shown(&stage.send(answer(DAN, "a1", &["ann"]))), ["publish a1"]);
+    let expected = ["publish a2", "ignore a2 of bob on 2 by portmoot: not asked"];
+    assert_eq!(shown(&stage.send(answer(BOB, "a2", &["ann"]))), expected);
+    assert_eq!(shown(&stage.send(answer(BOB, "a3", &["dan"]))), ["publish a3"], "it is none to ann");
+    stage.send(Envelope::request(ANN, "r2", &[], &[]));
+    assert_eq!(shown(&stage.send(Envelope::answer(BOB, "a4", &["ann"], "r2"))), ["publish a4"]);
+    let unrelated = Envelope { correlation: None, ..Envelope::answer(BOB, "a5", &["ann"], "") };
+    assert_eq!(shown(&stage.send(unrelated)), ["publish a5"]);
+}

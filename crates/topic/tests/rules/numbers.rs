@@ -1,0 +1,31 @@
+//! Handles of the rule tests: numbers and short texts.
+
+use topic::Handles;
+
+#[derive(Debug, Clone)]
+pub(crate) enum Numbers {}
+
+impl Handles for Numbers {
+    /// The link's number.
+    type Link = u64;
+    /// The server's name.
+    type Server = String;
+    /// The operation's number.
+    type Call = u128;
+    /// The operation's number.
+    type Question = u128;
+    type Tag = u8;
+    type Answer = u8;
+    type Notice = u8;
+    /// The envelope's id.
+    type Message = String;
+    /// The proposal's number.
+    type Content = u128;
+    type Ruling = u8;
+}
+
+pub(crate) type Topic = topic::Topic<Numbers>;
+pub(crate) type Event<'a> = topic::Event<'a, Numbers>;
+pub(crate) type Effect = topic::Effect<Numbers>;
+pub(crate) type Effects = topic::Effects<Numbers>;
+pub(crate) type Act<'a> = topic::Act<'a, Numbers>;

@@ -1,0 +1,162 @@
+//! The proposer's own request that names its own proposal: the proposal is settled before the request runs.
+
+use topic::{DeliveryMode, Limits};
+
+use crate::{
+    envelope::Envelope,
+    numbers::{Act, Effects},
+    proposals::{WITHDRAW, stage_with},
+    shown::shown,
+    stage::{ANN, APPROVE, BOB, EXPIRES_MS, ONE, Stage},
+};
+
+const WHY: &str = "carried out by its proposer, bob";
+
+/// Bob proposed 1 and was promoted since; the opening is being written.
+fn opening() -> Stage {
+    let mut stage = stage_with(Limits::default());
+    stage.proposes(BOB, "bob", 1);
+    stage.regrant("bob", &["mcp/*"]);
+    stage
+}
+
+fn pending() -> Stage {
+    let mut stage = opening();
+    stage.stored(1);
+    stage
+}
+
+fn request(stage: &mut Stage, id: &str, operation: u128) -> Effects {
+    stage.send(Envelope::request(BOB, id, &["one"], &[operation]).about("p1"))
+}
+
+fn recalled() -> String {
+    format!("store p1 decided withdrawn by bob unasked: {WHY}")
+}
+
+fn concluded() -> String {
+    format!("concluded p1 withdrawn: {WHY}")
+}
+
+#[test]
+fn a_pending_proposal_is_withdrawn_and_the_request_runs_after() {
+    let mut stage = pending();
+    assert_eq!(shown(&request(&mut stage, "r1", 11)), ["publish r1".into(), recalled()]);
+    assert_eq!(shown(&request(&mut stage, "r2", 12)), ["publish r2"], "a second one waits as well");
+    let expected = [concluded(), "deliver 11 to one".into(), "deliver 12 to one".into()];
+    assert_eq!(shown(&stage.stored(1)), expected);
+    assert_eq!(shown(&stage.answer(ONE, 11, 5)), ["settle 11 with 5"], "it is no outcome of the proposal");
+    assert_eq!(shown(&stage.decide(1, "ann", APPROVE)), ["refuse decision 9 of ann on p1: decided"]);
+}
+
+#[test]
+fn before_the_opening_is_on_disk_it_waits_for_both() {
+    let mut stage = opening();
+    assert_eq!(shown(&request(&mut stage, "r1", 11)), ["publish r1"]);
+    assert_eq!(shown(&stage.stored(1)), [recalled()]);
+    assert_eq!(shown(&stage.stored(1)), [concluded(), "deliver 11 to one".into()]);
+    // Without an opening there is no proposal, and the request is one like any other.
+    let mut stage = opening();
+    request(&mut stage, "r1", 11);
+    let expected = ["deliver 11 to one", "not proposed p1 of bob: log_unavailable"];
+    assert_eq!(shown(&stage.not_stored(1)), expected);
+}
+
+#[test]
+fn a_withdrawal_that_cannot_be_written_refuses_the_request() {
+    // After a restart the proposal would be pending again, and could run a second time.
+    let mut stage = pending();
+    request(&mut stage, "r1", 11);
+    assert_eq!(shown(&stage.not_stored(1)), [concluded(), "refuse 11: log_unavailable".into()]);
+    let again = ["publish r2", "refuse 12: log_unavailable"];
+    assert_eq!(shown(&request(&mut stage, "r2", 12)), again, "nor does it run later");
+    let mut stage = opening();
+    request(&mut stage, "r1", 11);
+    stage.stored(1);
+    assert_eq!(shown(&stage.not_stored(1)), [concluded(), "refuse 11: log_unavailable".into()]);
+}
+
+#[test]
+fn while_it_is_being_approved_runs_or_has_run_the_request_is_refused() {
+    let mut stage = pending();
+    stage.decide(1, "ann", APPROVE);
+    let refused = ["publish r1", "refuse 11: decided"];
+    assert_eq!(shown(&request(&mut stage, "r1", 11)), refused);
+    stage.stored(1);
+    let refused = |id: &str| [format!("publish {id}"), "refuse 11: decided".into()];
+    assert_eq!(shown(&request(&mut stage, "r2", 11)), refused("r2"));
+    stage.execute(1, 5, "one");
+    assert_eq!(shown(&request(&mut stage, "r3", 11)), refused("r3"));
+    stage.answer(ONE, 5, 5);
+    assert_eq!(shown(&request(&mut stage, "r4", 11)), refused("r4"), "its end is being written");
+    stage.stored(1);
+    assert_eq!(shown(&request(&mut stage, "r5", 11)), refused("r5"));
+}
+
+#[test]
+fn a_proposal_that_is_being_withdrawn_or_expires_lets_the_request_run_after() {
+    let mut stage = pending();
+    stage.decide(1, "bob", WITHDRAW);
+    assert_eq!(shown(&request(&mut stage, "r1", 11)), ["publish r1"]);
+    assert_eq!(shown(&stage.stored(1)), ["concluded p1 withdrawn", "deliver 11 to one", "ruled 9"]);
+    assert_eq!(shown(&request(&mut stage, "r2", 12)), ["publish r2", "deliver 12 to one"]);
+    let mut stage = pending();
+    stage.tick(EXPIRES_MS);
+    assert_eq!(shown(&request(&mut stage, "r1", 11)), ["publish r1"]);
+    assert_eq!(shown(&stage.stored(1)), ["concluded p1 expired", "deliver 11 to one"]);
+}
+
+#[test]
+fn a_withdrawal_of_the_proposers_that_cannot_be_written_is_made_by_the_topic() {
+    let mut stage = pending();
+    stage.decide(1, "bob", WITHDRAW);
+    request(&mut stage, "r1", 11);
+    let expected = ["refuse decision 9 of bob on p1: log_unavailable".into(), recalled()];
+    assert_eq!(shown(&stage.not_stored(1)), expected, "the request waits for no approval");
+    assert_eq!(shown(&stage.stored(1)), [concluded(), "deliver 11 to one".into()]);
+}
+
+#[test]
+fn another_request_of_the_proposer_settles_nothing() {
+    let mut stage = pending();
+    let mut other = Envelope::request(BOB, "r1", &["one"], &[11]).about("p1");
+    if let Act::Request(requested) = &mut other.act {
+        requested.context = Some("b");
+    }
+    assert_eq!(shown(&stage.send(other)), ["publish r1", "deliver 11 to one"]);
+    assert_eq!(stage.topic.proposals_len(), 1);
+    // Others' requests that name it fulfil it.
+    let fulfilment = Envelope::request(ANN, "f1", &["one"], &[12]).about("p1");
+    assert_eq!(shown(&stage.send(fulfilment))[1], "store p1 decided running by ann");
+}
+
+#[test]
+fn a_request_to_the_room_settles_it_as_well() {
+    let mut stage = pending();
+    stage.proposes_to(BOB, "bob", 2, &["cid"]);
+    stage.stored(2);
+    let request = Envelope::request(BOB, "r1", &["cid"], &[11]).about("p2");
+    let expected = ["publish r1".to_owned(), recalled().replace("p1", "p2")];
+    assert_eq!(shown(&stage.send(request)), expected);
+    assert_eq!(shown(&stage.stored(2)), [concluded().replace("p1", "p2")]);
+}
+
+#[test]
+fn few_requests_wait_for_one_withdrawal() {
+    let mut stage = pending();
+    for number in 0..16 {
+        assert!(request(&mut stage, &format!("r{number}"), 100 + number).all.len() <= 1);
+    }
+    let effects = request(&mut stage, "r16", 116);
+    assert_eq!(shown(&effects), ["publish r16", "refuse 116: limit"]);
+    assert_eq!(stage.stored(1).all.len(), 17);
+}
+
+#[test]
+fn a_proposer_that_left_meanwhile_is_refused() {
+    let mut stage = pending();
+    request(&mut stage, "r1", 11);
+    stage.leave(BOB);
+    assert_eq!(shown(&stage.stored(1)), [concluded(), "refuse 11: moot".into()]);
+    stage.listener(BOB, "bob", &["mcp/*"], DeliveryMode::All);
+}

@@ -1,0 +1,92 @@
+//! Proposals of before a restart.
+
+use model::ProposalState;
+use topic::{DeliveryMode, ENDED_PROPOSALS_MAX, EndedProposal, Event};
+
+use crate::{
+    envelope::Envelope,
+    proposals::stage,
+    shown::shown,
+    stage::{ANN, APPROVE, BOB, EXPIRES_MS, ONE, Stage, id, op},
+};
+
+fn restored(held: bool) -> Stage {
+    let mut stage = stage();
+    assert!(shown(&stage.restore(1, held)).is_empty());
+    stage
+}
+
+#[test]
+fn a_proposal_that_was_pending_is_pending_again() {
+    let mut stage = restored(false);
+    let view = stage.topic.proposal(op(1)).unwrap();
+    assert_eq!((view.state, view.by, view.held), (ProposalState::Pending, id("bob"), false));
+    assert_eq!(stage.topic.next_deadline_ms(), Some(EXPIRES_MS));
+    assert!(shown(&stage.restore(1, true)).is_empty());
+    assert!(!stage.topic.proposal(op(1)).unwrap().held, "an id counts once");
+    let fulfilment = Envelope::request(ANN, "f1", &["one"], &[11]).about("p1");
+    assert_eq!(shown(&stage.send(fulfilment))[1], "store p1 decided running by ann");
+    assert_eq!(shown(&stage.stored(1))[2], "deliver 11 to one for p1");
+}
+
+#[test]
+fn the_caller_of_a_held_call_comes_back_for_it() {
+    let mut stage = restored(true);
+    stage.promoting(model::LinkId(4), "bob", &["mcp/proposal:*"]);
+    assert!(shown(&stage.resume(model::LinkId(4), 20, 1)).is_empty());
+    stage.decide(1, "ann", APPROVE);
+    assert_eq!(shown(&stage.stored(1)), ["approved p1 at one", "ruled 9"], "its call is gone");
+    stage.execute(1, 11, "one");
+    stage.answer(ONE, 11, 5);
+    assert_eq!(shown(&stage.stored(1)), ["concluded p1 completed", "report to 20: p1 completed"]);
+}
+
+#[test]
+fn a_held_call_of_a_participant_that_serves_is_executed_at_its_server_side() {
+    for held in [true, false] {
+        let mut stage = Stage::new();
+        stage.step(Event::Configure { upstreams: &crate::serving::serving() });
+        stage.server(crate::stage::OWN, "portmoot");
+        stage.server(model::LinkId(8), "worker");
+        let (by, to) = (id("bob"), [id("worker")]);
+        let (proposal, terms) = (op(1), crate::stage::terms(&by, &to, "p1"));
+        stage.step(Event::Restore { proposal, terms, content: 1, held });
+        let servers = if held { "worker" } else { "" };
+        assert_eq!(shown(&stage.approved(1))[0], format!("approved p1 at {servers}"));
+        assert_eq!(stage.topic.next_deadline_ms().is_some(), !held, "the room is awaited");
+    }
+}
+
+#[test]
+fn an_ended_proposal_that_is_forgotten_hides_no_other_of_its_envelope() {
+    let mut stage = stage();
+    let (by, to) = (id("bob"), [id("one")]);
+    let ended = |stage: &mut Stage, number: u128, envelope: &str| {
+        let end = EndedProposal { state: ProposalState::Rejected, reason: None, decided: None, answer: None };
+        let (proposal, terms) = (op(number), crate::stage::terms(&by, &to, envelope));
+        stage.step(Event::RestoreEnded { proposal, terms, content: number, end });
+    };
+    ended(&mut stage, 100, "p1");
+    stage.restore(1, false);
+    (0..ENDED_PROPOSALS_MAX as u128)
+        .for_each(|number| ended(&mut stage, 200 + number, &format!("e{number}")));
+    assert!(stage.topic.proposal(op(100)).is_none());
+    let fulfilment = Envelope::request(ANN, "f1", &["one"], &[11]).about("p1");
+    assert_eq!(shown(&stage.send(fulfilment))[1], "store p1 decided running by ann");
+}
+
+#[test]
+fn a_revoked_or_unentitled_proposer_is_recalled_again() {
+    let mut stage = restored(false);
+    stage.leave(BOB);
+    assert!(shown(&stage.regrant("bob", &["mcp/proposal:*"])).is_empty());
+    let why = "its proposer may not be here any more";
+    assert_eq!(shown(&stage.revoke("bob")), [format!("store p1 decided withdrawn by bob unasked: {why}")]);
+    let mut stage = restored(false);
+    stage.leave(BOB);
+    assert!(shown(&stage.regrant("bob", &["chat"]))[0].starts_with("store p1 decided withdrawn"));
+    let mut stage = restored(false);
+    stage.tick(EXPIRES_MS);
+    assert_eq!(shown(&stage.stored(1)), ["concluded p1 expired"]);
+    stage.listener(BOB, "bob", &["mcp/proposal:*"], DeliveryMode::All);
+}

@@ -1,0 +1,208 @@
+//! Effects as short lines of text, so that a test compares everything that follows from a step.
+
+use std::fmt::Display;
+
+use model::ListKind;
+use topic::{Audience, Cause, Ended, Ignored, Mirrored, Person, Reach, Receiver, Record, RoomEffect};
+
+use crate::numbers::{Effect, Effects, Numbers};
+
+/// What follows from a step: the room's effects first, then the others.
+pub(crate) fn shown(effects: &Effects) -> Vec<String> {
+    effects.room.iter().map(room).chain(effects.all.iter().map(effect)).collect()
+}
+
+/// Why the only effect refuses.
+#[track_caller]
+pub(crate) fn refused(effects: &Effects) -> Cause {
+    match effects.all.as_slice() {
+        [
+            Effect::Refuse { cause, .. }
+            | Effect::RefuseAsk { cause, .. }
+            | Effect::Withhold { cause, .. }
+            | Effect::NotProposed { cause, .. }
+            | Effect::RefuseDecision { cause, .. }
+            | Effect::NotJoined { cause, .. },
+        ] => *cause,
+        other => panic!("not one refusal: {other:?}"),
+    }
+}
+
+/// Where the only effect delivers to, and under which own name.
+#[track_caller]
+pub(crate) fn delivered(effects: &Effects) -> (String, Option<String>) {
+    match effects.all.as_slice() {
+        [Effect::Deliver { server, own, .. }] => (server.clone(), own.as_deref().map(str::to_owned)),
+        other => panic!("not one delivery: {other:?}"),
+    }
+}
+
+/// The receivers that are notified of a changed list.
+pub(crate) fn notified(effects: &Effects, wanted: ListKind) -> Vec<String> {
+    let lists = effects.all.iter().filter_map(|effect| match effect {
+        Effect::ListChanged { list, to } if *list == wanted => Some(to),
+        _ => None,
+    });
+    lists.flatten().map(receiver).collect()
+}
+
+fn room(effect: &RoomEffect<Numbers>) -> String {
+    match effect {
+        RoomEffect::Enter { link, handle, person, listener, roster, replay } => {
+            assert_eq!(link.0, *handle);
+            let replay = replay.as_ref().map(|replay| {
+                let messages: Vec<&str> = replay.messages.iter().map(|(_, message)| &**message).collect();
+                format!("{}{}", messages.join(","), if replay.complete { "" } else { "..." })
+            });
+            let (mode, here) = (listener.mode, people(roster));
+            format!("enter {handle} {} {mode:?} among {here}{}", person.id, some(" replay ", replay))
+        }
+        RoomEffect::Renew { link, person, roster } => {
+            format!("renew {} {} among {}", link.0, person.id, people(roster))
+        }
+        RoomEffect::Joined(person) => format!("joined {}", person.id),
+        RoomEffect::Left(participant) => format!("left {participant}"),
+        RoomEffect::Publish { message, audience } => format!("publish {message}{}", reach(audience)),
+        RoomEffect::Mirror { mirrored, audience } => {
+            let Mirrored { operation, from, to, call, own, end } = mirrored;
+            assert_eq!(operation.0, *call);
+            let end = end.as_ref().map(|(outcome, answer)| format!("{outcome:?}{}", some(" with ", *answer)));
+            let own = some(" as ", own.as_deref());
+            format!("mirror {call} of {from} to {to}{own}{}{}", some(": ", end), reach(audience))
+        }
+        RoomEffect::Exit { link, why } => format!("exit {}{}", link.0, some(": ", why.map(ended))),
+    }
+}
+
+fn effect(effect: &Effect) -> String {
+    match effect {
+        Effect::NotJoined { handle, cause, .. } => format!("not joined {handle}: {}", cause.as_str()),
+        Effect::Closed { link, handle, why } => {
+            assert_eq!(link.0, *handle);
+            format!("closed {handle}{}", some(": ", why.map(ended)))
+        }
+        Effect::Withhold { handle, cause, .. } => format!("withhold from {handle}: {}", cause.as_str()),
+        Effect::Hear { link, server, message } => {
+            format!("hear {message} from {}{}", link.0, some(" for ", server.as_deref()))
+        }
+        Effect::Ignore { link, from, message, by, why } => {
+            let why = match why {
+                Ignored::Repeat => "repeat",
+                Ignored::Mismatch => "mismatch",
+                Ignored::NotAsked => "not asked",
+            };
+            format!("ignore {message} of {from}{} by {}: {why}", some(" on ", *link), names(by))
+        }
+        Effect::Deliver { operation, call, server, own, proposal, .. } => {
+            assert_eq!(operation.0, *call);
+            let proposal = proposal.as_ref().map(|proposal| proposal.id.0);
+            format!("deliver {call} to {server}{}{}", some(" as ", own.as_deref()), some(" for p", proposal))
+        }
+        Effect::Hold { operation, call, to, server, own } => {
+            assert_eq!((operation.0, to.as_str()), (*call, &**server));
+            format!("hold {call} for {server}{}", some(" as ", own.as_deref()))
+        }
+        Effect::Park { call, proposal } => format!("park {call} for p{}", proposal.id.0),
+        Effect::Report { call, proposal } => {
+            format!("report to {call}: p{} {}", proposal.id.0, proposal.state)
+        }
+        Effect::Settle { operation, call, answer, proposal } => {
+            assert_eq!(operation.0, *call);
+            let proposal = proposal.as_ref().map(|proposal| proposal.id.0);
+            format!("settle {call} with {answer}{}", some(" for p", proposal))
+        }
+        Effect::Refuse { operation, call, cause, .. } => {
+            assert_eq!(operation.0, *call);
+            format!("refuse {call}: {}", cause.as_str())
+        }
+        Effect::Drop { call } => format!("drop {call}"),
+        Effect::Cancel { call } => format!("cancel {call}"),
+        Effect::Ask { operation, question, link, to } => {
+            assert_eq!(operation.0, *question);
+            format!("ask {question} of {} at {}", link.0, receiver(to))
+        }
+        Effect::SettleAsk { question, answer } => format!("settle ask {question} with {answer}"),
+        Effect::RefuseAsk { question, cause, .. } => format!("refuse ask {question}: {}", cause.as_str()),
+        Effect::CancelAsk { operation, to } => format!("cancel ask {} at {}", operation.0, receiver(to)),
+        Effect::Notify { to, notice, public, about } => {
+            let (public, about) = (some(" as ", public.as_deref()), some(" about ", about.as_deref()));
+            format!("notify {} of {notice}{public}{about}", receiver(to))
+        }
+        Effect::ListChanged { list, to } => {
+            let to: Vec<String> = to.iter().map(receiver).collect();
+            format!("{list:?} changed for {}", to.join(","))
+        }
+        Effect::Unsubscribe { handle, server, own } => format!("unsubscribe {handle} from {own} at {server}"),
+        Effect::Unwatch { handle, tasks } => format!("unwatch {handle} {}", tasks.join(",")),
+        Effect::Store { proposal, content, record } => {
+            assert_eq!(proposal.0, *content);
+            format!("store p{content} {}", self::record(record))
+        }
+        Effect::Proposed { proposal } => format!("proposed p{}", proposal.id.0),
+        Effect::NotProposed { proposal, by, held, cause, .. } => {
+            let held = if *held { " held" } else { "" };
+            format!("not proposed p{} of {by}{held}: {}", proposal.0, cause.as_str())
+        }
+        Effect::Approved { proposal, servers } => {
+            format!("approved p{} at {}", proposal.id.0, names(servers))
+        }
+        Effect::Concluded { proposal } => {
+            let why = some(": ", proposal.reason.as_deref());
+            format!("concluded p{} {}{why}", proposal.id.0, proposal.state)
+        }
+        Effect::Relay { message, to } => format!("relay {message} to {to}"),
+        Effect::Ruled { ruling } => format!("ruled {ruling}"),
+        Effect::RefuseDecision { proposal, by, ruling, answered, cause, .. } => {
+            let answered = if *answered { " and its calls" } else { "" };
+            let why = cause.as_str();
+            format!("refuse decision {ruling} of {by} on p{}{answered}: {why}", proposal.0)
+        }
+    }
+}
+
+fn record(record: &Record<Numbers>) -> String {
+    match record {
+        Record::Opened => "opened".into(),
+        Record::Decided { by, state, reason, ruling } => {
+            let own = if ruling.is_none() { " unasked" } else { "" };
+            format!("decided {state} by {by}{own}{}", some(": ", reason.as_deref()))
+        }
+        Record::Ended { state, reason, answer } => {
+            format!("ended {state}{}{}", some(" with ", *answer), some(": ", reason.as_deref()))
+        }
+    }
+}
+
+fn receiver(receiver: &Receiver<Numbers>) -> String {
+    match receiver {
+        Receiver::Call(call) => format!("call {call}"),
+        Receiver::Link(link) => format!("link {link}"),
+    }
+}
+
+fn reach(audience: &Audience) -> String {
+    match &audience.reach {
+        Reach::Listeners => String::new(),
+        Reach::Except(participant) => format!(" except for {participant}"),
+        Reach::Watchers { except } => format!(" to watchers{}", some(" except for ", except.as_ref())),
+    }
+}
+
+fn ended(why: Ended) -> &'static str {
+    match why {
+        Ended::Revoked => "revoked",
+        Ended::Replaced => "replaced",
+    }
+}
+
+fn people(all: &[Person]) -> String {
+    all.iter().map(|person| person.id.as_str()).collect::<Vec<_>>().join(",")
+}
+
+fn names(all: &[model::ParticipantId]) -> String {
+    all.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(",")
+}
+
+fn some(lead: &str, value: Option<impl Display>) -> String {
+    value.map(|value| format!("{lead}{value}")).unwrap_or_default()
+}
