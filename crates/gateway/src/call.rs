@@ -1,0 +1,226 @@
+//! Call: one request of a link from its admission to its end, and its way back.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use model::{Answer, LinkId, ListKind, Notice, OperationId, ParticipantId, Refusal, Request};
+use topic::{End, Interest};
+use upstream::{CallEvents, ClientProfile, Question, Session};
+use wire::mcp::task::Wish;
+
+use crate::context::call_number;
+use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
+use crate::proposals::content::Waits;
+use crate::tag::Tag;
+use crate::tasks::task::CallTask;
+
+/// A request as its door decoded it.
+pub struct Incoming {
+    /// The request.
+    pub request: Request,
+    /// The name that the client gave it.
+    pub tag: Option<Tag>,
+    /// What the client declares with it, if it declares something with each request.
+    pub client: Option<ClientProfile>,
+    /// What it changes about the link's notifications.
+    pub interest: Interest,
+    /// How the caller is answered for now while a proposal waits.
+    pub parks: Parks,
+    /// What it says about becoming a task.
+    pub wish: Wish,
+    /// The sealed state with which a caller comes back.
+    pub state: Option<String>,
+}
+
+impl Incoming {
+    /// A request that says nothing more.
+    pub fn plain(request: Request, tag: Option<Tag>) -> Self {
+        let (client, interest, state) = (None, Interest::None, None);
+        Self { request, tag, client, interest, parks: Parks::Words, wish: Wish::None, state }
+    }
+}
+
+/// How a caller is answered for now whose call waits for a proposal (design, section 4, "Promotion").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parks {
+    /// At once, with a task.
+    Task,
+    /// After a while, with a sealed state to come back with.
+    Retry,
+    /// After a while, in words.
+    Words,
+}
+
+/// How names and URIs are spelled to a caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// As the topic's lists show them.
+    Public,
+    /// As the server has them.
+    Own,
+}
+
+/// Receives the answer of a call, and what belongs to the call before it. Each call ends with one of `settle`, `refuse` and
+/// `abandon`.
+pub trait Reply: Send + Sync {
+    /// The call's answer.
+    fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>);
+    /// The call has no answer, for this reason.
+    fn refuse(&self, call: &Call, refusal: &Refusal);
+    /// No answer follows, and the caller waits for none.
+    fn abandon(&self, call: &Call);
+    /// A notification about the call, or for its listen request.
+    ///
+    /// # Errors
+    /// [`Undelivered::Overrun`]: the call is then cancelled.
+    fn notify(&self, call: &Call, notice: &Passed<'_>) -> Result<(), Undelivered>;
+    /// A server's question about the call.
+    ///
+    /// # Errors
+    /// Why the caller cannot get it. After an overrun the call is cancelled.
+    fn ask(&self, call: &Call, question: &Questioned<'_>) -> Result<(), Undelivered>;
+    /// The question is withdrawn.
+    fn withdraw_question(&self, call: &Call, operation: OperationId);
+    /// A list may have changed that its listen request names.
+    fn list_changed(&self, call: &Call, list: ListKind) -> Result<(), Undelivered>;
+}
+
+/// Turns what a server sends about a call into events of the topic.
+pub(crate) trait ServerEvents: Send + Sync {
+    /// A notification about the call.
+    fn notice(&self, call: &Call, notice: Notice);
+    /// A question to the caller.
+    fn question(&self, call: &Call, question: Question);
+    /// The end of the call.
+    fn ended(&self, call: &Call, end: End<Answer>);
+}
+
+/// Where a call was delivered.
+pub(crate) struct Delivered {
+    /// The server's link in the topic, by which it answers.
+    pub(crate) link: LinkId,
+    /// The server.
+    pub(crate) server: ParticipantId,
+    /// The approved proposal that it carries out.
+    pub(crate) proposal: Option<OperationId>,
+}
+
+/// One request of a link.
+pub struct Call {
+    /// Its id in the topic.
+    pub id: OperationId,
+    /// The caller's link.
+    pub link: Arc<Link>,
+    /// The request as the caller wrote it.
+    pub request: Request,
+    /// The name that the client gave it.
+    pub tag: Option<Tag>,
+    pub(crate) client: Option<ClientProfile>,
+    pub(crate) parks: Parks,
+    pub(crate) wish: Wish,
+    pub(crate) names: Names,
+    /// What it has to do with tasks.
+    pub(crate) task: CallTask,
+    pub(crate) delivered: OnceLock<Delivered>,
+    /// A built-in tool or task request that waits for a proposal in its own way.
+    pub(crate) waits: OnceLock<Waits>,
+    reply: Arc<dyn Reply>,
+    events: Arc<dyn ServerEvents>,
+    session: OnceLock<Arc<Session>>,
+    over: AtomicBool,
+}
+
+impl Call {
+    pub(crate) fn new(
+        events: Arc<dyn ServerEvents>,
+        id: OperationId,
+        link: Arc<Link>,
+        incoming: Incoming,
+        names: Names,
+        reply: Arc<dyn Reply>,
+    ) -> Arc<Self> {
+        let Incoming { request, tag, client, parks, wish, .. } = incoming;
+        let (delivered, waits, session, over) = <_>::default();
+        let task = CallTask::default();
+        Arc::new(Self {
+            id,
+            link,
+            request,
+            tag,
+            client,
+            parks,
+            wish,
+            names,
+            task,
+            delivered,
+            waits,
+            reply,
+            events,
+            session,
+            over,
+        })
+    }
+
+    /// What its caller's client declares.
+    pub(crate) fn client(&self) -> &ClientProfile {
+        self.client.as_ref().unwrap_or(&self.link.client)
+    }
+
+    /// Where its answer goes.
+    pub(crate) fn reply(&self) -> &dyn Reply {
+        &*self.reply
+    }
+
+    /// The session that has it.
+    pub(crate) fn session(&self) -> Option<&Arc<Session>> {
+        self.session.get()
+    }
+
+    /// Notes the session that it is sent to. A call is sent once.
+    pub(crate) fn send_by(&self, session: &Arc<Session>) {
+        let _ = self.session.set(Arc::clone(session));
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// Notes its end. Room that was kept for a task is free again.
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Release);
+        self.task.give_back();
+    }
+
+    /// Tells the server that it need not go on.
+    pub(crate) fn cancel_at_server(&self, reason: &str) {
+        self.over.store(true, Ordering::Release);
+        if let Some(session) = self.session.get() {
+            session.cancel(call_number(self.id), reason);
+        }
+    }
+}
+
+impl CallEvents for Call {
+    fn notice(&self, notice: Notice) {
+        self.events.notice(self, notice);
+    }
+
+    fn question(&self, question: Question) {
+        self.events.question(self, question);
+    }
+
+    fn done(&self, end: Result<Answer, Refusal>) {
+        let end = match end {
+            Ok(answer) => End::Answered { outcome: answer.outcome, answer },
+            Err(refusal) => End::Failed(Box::new(refusal)),
+        };
+        self.events.ended(self, end);
+    }
+}
+
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Call").field("id", &self.id).field("method", &self.request.method).finish_non_exhaustive()
+    }
+}
