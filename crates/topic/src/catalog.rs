@@ -250,6 +250,11 @@ impl Catalog {
         }
     }
 
+    /// The way to the one server whose prefix is empty, if there is one.
+    pub(crate) fn bare_route(&self) -> Option<Route<'_>> {
+        self.route(self.bare?, "")
+    }
+
     fn route<'a>(&'a self, index: UpstreamIndex, own: &'a str) -> Option<Route<'a>> {
         Some(Route { upstream: self.id(index)?, index, own, public: None, renamed: None })
     }

@@ -132,6 +132,8 @@ pub enum Verdict {
 pub struct Effects<H: Handles> {
     /// The verdict about the event.
     pub verdict: Option<Verdict>,
+    /// The refusal of an envelope, for a sender that waits for it.
+    pub refusal: Option<Box<Refusal>>,
     /// What goes into the room's queue, in this order and before the next step.
     pub room: SmallVec<[RoomEffect<H>; 1]>,
     /// Everything else, in order.
@@ -140,7 +142,7 @@ pub struct Effects<H: Handles> {
 
 impl<H: Handles> Default for Effects<H> {
     fn default() -> Self {
-        Self { verdict: None, room: SmallVec::new(), all: SmallVec::new() }
+        Self { verdict: None, refusal: None, room: SmallVec::new(), all: SmallVec::new() }
     }
 }
 
@@ -309,6 +311,8 @@ pub enum Effect<H: Handles> {
     Withhold {
         /// The sender's link.
         handle: H::Link,
+        /// The envelope.
+        message: H::Message,
         /// What the sender is told.
         refusal: Box<Refusal>,
         /// Why, for records.
