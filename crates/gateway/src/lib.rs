@@ -47,6 +47,6 @@ pub use link::{Link, Outlet, Passed, Questioned, Respell, RoomOutlet, Undelivere
 pub use live::{ConfiguredServer, ProposalView, Server, Topic};
 pub use log_level::{LOG_LEVELS, parse as log_level};
 pub use membership::Joining;
-pub use registry::{Registry, Visitor};
+pub use registry::{Registry, Start, Visitor};
 pub use sealing::sealer;
 pub use tag::Tag;

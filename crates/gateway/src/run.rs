@@ -11,16 +11,13 @@ use crate::link::{Passed, Questioned, Undelivered};
 use crate::live::{Effect, Live, Server};
 use crate::proposals::{announce, answer, decide, journal, open};
 use crate::record::Record;
-use crate::{builtin, delivery, dial_in, envelopes, listen, questions};
+use crate::{builtin, delivery, dial_in, envelopes, listen, membership, questions};
 
 /// Carries out one effect.
 pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
     match effect {
         Any::NotJoined { handle, refusal, cause: _ } => handle.reject(*refusal),
-        Any::Closed { link, handle, why } => {
-            listen::forget(dispatch, link);
-            handle.outlet().close(why);
-        }
+        Any::Closed { link: _, handle, why } => membership::closed(dispatch, &handle, why),
         Any::Withhold { handle, message, refusal, cause } => {
             envelopes::withhold(dispatch, &handle, &message, &refusal, cause);
         }
