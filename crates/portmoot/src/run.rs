@@ -1,6 +1,7 @@
 //! Where the command line hands over to the gateway. Must not know how a gateway works inside.
 
 mod relay;
+mod running;
 mod watch;
 
 use std::future::Future;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway::config::Config;
-use gateway::running::{Gateway, StartError};
+use running::{Gateway, StartError};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{Loaded, Sources};
