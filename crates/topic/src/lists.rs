@@ -35,6 +35,12 @@ pub struct Outlook {
 }
 
 impl<H: Handles> Topic<H> {
+    /// What the lists of a caller with these capabilities follow from, if it had a link that promotes.
+    pub fn outlook_of(&self, capabilities: &Arc<Capabilities>) -> Outlook {
+        let (catalog, capabilities) = (Arc::clone(&self.catalog), Arc::clone(capabilities));
+        Outlook { catalog, capabilities, overrides: Overrides::default(), promotes: true }
+    }
+
     /// What this link's lists follow from.
     pub fn outlook(&self, link: LinkId) -> Option<Outlook> {
         let (own, member) = self.members.link(link).zip(self.members.of_link(link))?;

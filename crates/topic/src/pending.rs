@@ -85,6 +85,13 @@ impl<H: Handles> Topic<H> {
         known.is_some_and(|proposal| self.may_see(proposal, who, capabilities))
     }
 
+    /// Whether `who` could approve or reject a proposal that is not over: every participant that could make the request, except
+    /// its proposer.
+    pub fn could_decide(&self, id: OperationId, who: &ParticipantId, capabilities: &Capabilities) -> bool {
+        let open = self.proposals.get(id).filter(|proposal| proposal.is_open() && proposal.by != *who);
+        open.is_some_and(|proposal| self.covers(capabilities, proposal))
+    }
+
     /// The content of the proposal that an envelope made, on disk or not.
     pub fn proposed_by(&self, envelope: &str) -> Option<(OperationId, &H::Content)> {
         let id = self.proposals.of_envelope(envelope)?;
