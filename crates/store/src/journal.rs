@@ -77,7 +77,7 @@ impl Journal {
     /// [`StoreError::Io`] when the disk refuses; the old journal stays in use, or, where it is not known which of them
     /// has its place, the journal is stopped.
     pub fn compact(&mut self) -> Result<(), StoreError> {
-        let text = shortest(&self.state).map_err(|cause| io("write", self.directory.path(), cause));
+        let text = shortest(&mut self.state).map_err(|cause| io("write", self.directory.path(), cause));
         text.and_then(|(text, lines)| self.log.compact(&text, lines))
     }
 

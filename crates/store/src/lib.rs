@@ -18,8 +18,11 @@ pub use directory::{Directory, Owner};
 pub use error::StoreError;
 pub use journal::Journal;
 pub use record::{
-    DecidedProposal, Decision, EndedProposal, EndedSessions, GrantChange, IssuedToken, OpenedProposal,
-    Record, SealingKey,
+    ClosedProposals, DecidedProposal, Decision, EndedProposal, EndedSessions, GrantChange, IssuedToken,
+    OpenedProposal, Record, SealingKey,
 };
-pub use state::{ENDED_BYTES_MAX, ENDED_KEPT, ENDED_SESSIONS_KEPT, Grant, Proposal, State};
+pub use state::{
+    CLOSED_PROPOSALS_KEPT_MS, CLOSED_PROPOSALS_MAX, ENDED_BYTES_MAX, ENDED_KEPT, ENDED_SESSIONS_KEPT, Grant,
+    Proposal, State, closed_digest,
+};
 pub use writer::{JournalPlace, WRITER_BYTES_MAX, WRITER_PLACES_MAX, Writer};

@@ -1,11 +1,13 @@
 //! The records of the journal, one JSON object a line. Must not know how lines are written or kept.
 
+mod closed;
 mod grant;
 mod proposal;
 mod session;
 
 use serde::{Deserialize, Serialize};
 
+pub use closed::ClosedProposals;
 pub use grant::GrantChange;
 pub use proposal::{DecidedProposal, Decision, EndedProposal, OpenedProposal};
 pub use session::EndedSessions;
@@ -33,6 +35,8 @@ pub enum Record {
     ProposalDecided(DecidedProposal),
     /// A proposal expired, or what it proposed was run to its end.
     ProposalEnded(EndedProposal),
+    /// Proposals that ended are from now on kept as digests only.
+    ProposalsClosed(ClosedProposals),
     /// Capabilities were given to a participant or taken from it.
     GrantChanged(GrantChange),
     /// Every change of a participant's capabilities is forgotten: what is configured holds again.

@@ -1,5 +1,6 @@
 //! What the journal's records add up to. Pure: must not know files.
 
+mod closed;
 mod grants;
 mod proposals;
 mod sessions;
@@ -9,6 +10,7 @@ use grants::Grants;
 use proposals::Proposals;
 use sessions::Sessions;
 
+pub use closed::{CLOSED_PROPOSALS_KEPT_MS, CLOSED_PROPOSALS_MAX, closed_digest};
 pub use grants::Grant;
 pub use proposals::{ENDED_BYTES_MAX, ENDED_KEPT, Proposal};
 pub use sessions::ENDED_SESSIONS_KEPT;
@@ -61,6 +63,13 @@ impl State {
         self.proposals.get(id)
     }
 
+    /// Digests ([`closed_digest`]) of proposals that ended and are no longer kept in full, at most
+    /// [`CLOSED_PROPOSALS_MAX`], each with the time until which it is kept: [`CLOSED_PROPOSALS_KEPT_MS`] after the end.
+    /// The first to expire comes first; expired ones are left out.
+    pub fn closed_proposals(&self, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
+        self.proposals.closed(now_ms)
+    }
+
     /// Every change of capabilities that is on record, ended ones included; by participant, topic and capability.
     pub fn grants(&self) -> impl Iterator<Item = &Grant> {
         self.grants.all()
@@ -97,12 +106,18 @@ impl State {
             Record::ProposalOpened(opened) => self.proposals.opened(opened),
             Record::ProposalDecided(decided) => self.proposals.decided(decided),
             Record::ProposalEnded(ended) => self.proposals.ended_as(ended),
+            Record::ProposalsClosed(closed) => self.proposals.add_closed(closed),
             Record::GrantChanged(change) => self.grants.changed(change),
             Record::GrantsCleared { participant, topic, .. } => {
                 self.grants.cleared(participant, topic.as_deref());
             }
             Record::SessionsEnded(ended) => self.sessions.ended(ended),
         }
+    }
+
+    /// Drops the digests of closed proposals that have expired.
+    pub(crate) fn drop_expired(&mut self, now_ms: u64) {
+        self.proposals.drop_expired(now_ms);
     }
 
     /// The shortest list of records that adds up to this state again; what compaction writes.

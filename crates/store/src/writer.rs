@@ -172,7 +172,7 @@ impl Sink for Commit {
         let mut state = self.state.lock();
         all.records.iter().for_each(|record| state.apply(record));
         // The records are durable whatever becomes of the tidying.
-        let anew = self.log.is_due(&state).then(|| shortest(&state).ok()).flatten();
+        let anew = self.log.is_due(&state).then(|| shortest(&mut state).ok()).flatten();
         drop(state);
         if let Some((text, lines)) = anew {
             let _ = self.log.compact(&text, lines);

@@ -28,14 +28,14 @@ impl Log {
     pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<(Log, State), StoreError> {
         let mut file = disk.open(JOURNAL_FILE).map_err(error(&*disk, "open"))?;
         let text = disk.read(JOURNAL_FILE).map_err(error(&*disk, "read"))?.unwrap_or_default();
-        let replay = replay(&*disk, &text)?;
+        let mut replay = replay(&*disk, &text)?;
         if replay.whole_bytes < text.len() {
             file.cut(replay.whole_bytes as u64).map_err(error(&*disk, "repair"))?;
             file.sync().map_err(error(&*disk, "sync"))?;
         }
         let mut log = Log { disk, file, lines: replay.lines, stopped: false };
         if log.is_due(&replay.state) {
-            let (text, lines) = shortest(&replay.state).map_err(error(&*log.disk, "write"))?;
+            let (text, lines) = shortest(&mut replay.state).map_err(error(&*log.disk, "write"))?;
             log.compact(&text, lines)?;
         }
         Ok((log, replay.state))
@@ -82,8 +82,9 @@ impl Log {
     }
 }
 
-/// A state as the lines that add up to it, and how many.
-pub(crate) fn shortest(state: &State) -> io::Result<(Vec<u8>, usize)> {
+/// A state as the lines that add up to it, and how many. Drops from the state what has expired.
+pub(crate) fn shortest(state: &mut State) -> io::Result<(Vec<u8>, usize)> {
+    state.drop_expired(platform::unix_ms());
     let records: Vec<Record> = state.records().collect();
     Ok((lines(&records)?, records.len()))
 }

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::record::{DecidedProposal, Decision, EndedProposal, OpenedProposal, Record};
+use super::closed::{CLOSED_PROPOSALS_KEPT_MS, ClosedSet, closed_digest};
+use crate::record::{ClosedProposals, DecidedProposal, Decision, EndedProposal, OpenedProposal, Record};
 
 /// How many ended proposals are remembered.
 pub const ENDED_KEPT: usize = 256;
@@ -32,6 +33,12 @@ impl Proposal {
         self.ended.is_some() || self.decided.as_ref().is_some_and(refused)
     }
 
+    /// When it ended, in Unix milliseconds. The decision is the end of one that was rejected or withdrawn.
+    fn ended_ms(&self) -> u64 {
+        let ended = self.ended.as_ref().map(|ended| ended.at_ms);
+        ended.or_else(|| self.decided.as_ref().map(|decided| decided.at_ms)).unwrap_or(self.opened.at_ms)
+    }
+
     fn records(&self) -> impl Iterator<Item = Record> + '_ {
         let opened = std::iter::once(Record::ProposalOpened(self.opened.clone()));
         opened
@@ -59,6 +66,7 @@ pub(super) struct Proposals {
     ended_bytes: usize,
     ended_records: usize,
     open_records: usize,
+    closed: ClosedSet,
 }
 
 impl Proposals {
@@ -72,6 +80,18 @@ impl Proposals {
 
     pub(super) fn get(&self, id: &str) -> Option<&Proposal> {
         self.open.get(id).or_else(|| self.ended.iter().rev().find(|known| known.opened.id == id))
+    }
+
+    pub(super) fn closed(&self, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
+        self.closed.unexpired(now_ms)
+    }
+
+    pub(super) fn add_closed(&mut self, closed: &ClosedProposals) {
+        self.closed.add_all(closed);
+    }
+
+    pub(super) fn drop_expired(&mut self, now_ms: u64) {
+        self.closed.drop_expired(now_ms);
     }
 
     pub(super) fn opened(&mut self, opened: &OpenedProposal) {
@@ -101,11 +121,12 @@ impl Proposals {
 
     /// Oldest end first, then those still open: replayed in this order they add up to the same again.
     pub(super) fn records(&self) -> impl Iterator<Item = Record> + '_ {
-        self.ended.iter().chain(self.open.values()).flat_map(Proposal::records)
+        let closed = self.closed.records();
+        closed.chain(self.ended.iter().chain(self.open.values()).flat_map(Proposal::records))
     }
 
     pub(super) fn len(&self) -> usize {
-        self.ended_records + self.open_records
+        self.closed.len() + self.ended_records + self.open_records
     }
 
     fn settle(&mut self, id: &str) {
@@ -119,6 +140,8 @@ impl Proposals {
             let Some(oldest) = self.ended.pop_front() else { return };
             self.ended_bytes -= oldest.text_bytes();
             self.ended_records -= oldest.records_count();
+            let until_ms = oldest.ended_ms().saturating_add(CLOSED_PROPOSALS_KEPT_MS);
+            self.closed.add(until_ms, closed_digest(&oldest.opened.topic, &oldest.opened.envelope));
         }
     }
 }

@@ -1,9 +1,13 @@
 //! What records add up to, and that what compaction writes adds up to the same.
 
+mod closed;
+
 use proptest::prelude::*;
 
 use super::*;
-use crate::record::{DecidedProposal, Decision, EndedProposal, EndedSessions, GrantChange, OpenedProposal};
+use crate::record::{
+    ClosedProposals, DecidedProposal, Decision, EndedProposal, EndedSessions, GrantChange, OpenedProposal,
+};
 
 fn token(name: &str) -> Record {
     Record::TokenIssued(IssuedToken {
@@ -153,7 +157,8 @@ fn the_last_ended_proposals_are_remembered() {
     assert_eq!(state.ended_proposals().count(), ENDED_KEPT);
     assert!(state.proposal("9").is_none());
     assert!(state.proposal("10").is_some());
-    assert_eq!(state.len(), 2 * ENDED_KEPT);
+    assert_eq!(state.closed_proposals(0).count(), 10);
+    assert_eq!(state.len(), 2 * ENDED_KEPT + 1, "one record holds all digests");
 }
 
 #[test]
@@ -235,6 +240,8 @@ fn any_record() -> impl Strategy<Value = Record> {
         }),
         id.clone().prop_map(token),
         (0..60_u64, 0..3_usize).prop_map(|(at_ms, count)| sessions_ended(count, at_ms, at_ms + 20)),
+        prop::collection::vec((any::<u64>(), any::<u128>()), 0..4)
+            .prop_map(|digests| Record::ProposalsClosed(ClosedProposals { digests })),
         id.clone().prop_map(|byte| Record::AuditKey(SealingKey { key: byte.into(), created_ms: 0 })),
         id.prop_map(|name| Record::TokenRevoked { name: name.into(), at_ms: 0 }),
     ]
