@@ -371,3 +371,14 @@ fn queries() {
     check(Filter { topic: Some("main".into()), ..who("scout") }, &[0, 1, 2, 3, 4]);
     assert!(Kinds::parse("*").is_err());
 }
+
+#[test]
+fn segments_and_head_have_golden_bytes() {
+    let disk = Sim::default();
+    let mut log = open(&disk, false).unwrap();
+    write(&mut log, 5, 2).unwrap();
+    let text = |name: &str| String::from_utf8(disk.bytes(name)).unwrap();
+    println!("{}", text(&name(1)));
+    println!("{}", text(HEAD_FILE));
+    panic!();
+}

@@ -1,6 +1,7 @@
 //! The journal against a real directory: torn tails, damage, the lock, compaction, modes.
 
 mod closed;
+mod golden;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,0 +1,29 @@
+//! The journal's form on disk: golden lines, read and written again byte for byte.
+
+use super::*;
+
+const LINES: &str = r#"{"record":"sealing_key","key":"aa","created_ms":1}
+{"record":"audit_key","key":"bb","created_ms":2}
+{"record":"token_issued","name":"scout","sha256":"cc","capabilities":["chat"],"topics":["main"],"created_ms":3,"expires_ms":4}
+{"record":"token_issued","name":"ci","sha256":"dd","created_ms":5}
+{"record":"token_revoked","name":"ci","at_ms":6}
+{"record":"proposal_opened","id":"p","topic":"main","by":"scout","to":["files"],"method":"tools/call","context":"write_file","envelope":"e1","era":"modern","params":"{}","tool":"{\"name\":\"write_file\"}","digest":"ee","held":true,"door":"d","at_ms":7,"expires_ms":8}
+{"record":"proposal_opened","id":"q","topic":"main","by":"scout","method":"tools/list","envelope":"e2","digest":"ff","at_ms":9,"expires_ms":10}
+{"record":"proposal_decided","id":"p","by":"ana","decision":"approved","reason":"ok","digest":"ee","params":"{}","envelope":"e3","at_ms":11}
+{"record":"proposal_decided","id":"q","by":"ana","decision":"rejected","at_ms":12}
+{"record":"proposal_decided","id":"r","by":"scout","decision":"withdrawn","at_ms":13}
+{"record":"proposal_ended","id":"p","state":"completed","reason":"done","answer":"{}","at_ms":14}
+{"record":"proposal_ended","id":"q","state":"expired","at_ms":15}
+{"record":"proposals_closed","digests":[[16,"000102030405060708090a0b0c0d0e0f"],[17,"ffffffffffffffffffffffffffffffff"]]}
+{"record":"grant_changed","participant":"scout","topic":"main","added":["chat"],"removed":["mcp/*"],"by":"ana","reason":"so","at_ms":18,"expires_ms":19}
+{"record":"grant_changed","participant":"scout","by":"ana","at_ms":20}
+{"record":"grants_cleared","participant":"scout","topic":"main","at_ms":21}
+{"record":"grants_cleared","participant":"scout","at_ms":22}
+{"record":"sessions_ended","marks":["m1","m2"],"at_ms":23,"until_ms":24}
+"#;
+
+#[test]
+fn every_record_has_its_golden_line() {
+    let records: Vec<Record> = LINES.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(String::from_utf8(lines(&records).unwrap()).unwrap(), LINES);
+}
