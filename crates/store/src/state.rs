@@ -70,6 +70,12 @@ impl State {
         self.proposals.closed(now_ms)
     }
 
+    /// Digests of closed proposals of one topic, selected from [`State::closed_proposals`] and in the same order. Rarely a
+    /// digest of another topic is among them; no envelope of this topic matches it.
+    pub fn closed_proposals_in(&self, topic: &str, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
+        self.proposals.closed_in(topic, now_ms)
+    }
+
     /// Every change of capabilities that is on record, ended ones included; by participant, topic and capability.
     pub fn grants(&self) -> impl Iterator<Item = &Grant> {
         self.grants.all()

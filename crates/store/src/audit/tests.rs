@@ -378,7 +378,28 @@ fn segments_and_head_have_golden_bytes() {
     let mut log = open(&disk, false).unwrap();
     write(&mut log, 5, 2).unwrap();
     let text = |name: &str| String::from_utf8(disk.bytes(name)).unwrap();
-    println!("{}", text(&name(1)));
-    println!("{}", text(HEAD_FILE));
-    panic!();
+    let segment = concat!(
+        r#"{"seq":1,"at_ms":5,"topic":"main","from":"scout","kind":"mcp/request:tools/call:tool-5","to":["files"],"#,
+        r#""verdict":"admitted","why":"mcp/*","operation":"00000000000000000000000000000005","#,
+        r#""payload_sha256":"015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862","#,
+        r#""mac":"f69f5d241c82fef19b798ecdc26f5adef6b0c7c4e3e66326091acce3436d3ead"}"#,
+        "\n",
+        r#"{"seq":2,"end":true,"at_ms":6,"topic":"main","from":"scout","kind":"mcp/request:tools/call:tool-6","#,
+        r#""to":["files"],"verdict":"admitted","why":"mcp/*","operation":"00000000000000000000000000000006","#,
+        r#""payload_sha256":"015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862","#,
+        r#""mac":"1d75bfe11c8381aad13cf7317c9d18181cfb41f0e24a9682b4641761ea4d2580"}"#,
+        "\n",
+    );
+    assert_eq!(text(&name(1)), segment);
+    let slots = [
+        concat!(
+            r#"{"turn":2,"seq":0,"last":"0000000000000000000000000000000000000000000000000000000000000000","#,
+            r#""mac":"791c61db2f9c0e50da45bb665836f0b4028c935068b5d9fd1fc152126a23bb1d"}"#,
+        ),
+        concat!(
+            r#"{"turn":3,"seq":2,"last":"1d75bfe11c8381aad13cf7317c9d18181cfb41f0e24a9682b4641761ea4d2580","#,
+            r#""mac":"f94f7f4a43116bfeec59fb485cf41c11f1b216f0e875264814e2a913ab71b7e0"}"#,
+        ),
+    ];
+    assert_eq!(text(HEAD_FILE), slots.map(|slot| format!("{slot:<255}\n")).concat());
 }

@@ -86,6 +86,10 @@ impl Proposals {
         self.closed.unexpired(now_ms)
     }
 
+    pub(super) fn closed_in(&self, topic: &str, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
+        self.closed.unexpired_in(topic, now_ms)
+    }
+
     pub(super) fn add_closed(&mut self, closed: &ClosedProposals) {
         self.closed.add_all(closed);
     }

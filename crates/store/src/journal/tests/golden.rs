@@ -27,3 +27,29 @@ fn every_record_has_its_golden_line() {
     let records: Vec<Record> = LINES.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(String::from_utf8(lines(&records).unwrap()).unwrap(), LINES);
 }
+
+/// The older format has the same records, but for digests of closed proposals.
+#[test]
+fn a_journal_of_the_older_format_is_read_whole_and_stays_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let is_old = |line: &&str| !line.contains("proposals_closed");
+    let old: String = LINES.split_inclusive('\n').filter(is_old).collect();
+    fs::write(dir.path().join(JOURNAL_FILE), &old).unwrap();
+    let journal = Journal::open(dir.path()).unwrap();
+    let state = journal.state();
+    assert_eq!(state.sealing_keys().map(|key| key.key.as_str()).collect::<Vec<_>>(), ["aa"]);
+    assert_eq!(state.audit_key().map(|key| key.key.as_str()), Some("bb"));
+    assert_eq!(names(&journal), ["scout"]);
+    assert_eq!(state.open_proposals().count(), 0);
+    let ended: Vec<_> = state.ended_proposals().map(|proposal| proposal.opened.id.as_str()).collect();
+    assert_eq!(ended, ["q", "p"]);
+    assert_eq!(state.grants().count(), 0);
+    assert_eq!(state.ended_sessions(23).collect::<Vec<_>>(), ["m1", "m2"]);
+    assert_eq!(state.closed_proposals(0).count(), 0);
+    assert_eq!(fs::read_to_string(dir.path().join(JOURNAL_FILE)).unwrap(), old);
+    let mut all = old.clone();
+    all.push_str(LINES.lines().find(|line| !is_old(line)).unwrap());
+    fs::write(dir.path().join(JOURNAL_FILE), all + "\n").unwrap();
+    let digests = [(16, 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f), (17, u128::MAX)];
+    assert_eq!(Journal::peek(dir.path()).unwrap().closed_proposals(0).collect::<Vec<_>>(), digests);
+}

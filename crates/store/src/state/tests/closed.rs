@@ -89,3 +89,18 @@ fn compaction_drops_expired_digests_and_keeps_all_others() {
     let other = |number: usize| closed_digest("main", &format!("envelope-other-{number}"));
     assert!((0..700).all(|number| found.contains(&other(number))));
 }
+
+#[test]
+fn the_digests_of_a_topic_are_selected() {
+    let digest = |topic: &str, envelope: &str| closed_digest(topic, envelope);
+    let all =
+        vec![(10, digest("a", "1")), (20, digest("b", "1")), (30, digest("a", "2")), (40, digest("", ""))];
+    let known = state(&[closed(all.clone())]);
+    let of = |topic: &str, now_ms: u64| known.closed_proposals_in(topic, now_ms).collect::<Vec<_>>();
+    assert_eq!(of("a", 0), [all[0], all[2]]);
+    assert_eq!(of("a", 10), [all[2]]);
+    assert_eq!(of("b", 0), [all[1]]);
+    assert_eq!(of("", 0), [all[3]]);
+    assert_eq!(of("c", 0), []);
+    assert_eq!(known.closed_proposals(0).collect::<Vec<_>>(), all);
+}
