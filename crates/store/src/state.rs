@@ -1,4 +1,4 @@
-//! What the journal's records add up to. Pure: must not know files.
+//! State of the journal: tokens, keys, proposals, grants and ended sessions after all records.
 
 mod closed;
 mod grants;
@@ -15,7 +15,7 @@ pub use grants::Grant;
 pub use proposals::{ENDED_BYTES_MAX, ENDED_KEPT, Proposal};
 pub use sessions::ENDED_SESSIONS_KEPT;
 
-/// Everything that is true after replaying the journal.
+/// State after a replay of the journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
     tokens: Vec<IssuedToken>,
@@ -26,11 +26,11 @@ pub struct State {
     sessions: Sessions,
 }
 
-/// Sealing keys that are kept: the current one and the one before it.
+/// Sealing keys in the state: the current one and the one before it.
 const SEALING_KEYS_KEPT: usize = 2;
 
 impl State {
-    /// Tokens that were issued and not revoked, oldest first. Expired ones are still in it.
+    /// Tokens that are not revoked, oldest first, expired ones included.
     #[must_use]
     pub fn tokens(&self) -> &[IssuedToken] {
         &self.tokens
@@ -41,31 +41,31 @@ impl State {
         self.keys.iter().rev()
     }
 
-    /// The key of the audit log's chain; `None` until there was an audit log.
+    /// Key of the audit log's chain; `None` before the first audit log.
     #[must_use]
     pub fn audit_key(&self) -> Option<&SealingKey> {
         self.audit_key.as_ref()
     }
 
-    /// Proposals that wait for a decision, or are approved and have no outcome; by id.
+    /// Proposals without a decision, and approved ones without an outcome; by id.
     pub fn open_proposals(&self) -> impl Iterator<Item = &Proposal> {
         self.proposals.open()
     }
 
-    /// The last proposals that are over, at most [`ENDED_KEPT`], in the order in which they ended.
+    /// The last ended proposals, at most [`ENDED_KEPT`], in the order of their ends.
     pub fn ended_proposals(&self) -> impl Iterator<Item = &Proposal> {
         self.proposals.ended()
     }
 
-    /// The proposal with this id, open or remembered.
+    /// The open or ended proposal with this id.
     #[must_use]
     pub fn proposal(&self, id: &str) -> Option<&Proposal> {
         self.proposals.get(id)
     }
 
-    /// Digests ([`closed_digest`]) of proposals that ended and are no longer kept in full, at most
-    /// [`CLOSED_PROPOSALS_MAX`], each with the time until which it is kept: [`CLOSED_PROPOSALS_KEPT_MS`] after the end.
-    /// The first to expire comes first; expired ones are left out.
+    /// Unexpired digests ([`closed_digest`]) of ended proposals that the journal no longer keeps in full, at most
+    /// [`CLOSED_PROPOSALS_MAX`]. Each has its expiry in Unix milliseconds, [`CLOSED_PROPOSALS_KEPT_MS`] after the end of the
+    /// proposal. The first to expire comes first.
     pub fn closed_proposals(&self, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
         self.proposals.closed(now_ms)
     }
@@ -76,13 +76,14 @@ impl State {
         self.proposals.closed_in(topic, now_ms)
     }
 
-    /// Every change of capabilities that is on record, ended ones included; by participant, topic and capability.
+    /// All grants and revocations, expired ones included; by participant, topic and capability.
     pub fn grants(&self) -> impl Iterator<Item = &Grant> {
         self.grants.all()
     }
 
-    /// The changes that hold now for a participant in a topic, one a capability for all topics and one for this topic.
-    /// Those for all topics come first: apply them in this order to what is configured.
+    /// Grants and revocations that apply to a participant in a topic at `now_ms`: at most one per capability for all topics
+    /// and one for this topic. Those for all topics come first; callers apply them to the configured capabilities in this
+    /// order.
     pub fn grants_of<'a>(
         &'a self,
         participant: &str,
@@ -92,12 +93,12 @@ impl State {
         self.grants.of(participant, topic, now_ms)
     }
 
-    /// The marks of sessions that were ended and whose ids would still be good, oldest first.
+    /// Marks ([`crate::EndedSessions::marks`]) of ended sessions whose ids have not expired, oldest first.
     pub fn ended_sessions(&self, now_ms: u64) -> impl Iterator<Item = &str> {
         self.sessions.marks(now_ms)
     }
 
-    /// Takes one record into account.
+    /// Applies one record.
     pub fn apply(&mut self, record: &Record) {
         match record {
             Record::TokenIssued(token) => self.tokens.push(token.clone()),
@@ -121,12 +122,12 @@ impl State {
         }
     }
 
-    /// Drops the digests of closed proposals that have expired.
+    /// Drops expired digests of closed proposals.
     pub(crate) fn drop_expired(&mut self, now_ms: u64) {
         self.proposals.drop_expired(now_ms);
     }
 
-    /// The shortest list of records that adds up to this state again; what compaction writes.
+    /// The shortest list of records that rebuilds this state; compaction writes it.
     pub fn records(&self) -> impl Iterator<Item = Record> + '_ {
         let keys = self.keys.iter().cloned().map(Record::SealingKey);
         keys.chain(self.audit_key.iter().cloned().map(Record::AuditKey))
@@ -136,7 +137,7 @@ impl State {
             .chain(self.sessions.records())
     }
 
-    /// How many records [`State::records`] gives.
+    /// Number of records that [`State::records`] returns.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
@@ -147,7 +148,7 @@ impl State {
             + self.sessions.len()
     }
 
-    /// Whether nothing is known.
+    /// Whether the state has no record.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,4 +1,4 @@
-//! Record of closed proposals: digests of those that ended and are no longer kept in full.
+//! Record of closed proposals: digests of ended proposals that the journal no longer keeps in full.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Digests of ended proposals, oldest first. One record holds many.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClosedProposals {
-    /// The time until which each is kept, in Unix milliseconds, and the digest ([`crate::closed_digest`]), which is
-    /// written as 32 hexadecimal digits.
+    /// For each proposal the time until which the journal keeps the digest, in Unix milliseconds, and the digest
+    /// ([`crate::closed_digest`]), 32 hexadecimal digits on disk.
     #[serde(serialize_with = "write", deserialize_with = "read")]
     pub digests: Vec<(u64, u128)>,
 }
@@ -23,7 +23,7 @@ fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(u64, u128)>, 
         let digest = is_digest.then(|| u128::from_str_radix(&text, 16).ok()).flatten();
         digest
             .map(|digest| (until_ms, digest))
-            .ok_or_else(|| D::Error::custom("a digest is written as 32 hexadecimal digits"))
+            .ok_or_else(|| D::Error::custom("a digest has 32 hexadecimal digits"))
     };
     texts.into_iter().map(parse).collect()
 }

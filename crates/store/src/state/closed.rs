@@ -1,4 +1,4 @@
-//! Closed proposals: bounded digests of proposals that ended and are no longer kept in full.
+//! Closed proposals: a bounded set of digests of ended proposals that the journal no longer keeps in full.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -6,10 +6,10 @@ use sha2::{Digest, Sha256};
 
 use crate::record::{ClosedProposals, Record};
 
-/// Digests that are kept; the oldest are dropped first.
+/// Digests in the set at most; the oldest is dropped first.
 pub const CLOSED_PROPOSALS_MAX: usize = 100_000;
 
-/// How long a digest is kept after the end of its proposal, in milliseconds: 30 days.
+/// Time from the end of a proposal to the expiry of its digest, in milliseconds: 30 days.
 pub const CLOSED_PROPOSALS_KEPT_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
 /// Digests in one record.
@@ -76,8 +76,8 @@ impl ClosedSet {
         closed.digests.iter().for_each(|(until_ms, digest)| self.add(*until_ms, *digest));
     }
 
-    /// Those that have not expired, each once with its latest time, the first to expire first. A participant may use an
-    /// envelope's id again for another proposal.
+    /// Unexpired digests, each once with its latest expiry, the first to expire first. A digest repeats when a participant
+    /// uses the id of an envelope for another proposal.
     pub(super) fn unexpired(&self, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
         self.select(now_ms, |_| true)
     }
@@ -111,7 +111,7 @@ impl ClosedSet {
         })
     }
 
-    /// How many records [`ClosedSet::records`] gives.
+    /// Number of records that [`ClosedSet::records`] returns.
     pub(super) fn len(&self) -> usize {
         self.digests.len().div_ceil(PER_RECORD)
     }

@@ -1,4 +1,4 @@
-//! What records add up to, and that what compaction writes adds up to the same.
+//! Tests of the state: records of each kind, limits, and the records that compaction writes.
 
 mod closed;
 
@@ -25,7 +25,7 @@ fn key(byte: &str) -> Record {
 }
 
 #[test]
-fn revoking_takes_every_token_of_that_name() {
+fn a_revocation_removes_every_token_of_the_participant() {
     let mut state = State::default();
     for record in [token("a"), token("b"), token("a"), Record::TokenRevoked { name: "a".into(), at_ms: 3 }] {
         state.apply(&record);
@@ -148,7 +148,7 @@ fn a_proposal_ends_once_and_its_first_decision_counts() {
 }
 
 #[test]
-fn the_last_ended_proposals_are_remembered() {
+fn the_last_ended_proposals_are_kept_in_full() {
     let mut state = State::default();
     for at in 0..ENDED_KEPT + 10 {
         state.apply(&opened(&at.to_string()));
@@ -174,11 +174,11 @@ fn ended_proposals_hold_no_more_text_than_the_limit() {
 }
 
 #[test]
-fn grants_for_a_time_end_and_what_was_before_holds_again() {
+fn the_earlier_change_applies_again_after_a_temporary_grant_expires() {
     let check = |records: &[Record], now_ms: u64, expected: &[(&str, bool)]| {
         let state = state(records);
         let found = state.grants_of("scout", "main", now_ms);
-        let found: Vec<_> = found.map(|grant| (grant.capability.as_str(), grant.given)).collect();
+        let found: Vec<_> = found.map(|grant| (grant.capability.as_str(), grant.granted)).collect();
         assert_eq!(found, expected, "{records:?} at {now_ms}");
     };
     let (taken, for_an_hour) =
@@ -206,7 +206,7 @@ fn sessions_ended(count: usize, at_ms: u64, until_ms: u64) -> Record {
 }
 
 #[test]
-fn ended_sessions_are_known_as_long_as_their_ids_are_good() {
+fn ended_sessions_are_kept_until_their_ids_expire() {
     let one = state(&[sessions_ended(2, 1, 100)]);
     assert_eq!(one.ended_sessions(99).collect::<Vec<_>>(), ["1 0", "1 1"]);
     assert_eq!(one.ended_sessions(100).count(), 0);
@@ -215,7 +215,7 @@ fn ended_sessions_are_known_as_long_as_their_ids_are_good() {
 }
 
 #[test]
-fn so_many_ended_sessions_are_known_and_no_more() {
+fn ended_sessions_are_bounded() {
     let mut known = state(&[sessions_ended(1, 1, 100), sessions_ended(ENDED_SESSIONS_KEPT - 1, 2, 100)]);
     assert_eq!(known.ended_sessions(3).count(), ENDED_SESSIONS_KEPT);
     known.apply(&sessions_ended(1, 3, 100));
@@ -249,7 +249,7 @@ fn any_record() -> impl Strategy<Value = Record> {
 
 proptest! {
     #[test]
-    fn what_compaction_writes_adds_up_to_the_same(records in prop::collection::vec(any_record(), 0..60)) {
+    fn compacted_records_rebuild_the_same_state(records in prop::collection::vec(any_record(), 0..60)) {
         let mut before = State::default();
         for (at, record) in records.into_iter().enumerate() {
             let at_ms = at as u64;

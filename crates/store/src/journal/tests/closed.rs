@@ -1,13 +1,13 @@
-//! Closed proposals in a real journal: over compaction and reopening, and journals of before.
+//! Tests of closed proposals in a real journal: compaction, restart, journals of the older format.
 
 use super::*;
 use crate::record::{EndedProposal, OpenedProposal};
 use crate::state::{CLOSED_PROPOSALS_KEPT_MS, CLOSED_PROPOSALS_MAX, ENDED_KEPT, closed_digest};
 
-/// A time at which all proposals of these tests end: later than the clock, so that compaction drops no digest.
+/// Time at which the proposals of these tests end: in the future, so that compaction drops no digest.
 const END_MS: u64 = 4_000_000_000_000;
 
-fn over(number: usize, at_ms: u64) -> [Record; 2] {
+fn opened_and_ended(number: usize, at_ms: u64) -> [Record; 2] {
     let opened = OpenedProposal {
         id: number.to_string(),
         topic: "main".into(),
@@ -30,11 +30,12 @@ fn over(number: usize, at_ms: u64) -> [Record; 2] {
     [Record::ProposalOpened(opened), Record::ProposalEnded(ended)]
 }
 
-/// Ends the proposals of these numbers, so many in one append.
+/// Opens and ends the proposals with these numbers, `batch` of them in one append.
 fn end_all(journal: &mut Journal, numbers: std::ops::Range<usize>, batch: usize) {
     let numbers: Vec<usize> = numbers.collect();
     for numbers in numbers.chunks(batch) {
-        let records: Vec<Record> = numbers.iter().flat_map(|number| over(*number, END_MS)).collect();
+        let records: Vec<Record> =
+            numbers.iter().flat_map(|number| opened_and_ended(*number, END_MS)).collect();
         journal.append(&records).unwrap();
     }
 }
@@ -71,7 +72,7 @@ fn digests_survive_every_compaction_and_restart() {
         assert_eq!(*Journal::open(dir.path()).unwrap().state(), before);
         assert_eq!(Journal::peek(dir.path()).unwrap(), before);
     }
-    assert!(!text(dir.path()).contains("\"p0\""), "it is not kept in full");
+    assert!(!text(dir.path()).contains("\"p0\""), "only its digest is kept");
 }
 
 #[test]
@@ -93,8 +94,8 @@ fn a_hundred_thousand_digests_survive_and_no_more() {
 fn compaction_removes_expired_digests_from_disk() {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = Journal::open(dir.path()).unwrap();
-    journal.append(&over(0, 1)).unwrap();
-    journal.append(&over(1, END_MS)).unwrap();
+    journal.append(&opened_and_ended(0, 1)).unwrap();
+    journal.append(&opened_and_ended(1, END_MS)).unwrap();
     end_all(&mut journal, 2..ENDED_KEPT + 2, 50);
     let found = journal.state().closed_proposals(0).collect::<Vec<_>>();
     let (old, new) = (closed_digest("main", "p0"), closed_digest("main", "p1"));
@@ -102,11 +103,11 @@ fn compaction_removes_expired_digests_from_disk() {
     journal.compact().unwrap();
     assert_eq!(digests(&journal, 0), [new]);
     let line = format!("{{\"record\":\"proposals_closed\",\"digests\":[[4002592000000,\"{new:032x}\"]]}}\n");
-    assert!(text(dir.path()).contains(&line), "the form on disk");
+    assert!(text(dir.path()).contains(&line), "golden line");
 }
 
 #[test]
-fn a_journal_of_before_has_no_digests_until_proposals_are_forgotten() {
+fn a_journal_of_the_older_format_has_no_digests_until_a_proposal_is_closed() {
     let dir = tempfile::tempdir().unwrap();
     let opened = |id: &str| {
         format!(
@@ -126,7 +127,7 @@ fn a_journal_of_before_has_no_digests_until_proposals_are_forgotten() {
 }
 
 #[test]
-fn a_digest_that_cannot_be_read_is_damage() {
+fn a_malformed_digest_is_reported_as_damage() {
     let dir = tempfile::tempdir().unwrap();
     let check = |digest: &str, readable: bool| {
         let line = format!("{{\"record\":\"proposals_closed\",\"digests\":[[1,\"{digest}\"]]}}\n");

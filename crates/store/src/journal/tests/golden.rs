@@ -1,4 +1,4 @@
-//! The journal's form on disk: golden lines, read and written again byte for byte.
+//! Golden tests of the journal format: every record, and a journal of the older format.
 
 use super::*;
 
@@ -28,9 +28,9 @@ fn every_record_has_its_golden_line() {
     assert_eq!(String::from_utf8(lines(&records).unwrap()).unwrap(), LINES);
 }
 
-/// The older format has the same records, but for digests of closed proposals.
+/// The older format has every record except the digests of closed proposals.
 #[test]
-fn a_journal_of_the_older_format_is_read_whole_and_stays_as_it_is() {
+fn a_journal_of_the_older_format_is_read_and_not_changed() {
     let dir = tempfile::tempdir().unwrap();
     let is_old = |line: &&str| !line.contains("proposals_closed");
     let old: String = LINES.split_inclusive('\n').filter(is_old).collect();

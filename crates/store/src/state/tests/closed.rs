@@ -1,4 +1,4 @@
-//! Digests of forgotten proposals: which, for how long, how many, and what they cost.
+//! Tests of closed proposals: expiry, limits, order, selection by topic, compaction.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn closed(digests: Vec<(u64, u128)>) -> Record {
     Record::ProposalsClosed(ClosedProposals { digests })
 }
 
-/// Opens and ends other proposals, those of these numbers.
+/// Opens and ends other proposals with these numbers.
 fn end_others(state: &mut State, numbers: std::ops::Range<usize>) {
     for number in numbers {
         let id = format!("other-{number}");
@@ -22,7 +22,7 @@ fn digests(state: &State, now_ms: u64) -> Vec<u128> {
 }
 
 #[test]
-fn a_forgotten_proposal_leaves_its_digest_for_30_days_after_its_end() {
+fn the_digest_of_a_closed_proposal_is_kept_for_30_days_after_its_end() {
     use Decision::{Approved, Rejected, Withdrawn};
     let check = |end: &[Record], ended_ms: u64| {
         let mut state = state(&[&[opened("p")], end].concat());
@@ -42,7 +42,7 @@ fn a_forgotten_proposal_leaves_its_digest_for_30_days_after_its_end() {
 }
 
 #[test]
-fn proposals_that_are_forgotten_for_their_size_leave_digests_too() {
+fn proposals_that_are_closed_for_their_size_leave_digests_too() {
     let mut state = State::default();
     for id in ["a", "b"] {
         let Record::ProposalOpened(big) = opened(id) else { unreachable!() };
@@ -65,7 +65,7 @@ fn the_oldest_digests_are_dropped_first() {
 }
 
 #[test]
-fn the_digest_of_a_reused_envelope_id_is_given_once_with_its_latest_time() {
+fn the_digest_of_a_reused_envelope_id_is_returned_once_with_its_latest_expiry() {
     let known = state(&[closed(vec![(10, 7), (20, 8), (30, 7), (25, 9)])]);
     assert_eq!(known.closed_proposals(5).collect::<Vec<_>>(), [(20, 8), (25, 9), (30, 7)]);
     assert_eq!(known.closed_proposals(20).collect::<Vec<_>>(), [(25, 9), (30, 7)]);
