@@ -1,33 +1,32 @@
-//! The audit log as it is written: opened where the head says, mended where a crash tore it, continued. Must not know what
-//! an entry says, except that it writes one itself where something does not fit.
+//! Audit log writer: recovery at a start, segments, the head after each group.
 
 use std::sync::Arc;
 
 use platform::Mutex;
 
-use super::chain::{Chain, Head, Link};
-use super::entry::{Entry, Verdict, Written};
-use super::files::{Files, HEAD_FILE, Kept, Piece, SLOTS, name, on, pieces};
+use super::chain::{Chain, ChainLine, Head};
+use super::entry::{Entry, LoggedPayload, Verdict};
+use super::files::{Files, HEAD_FILE, SLOTS, SegmentPart, StoredHead, name, on, segment_parts};
 use crate::disk::DiskFile;
 use crate::error::StoreError;
 use crate::group::{Items, Sink};
 
-/// When a segment has this many bytes, the next entry begins another.
+/// Bytes at which a segment ends: the next entry begins another one.
 pub const SEGMENT_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Memory of what was written that is kept for what comes next.
+/// Bytes of memory that the writer keeps for the next group.
 const BODIES_KEPT_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// The log, open for writing.
+/// The open log.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct LogWriter {
     files: Files,
     chain: Chain,
     head: Head,
-    /// What is durable, for others to see.
-    shown: Arc<Mutex<Head>>,
+    /// The durable head, shared with readers.
+    durable_head: Arc<Mutex<Head>>,
     head_file: Box<dyn DiskFile>,
-    /// How often the head has been written.
+    /// How many times the head has been written.
     turn: u64,
     segment: Option<Segment>,
     segment_bytes_max: u64,
@@ -41,52 +40,53 @@ struct Segment {
     bytes: u64,
 }
 
-/// What was found at a start.
-struct Found {
+/// State of the log at a start.
+struct Recovered {
     head: Head,
-    /// The last segment, if writing goes on in it: its first entry and the bytes of it that are whole.
+    /// The last segment, if the writer continues it: number of its first entry, bytes of its complete lines.
     tail: Option<(u64, u64)>,
-    /// What does not fit, in words for the log.
+    /// How the log differs from its stored head, as a reason for the log.
     broken: Option<String>,
 }
 
-impl Log {
-    /// Opens the log. `begun` is whether this key has been in use before: then there must be a head.
+impl LogWriter {
+    /// Opens the log. `begun` says whether the key was in use before; then a head must exist.
     pub(super) fn open(
         files: Files,
         chain: Chain,
         begun: bool,
         now_ms: u64,
         segment_bytes_max: u64,
-    ) -> Result<Log, StoreError> {
+    ) -> Result<LogWriter, StoreError> {
         let known = files.head(&chain, begun)?;
-        let found = find(&files, &chain, known, begun)?;
+        let recovered = recover(&files, &chain, known, begun)?;
         let head_file = files.heads.open(HEAD_FILE).map_err(on(&*files.heads, "open", HEAD_FILE))?;
         let turn = known.map_or(0, |kept| kept.turn);
-        let shown = Arc::new(Mutex::new(found.head));
-        let head = found.head;
+        let durable_head = Arc::new(Mutex::new(recovered.head));
+        let head = recovered.head;
         let (text, segment) = (Vec::new(), None);
-        let mut log = Log { files, chain, head, shown, head_file, turn, segment, segment_bytes_max, text };
+        let mut log =
+            LogWriter { files, chain, head, durable_head, head_file, turn, segment, segment_bytes_max, text };
         if known.is_none() {
-            // Both slots: from here on, one that is not whole was torn or changed.
+            // Both slots: from now on a slot that is not intact was torn or changed.
             log.write_head()?;
             log.write_head()?;
         }
-        if let Some((first, whole)) = found.tail {
-            log.go_on(first, whole)?;
+        if let Some((first, whole)) = recovered.tail {
+            log.continue_segment(first, whole)?;
         }
-        match (found.broken, known) {
+        match (recovered.broken, known) {
             (Some(why), _) => log.write(std::iter::once(broken(&why, now_ms).as_slice()))?,
-            // What a crash left of a group that nobody was told of stays beyond the head until the next group ends.
+            // Entries of an unacknowledged group that a crash left stay after the head until the next group ends.
             (None, Some(kept)) if kept.torn => log.write_head()?,
             (None, _) => {}
         }
         Ok(log)
     }
 
-    /// Where others see how far the log reaches.
-    pub(super) fn shown(&self) -> Arc<Mutex<Head>> {
-        Arc::clone(&self.shown)
+    /// The durable head, shared with readers.
+    pub(super) fn durable_head(&self) -> Arc<Mutex<Head>> {
+        Arc::clone(&self.durable_head)
     }
 
     /// Writes entries, syncs them, and then the head.
@@ -106,7 +106,7 @@ impl Log {
         if self.head.seq == before { Ok(()) } else { self.write_head() }
     }
 
-    /// Writes what was gathered to the segment in use, or to a new one.
+    /// Writes the gathered lines to the current segment, or to a new one.
     fn write_text(&mut self, before: u64) -> Result<(), StoreError> {
         if self.text.is_empty() {
             return Ok(());
@@ -115,8 +115,9 @@ impl Log {
         let segment = match &mut self.segment {
             Some(segment) => segment,
             none => {
-                let first = Link::read(self.text.split(|byte| *byte == b'\n').next().unwrap_or_default());
-                let name = name(first.map_or(before + 1, |link| link.seq));
+                let first =
+                    ChainLine::read(self.text.split(|byte| *byte == b'\n').next().unwrap_or_default());
+                let name = name(first.map_or(before + 1, |parsed| parsed.seq));
                 let file = segments.open(&name).map_err(on(segments, "open", &name))?;
                 none.insert(Segment { name, file, bytes: 0 })
             }
@@ -135,47 +136,53 @@ impl Log {
         let written = self.head_file.write_at(at, &slot).and_then(|()| self.head_file.sync());
         written.map_err(on(&*self.files.heads, "write", HEAD_FILE))?;
         self.turn = turn;
-        *self.shown.lock() = self.head;
+        *self.durable_head.lock() = self.head;
         Ok(())
     }
 
-    /// Opens the last segment to write on, without what a crash has left of a write.
-    fn go_on(&mut self, first: u64, whole: u64) -> Result<(), StoreError> {
+    /// Opens the last segment and removes the rest of a write that a crash interrupted.
+    fn continue_segment(&mut self, first: u64, whole: u64) -> Result<(), StoreError> {
         let (name, segments) = (name(first), &*self.files.segments);
         let mut file = segments.open(&name).map_err(on(segments, "open", &name))?;
-        let mended = file.cut(whole).and_then(|()| file.sync());
-        mended.map_err(on(segments, "repair", &name))?;
+        let repaired = file.cut(whole).and_then(|()| file.sync());
+        repaired.map_err(on(segments, "repair", &name))?;
         self.segment = Some(Segment { name, file, bytes: whole });
         Ok(())
     }
 }
 
-/// Finds the entry that the head names, and follows the chain from there.
-fn find(files: &Files, chain: &Chain, known: Option<Kept>, begun: bool) -> Result<Found, StoreError> {
+/// Finds the entry that the head names and verifies the chain from there.
+fn recover(
+    files: &Files,
+    chain: &Chain,
+    known: Option<StoredHead>,
+    begun: bool,
+) -> Result<Recovered, StoreError> {
     let firsts = files.firsts()?;
-    let Some(Kept { head, torn, .. }) = known else {
+    let Some(StoredHead { head, torn, .. }) = known else {
         let lost = begun || !firsts.is_empty();
-        let broken = lost.then(|| "the head that was kept outside the log is missing or not ours".to_owned());
-        return Ok(Found { head: beyond(files, Head::START, &firsts)?, tail: None, broken });
+        let broken =
+            lost.then(|| "the head that is stored outside the log is missing or has a wrong MAC".to_owned());
+        return Ok(Recovered { head: beyond(files, Head::START, &firsts)?, tail: None, broken });
     };
-    let mut place = head;
+    let mut end_of_chain = head;
     let mut anchored = head.seq == 0;
     let (mut tail, mut end) = (None, false);
     let from = firsts.iter().rposition(|first| *first <= head.seq).unwrap_or_default();
     for first in firsts.iter().skip(from) {
         let (text, mut whole) = (files.segment(*first)?, 0);
-        for piece in pieces(&text) {
-            let Piece::Whole(line) = piece else { break };
-            let link = Link::read(line);
-            match link {
-                Some(link) if !anchored => anchored = link.seq == head.seq && link.mac == head.last,
-                Some(link) if follows(chain, &place, &link) => {
-                    place = Head { seq: link.seq, last: link.mac };
-                    end = link.end;
+        for part in segment_parts(&text) {
+            let SegmentPart::Whole(line) = part else { break };
+            let parsed = ChainLine::read(line);
+            match parsed {
+                Some(parsed) if !anchored => anchored = parsed.seq == head.seq && parsed.mac == head.last,
+                Some(parsed) if follows(chain, &end_of_chain, &parsed) => {
+                    end_of_chain = Head { seq: parsed.seq, last: parsed.mac };
+                    end = parsed.end;
                 }
                 _ if !anchored => {}
                 _ => {
-                    return lost(files, head, &firsts, "what comes after the head that was kept is not ours");
+                    return lost(files, head, &firsts, "an entry after the stored head has a wrong MAC");
                 }
             }
             whole += line.len() as u64 + 1;
@@ -186,25 +193,25 @@ fn find(files: &Files, chain: &Chain, known: Option<Kept>, begun: bool) -> Resul
         }
     }
     match anchored {
-        true if torn && !end => lost(files, head, &firsts, "one of the two places of the head was changed"),
-        true => Ok(Found { head: place, tail, broken: None }),
+        true if torn && !end => lost(files, head, &firsts, "one of the two slots of the head was changed"),
+        true => Ok(Recovered { head: end_of_chain, tail, broken: None }),
         false => lost(files, head, &firsts, "the last entry that the head names is missing or changed"),
     }
 }
 
-fn lost(files: &Files, head: Head, firsts: &[u64], why: &str) -> Result<Found, StoreError> {
+fn lost(files: &Files, head: Head, firsts: &[u64], why: &str) -> Result<Recovered, StoreError> {
     let broken = Some(format!("{why}; its last entry was {}", head.seq));
-    Ok(Found { head: beyond(files, head, firsts)?, tail: None, broken })
+    Ok(Recovered { head: beyond(files, head, firsts)?, tail: None, broken })
 }
 
-pub(super) fn follows(chain: &Chain, before: &Head, link: &Link<'_>) -> bool {
-    link.seq == before.seq + 1 && chain.after(&before.last, link.covered) == link.mac
+pub(super) fn follows(chain: &Chain, before: &Head, parsed: &ChainLine<'_>) -> bool {
+    parsed.seq == before.seq + 1 && chain.next_mac(&before.last, parsed.covered) == parsed.mac
 }
 
-/// A head whose next entry begins a segment that is not there yet.
+/// A head whose next entry begins a new segment.
 fn beyond(files: &Files, head: Head, firsts: &[u64]) -> Result<Head, StoreError> {
     let last = match firsts.last() {
-        Some(first) => first.saturating_add(pieces(&files.segment(*first)?).count() as u64),
+        Some(first) => first.saturating_add(segment_parts(&files.segment(*first)?).count() as u64),
         None => 0,
     };
     Ok(Head { seq: head.seq.max(last), ..head })
@@ -225,11 +232,11 @@ fn broken(why: &str, at_ms: u64) -> Vec<u8> {
         payload: None,
     };
     let mut body = Vec::new();
-    entry.spell(&mut body, &Written::Nothing);
+    entry.write_members(&mut body, &LoggedPayload::None);
     body
 }
 
-/// The bodies of entries, one behind the other.
+/// Bodies of entries, one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Bodies {
     text: Vec<u8>,
@@ -237,9 +244,9 @@ pub(super) struct Bodies {
 }
 
 impl Bodies {
-    /// Adds an entry, of whose payload this is written.
-    pub(super) fn add(&mut self, entry: &Entry<'_>, payload: &Written<'_>) {
-        entry.spell(&mut self.text, payload);
+    /// Adds an entry with its payload in the form for the log.
+    pub(super) fn add(&mut self, entry: &Entry<'_>, payload: &LoggedPayload<'_>) {
+        entry.write_members(&mut self.text, payload);
         self.ends.push(self.text.len());
     }
 
@@ -262,7 +269,7 @@ impl Items for Bodies {
     }
 }
 
-impl Sink for Log {
+impl Sink for LogWriter {
     type Items = Bodies;
 
     fn commit(&mut self, bodies: &Bodies) -> Result<(), StoreError> {

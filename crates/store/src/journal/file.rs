@@ -1,4 +1,4 @@
-//! The journal's file: whole lines, synced; written anew now and then. Must not know what a record means, nor who waits.
+//! Journal file: replay, synced appends, compaction.
 
 use std::io;
 use std::sync::Arc;
@@ -11,43 +11,43 @@ use crate::state::State;
 
 pub(crate) const JOURNAL_FILE: &str = "journal.jsonl";
 
-/// Lines that a journal may hold beyond twice its live records before it is written anew.
+/// Lines that a journal holds at most beyond twice its live records before it is compacted.
 pub(super) const SLACK_LINES: usize = 256;
 
-/// The journal's open file.
+/// The open file of a journal.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub(crate) struct JournalFile {
     disk: Arc<dyn Disk>,
     file: Box<dyn DiskFile>,
     pub(super) lines: usize,
     stopped: bool,
 }
 
-impl Log {
-    /// Replays the file and cuts a torn last line off.
-    pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<(Log, State), StoreError> {
+impl JournalFile {
+    /// Replays the file and removes a torn last line.
+    pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<(JournalFile, State), StoreError> {
         let mut file = disk.open(JOURNAL_FILE).map_err(error(&*disk, "open"))?;
         let text = disk.read(JOURNAL_FILE).map_err(error(&*disk, "read"))?.unwrap_or_default();
-        let replay = replay(&*disk, &text)?;
+        let mut replay = replay(&*disk, &text)?;
         if replay.whole_bytes < text.len() {
             file.cut(replay.whole_bytes as u64).map_err(error(&*disk, "repair"))?;
             file.sync().map_err(error(&*disk, "sync"))?;
         }
-        let mut log = Log { disk, file, lines: replay.lines, stopped: false };
-        if log.is_due(&replay.state) {
-            let (text, lines) = shortest(&replay.state).map_err(error(&*log.disk, "write"))?;
-            log.compact(&text, lines)?;
+        let mut journal = JournalFile { disk, file, lines: replay.lines, stopped: false };
+        if journal.is_compaction_due(&replay.state) {
+            let (text, lines) = compacted(&mut replay.state).map_err(error(&*journal.disk, "write"))?;
+            journal.compact(&text, lines)?;
         }
-        Ok((log, replay.state))
+        Ok((journal, replay.state))
     }
 
-    /// What a journal says that another process may be writing; nothing is repaired.
+    /// Reads the state of a journal that another process may be writing. Repairs nothing.
     pub(crate) fn peek(disk: &dyn Disk) -> Result<State, StoreError> {
         let text = disk.read(JOURNAL_FILE).map_err(error(disk, "read"))?.unwrap_or_default();
         Ok(replay(disk, &text)?.state)
     }
 
-    /// Writes lines and syncs them. After a failure nothing is written any more.
+    /// Appends lines and syncs them. A failure stops the journal.
     pub(crate) fn append(&mut self, text: &[u8], lines: usize) -> Result<(), StoreError> {
         if self.stopped {
             return Err(StoreError::Stopped);
@@ -60,35 +60,35 @@ impl Log {
         Ok(())
     }
 
-    /// Whether so much is no longer true that the journal should be written anew.
-    pub(crate) fn is_due(&self, state: &State) -> bool {
+    /// Whether most lines are obsolete.
+    pub(crate) fn is_compaction_due(&self, state: &State) -> bool {
         self.lines > 2 * state.len() + SLACK_LINES
     }
 
-    /// Writes the journal anew with these lines only. Atomic: a crash leaves the old one or the new one.
+    /// Replaces the journal by these lines. Atomic: a crash leaves the old or the new file.
     ///
-    /// The old one stays in use when the new one cannot be written. When it is not known which of them is in place,
-    /// nothing is written any more.
+    /// When the new file cannot be written, the old one stays in use. When the replacement itself fails, the journal stops.
     pub(crate) fn compact(&mut self, text: &[u8], lines: usize) -> Result<(), StoreError> {
         if self.stopped {
             return Err(StoreError::Stopped);
         }
-        self.disk.prepare(JOURNAL_FILE, text).map_err(error(&*self.disk, "write anew"))?;
+        self.disk.prepare(JOURNAL_FILE, text).map_err(error(&*self.disk, "compact"))?;
         self.stopped = true;
-        self.disk.put_in_place(JOURNAL_FILE).map_err(error(&*self.disk, "replace"))?;
+        self.disk.replace(JOURNAL_FILE).map_err(error(&*self.disk, "replace"))?;
         self.file = self.disk.open(JOURNAL_FILE).map_err(error(&*self.disk, "open"))?;
         (self.lines, self.stopped) = (lines, false);
         Ok(())
     }
 }
 
-/// A state as the lines that add up to it, and how many.
-pub(crate) fn shortest(state: &State) -> io::Result<(Vec<u8>, usize)> {
+/// The shortest lines that rebuild a state, and their number. Drops expired digests from the state.
+pub(crate) fn compacted(state: &mut State) -> io::Result<(Vec<u8>, usize)> {
+    state.drop_expired(platform::unix_ms());
     let records: Vec<Record> = state.records().collect();
     Ok((lines(&records)?, records.len()))
 }
 
-/// Records as lines.
+/// Encodes records as lines.
 pub(crate) fn lines(records: &[Record]) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     for record in records {
@@ -98,9 +98,9 @@ pub(crate) fn lines(records: &[Record]) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// An error about the journal's file.
+/// Returns a function that makes the error of a failed action on the journal file.
 pub(crate) fn error(disk: &dyn Disk, what: &'static str) -> impl Fn(io::Error) -> StoreError {
-    let path = disk.place().join(JOURNAL_FILE);
+    let path = disk.path().join(JOURNAL_FILE);
     move |cause| failed(what, &path, cause)
 }
 
@@ -110,7 +110,7 @@ struct Replay {
     whole_bytes: usize,
 }
 
-/// Reads whole lines. A last line without its line feed was never promised to anybody: it is left out.
+/// Reads all complete lines. A last line without a line feed was never acknowledged: it is skipped.
 fn replay(disk: &dyn Disk, text: &[u8]) -> Result<Replay, StoreError> {
     let whole_bytes = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let whole = text.get(..whole_bytes).unwrap_or_default();
@@ -118,7 +118,7 @@ fn replay(disk: &dyn Disk, text: &[u8]) -> Result<Replay, StoreError> {
     for line in whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         replay.lines += 1;
         let record = serde_json::from_slice::<Record>(line).map_err(|cause| StoreError::Damaged {
-            path: disk.place().join(JOURNAL_FILE),
+            path: disk.path().join(JOURNAL_FILE),
             line: replay.lines,
             cause: cause.to_string(),
         })?;
