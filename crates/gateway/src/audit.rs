@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use model::{Refusal, RefusalCode};
 use platform::{random, unix_ms};
-use store::audit::{Audit, Entry, Policy, REDACTED, Verdict};
-use store::{StoreError, Writer};
+use store::audit::{AuditLog, Entry, Policy, REDACTED, Verdict};
+use store::{StoreError, JournalWriter};
 
 use crate::config::Config;
 use flood::Floods;
@@ -29,7 +29,7 @@ pub const UNKNOWN_PARTICIPANT: &str = "system:nobody";
 /// The log of a gateway, if it keeps one. Clones write the same log.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
-    log: Option<Audit>,
+    log: Option<AuditLog>,
     floods: Floods,
     /// Acts that were refused because they could not be recorded.
     refused: Arc<Missed>,
@@ -53,12 +53,12 @@ impl Recorder {
     ///
     /// # Errors
     /// When the log cannot be used.
-    pub fn open(config: &Config, journal: Option<&Writer>) -> Result<Self, StoreError> {
+    pub fn open(config: &Config, journal: Option<&JournalWriter>) -> Result<Self, StoreError> {
         let Some(journal) = journal.filter(|_| config.audit.enabled) else { return Ok(Self::default()) };
         let more = config.audit.redact.iter().map(String::as_str);
         let redact: Vec<&str> = REDACTED.into_iter().chain(more).collect();
         let policy = Policy::new(config.audit.payloads, &redact);
-        let log = Audit::open(journal, &random(), unix_ms(), policy)?;
+        let log = AuditLog::open(journal, &random(), unix_ms(), policy)?;
         Ok(Self { log: Some(log), ..Self::default() })
     }
 
@@ -70,7 +70,7 @@ impl Recorder {
         let Some(log) = &self.log else { return Ok(Permit::none()) };
         let place = log.reserve().map_err(|error| {
             if let Some(count) = self.refused.one(unix_ms()) {
-                let trouble = log.trouble();
+                let trouble = log.failure();
                 tracing::error!(%error, trouble, count, "the audit log takes no entries: acts are refused");
             }
             let why = "this must be recorded, and the audit log cannot be written";
@@ -85,7 +85,7 @@ impl Recorder {
         log.reserve().map_or_else(
             |error| {
                 if let Some(count) = self.lost.one(unix_ms()) {
-                    let trouble = log.trouble();
+                    let trouble = log.failure();
                     tracing::error!(%error, trouble, count, "entries of the audit log are lost");
                 }
                 Permit::none()
@@ -115,7 +115,7 @@ impl Recorder {
 
     /// The load of the log, if there is one.
     pub fn load(&self) -> Option<AuditLoad> {
-        let waiting = self.log.as_ref()?.waiting();
+        let waiting = self.log.as_ref()?.queued();
         Some(AuditLoad { waiting, refused: self.refused.count(), lost: self.lost.count() })
     }
 

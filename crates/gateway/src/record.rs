@@ -2,7 +2,7 @@
 
 use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, Refusal, Request, Target};
 use store::OpenedProposal;
-use store::audit::{Entry, Verdict as Word, What};
+use store::audit::{Entry, EntryKind, Verdict as Word};
 use topic::{Cause, Verdict};
 use wire::mcpx::Envelope;
 
@@ -32,7 +32,7 @@ impl<'d> Record<'d> {
         Self(dispatch)
     }
 
-    fn entry<'e>(self, from: &'e str, kind: impl Into<What<'e>>, verdict: Word) -> Entry<'e>
+    fn entry<'e>(self, from: &'e str, kind: impl Into<EntryKind<'e>>, verdict: Word) -> Entry<'e>
     where
         'd: 'e,
     {
@@ -246,11 +246,11 @@ impl<'d> Record<'d> {
     }
 }
 
-fn what_of(request: &Request) -> What<'_> {
+fn what_of(request: &Request) -> EntryKind<'_> {
     what(REQUEST, request.method.as_str(), request.target.as_ref().and_then(Target::context))
 }
 
 /// The kind as it was asked for, well formed or not.
-fn what<'w>(head: &'w str, method: &'w str, context: Option<&'w str>) -> What<'w> {
-    What { head, method: Some(method), context }
+fn what<'w>(head: &'w str, method: &'w str, context: Option<&'w str>) -> EntryKind<'w> {
+    EntryKind { head, method: Some(method), context }
 }

@@ -13,7 +13,7 @@ use client::Guard;
 use model::TopicName;
 use platform::{RwLock, random, unix_ms};
 use room::Close;
-use store::Writer;
+use store::JournalWriter;
 use tokio::sync::Notify;
 use upstream::Upstream;
 use upstream::config::ServerConfig;
@@ -41,7 +41,7 @@ pub struct Start {
     /// Ends child processes if the gateway is killed.
     pub guard: Option<Guard>,
     /// Where proposals are written down.
-    pub journal: Option<Writer>,
+    pub journal: Option<JournalWriter>,
     /// The audit log.
     pub audit: Recorder,
 }
@@ -51,7 +51,7 @@ pub struct Registry {
     me: Weak<Self>,
     context: Arc<Context>,
     guard: Option<Guard>,
-    journal: Option<Writer>,
+    journal: Option<JournalWriter>,
     audit: Recorder,
     config: RwLock<Arc<Config>>,
     identities: RwLock<Arc<Identities>>,
@@ -123,13 +123,13 @@ impl Registry {
     }
 
     /// The journal, if the gateway keeps one.
-    pub fn journal(&self) -> Option<&Writer> {
+    pub fn journal(&self) -> Option<&JournalWriter> {
         self.journal.as_ref()
     }
 
     /// Whether the journal can be written; true without one, as nothing must be written then.
     pub fn keeps_journal(&self) -> bool {
-        self.journal.as_ref().is_none_or(|journal| journal.trouble().is_none())
+        self.journal.as_ref().is_none_or(|journal| journal.failure().is_none())
     }
 
     /// Clock, ids and seal.

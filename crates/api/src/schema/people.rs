@@ -56,7 +56,7 @@ impl GrantShown {
     pub fn of(grant: &Grant) -> Self {
         Self {
             capability: grant.capability.clone(),
-            given: grant.given,
+            given: grant.granted,
             topic: grant.topic.clone(),
             by: grant.by.clone(),
             reason: grant.reason.clone(),

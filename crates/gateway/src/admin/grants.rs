@@ -63,7 +63,7 @@ impl Grants {
 
     /// The changes of one participant that hold, in the order in which they are applied: those for all topics first.
     pub fn of(&self, id: &ParticipantId, now_ms: u64) -> impl Iterator<Item = &Grant> {
-        self.by_participant.get(id.as_str()).into_iter().flatten().filter(move |grant| grant.holds(now_ms))
+        self.by_participant.get(id.as_str()).into_iter().flatten().filter(move |grant| grant.applies(now_ms))
     }
 
     /// What is configured with the changes over it, in a topic or where there is none.
@@ -84,7 +84,7 @@ impl Grants {
         }
         let mut held: Vec<Capability> = configured.iter().cloned().collect();
         for grant in changes {
-            if !grant.given {
+            if !grant.granted {
                 held.retain(|capability| capability.as_str() != grant.capability);
             } else if let Ok(capability) = Capability::parse(&grant.capability) {
                 give(&mut held, capability);
@@ -119,7 +119,7 @@ impl Grants {
         let everywhere = wish.topic.is_none();
         for capability in &remove {
             let text = capability.as_str();
-            let elsewhere = own.iter().any(|grant| grant.given && grant.capability == text);
+            let elsewhere = own.iter().any(|grant| grant.granted && grant.capability == text);
             let held = before.iter().any(|held| held.as_str() == text) || (everywhere && elsewhere);
             if !held {
                 let held: Vec<&str> = before.iter().map(Capability::as_str).collect();
@@ -175,7 +175,7 @@ impl Grants {
         let meant = |grant: &&Grant| topic.is_none_or(|topic| grant.topic.as_deref() == Some(topic.as_str()));
         for grant in self.of(id, now_ms).filter(meant) {
             let Ok(capability) = Capability::parse(&grant.capability) else { continue };
-            let guarded = !grant.given || grant.capability.starts_with(OWN);
+            let guarded = !grant.granted || grant.capability.starts_with(OWN);
             if guarded {
                 may_touch(&capability, authority)?;
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use auth::{Identities, Participant};
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{Mutex, random, unix_ms};
-use store::{IssuedToken, Record, State, StoreError, Writer};
+use store::{IssuedToken, Record, State, StoreError, JournalWriter};
 
 use crate::audit::{GRANTS, TOKENS};
 use crate::config::Config;
@@ -17,7 +17,7 @@ use super::tokens::{self, TokenRequest};
 
 /// The journal, and the identities that follow from it.
 pub struct Office {
-    journal: Option<Writer>,
+    journal: Option<JournalWriter>,
     /// Changes look first and write then: one at a time.
     turn: Mutex<()>,
     /// Once tokens were asked for, this process goes on asking.
@@ -26,7 +26,7 @@ pub struct Office {
 
 impl Office {
     /// An office with this journal, if there is one. `asks` is whether callers need a token.
-    pub fn new(journal: Option<Writer>, asks: bool) -> Self {
+    pub fn new(journal: Option<JournalWriter>, asks: bool) -> Self {
         Self { journal, turn: Mutex::new(()), asks }
     }
 
@@ -71,7 +71,7 @@ impl Office {
         take(self.identities(config))
     }
 
-    fn change<T>(&self, change: impl FnOnce(&Writer) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    fn change<T>(&self, change: impl FnOnce(&JournalWriter) -> Result<T, Refusal>) -> Result<T, Refusal> {
         let _turn = self.turn.lock();
         let journal = self.journal.as_ref().ok_or_else(|| {
             Refusal::new(RefusalCode::Unsupported, "this gateway keeps nothing on disk")

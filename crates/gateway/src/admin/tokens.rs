@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use auth::{Credential, Identities, LOCAL_USER, Participant, TokenHash, token};
+use auth::{Credential, Identities, LOCAL_USER, Participant, TokenHash, encode_token};
 use model::{Capabilities, GATEWAY, ParticipantId, Refusal, RefusalCode, TopicName};
-use store::{IssuedToken, Record, State, StoreError, Writer};
+use store::{IssuedToken, Record, State, StoreError, JournalWriter};
 
 use crate::config::{Config, ParticipantConfig};
 use crate::guests::ANONYMOUS_PREFIX;
@@ -31,14 +31,14 @@ pub struct TokenRequest {
 /// A refusal when the name, a capability or a topic cannot be, the name has a token already, or the journal cannot be
 /// written.
 pub fn issue(
-    journal: &Writer,
+    journal: &JournalWriter,
     config: &Config,
     request: TokenRequest,
     random: &[u8; 32],
     now_ms: u64,
 ) -> Result<(String, IssuedToken), Refusal> {
     journal.state(|state| check(state, config, &request))?;
-    let token = token(random);
+    let token = encode_token(random);
     let issued = IssuedToken {
         name: request.name,
         sha256: TokenHash::of(&token).to_string(),
@@ -55,7 +55,7 @@ pub fn issue(
 ///
 /// # Errors
 /// A refusal when it has none, or the journal cannot be written.
-pub fn revoke(journal: &Writer, name: &str, now_ms: u64) -> Result<(), Refusal> {
+pub fn revoke(journal: &JournalWriter, name: &str, now_ms: u64) -> Result<(), Refusal> {
     if !journal.state(|state| state.tokens().iter().any(|token| token.name == name)) {
         let refusal = Refusal::new(RefusalCode::UnknownTarget, format!("`{name}` has no issued token"));
         return Err(

@@ -2,15 +2,15 @@
 
 use model::Refusal;
 use platform::unix_ms;
-use store::audit::{AuditPlace, Entry, Verdict, What};
+use store::audit::{Entry, EntryKind, Verdict};
 
 /// Room for one entry, free again when dropped. Without a log it holds nothing.
 #[derive(Debug)]
-pub struct Permit(Option<AuditPlace>);
+pub struct Permit(Option<store::audit::Permit>);
 
 impl Permit {
     /// Room in the log.
-    pub(super) fn of(place: AuditPlace) -> Self {
+    pub(super) fn of(place: store::audit::Permit) -> Self {
         Self(Some(place))
     }
 
@@ -54,7 +54,7 @@ impl Permit {
 pub fn entry<'e>(
     topic: Option<&'e str>,
     from: &'e str,
-    kind: impl Into<What<'e>>,
+    kind: impl Into<EntryKind<'e>>,
     verdict: Verdict,
 ) -> Entry<'e> {
     Entry {

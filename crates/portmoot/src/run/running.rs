@@ -16,7 +16,7 @@ use gateway::config::Config;
 use gateway::{Registry, Start};
 use model::{Refusal, TopicName};
 use platform::{random, unix_ms};
-use store::{Journal, State, StoreError, Writer};
+use store::{Journal, State, StoreError, JournalWriter};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Why a gateway does not start.
@@ -60,7 +60,7 @@ impl Gateway {
         let asks =
             journal.as_ref().is_some_and(|journal| tokens::tokens_configured(&config, journal.state()))
                 || tokens::tokens_configured(&config, &State::default());
-        let journal = journal.map(Writer::start).transpose()?;
+        let journal = journal.map(JournalWriter::start).transpose()?;
         let audit = Recorder::open(&config, journal.as_ref())?;
         let office = Arc::new(Office::new(journal.clone(), asks));
         let (identities, grants) = (office.identities(&config), office.grants());
@@ -83,7 +83,7 @@ impl Gateway {
     /// When listening there is refused or impossible.
     pub(crate) async fn listen(&self) -> Result<SocketAddr, StartError> {
         let address = self.registry.config().listen;
-        auth::may_listen(address, self.office.asks()).map_err(StartError::Refused)?;
+        auth::check_listen_address(address, self.office.asks()).map_err(StartError::Refused)?;
         let failed = |error| StartError::Listen { address, error };
         let bound = self.doors.listen(address).map_err(failed)?;
         self.office.announce(&bound.to_string())?;

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
-use store::Writer;
-use store::audit::{Audit, Entry, Policy, Verdict};
+use store::JournalWriter;
+use store::audit::{AuditLog, Entry, Policy, Verdict};
 
 use crate::http::{Connection, PATIENCE};
 use crate::runner::Home;
@@ -16,8 +16,8 @@ use crate::support::{Client, Gateway, fixture, until};
 fn home() -> (Home, std::path::PathBuf) {
     let home = Home::new();
     let dir = home.path().join("data");
-    let journal = Writer::open(&dir).unwrap();
-    let audit = Audit::open(&journal, &[3; 32], 1_000, Policy::default()).unwrap();
+    let journal = JournalWriter::open(&dir).unwrap();
+    let audit = AuditLog::open(&journal, &[3; 32], 1_000, Policy::default()).unwrap();
     let entry = Entry {
         at_ms: 1_785_241_800_250,
         topic: Some("main"),
