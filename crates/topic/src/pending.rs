@@ -92,6 +92,11 @@ impl<H: Handles> Topic<H> {
         open.is_some_and(|proposal| self.covers(capabilities, proposal))
     }
 
+    /// The content of a proposal, and whether the proposal is on disk.
+    pub fn proposed(&self, id: OperationId) -> Option<(&H::Content, bool)> {
+        self.proposals.known(id).map(|proposal| (&proposal.content, proposal.is_open()))
+    }
+
     /// The content of the proposal that an envelope made, on disk or not.
     pub fn proposed_by(&self, envelope: &str) -> Option<(OperationId, &H::Content)> {
         let id = self.proposals.of_envelope(envelope)?;
