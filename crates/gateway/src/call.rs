@@ -85,6 +85,31 @@ pub trait Reply: Send + Sync {
     fn list_changed(&self, call: &Call, list: ListKind) -> Result<(), Undelivered>;
 }
 
+/// The reply of a call whose caller was answered for now.
+struct NoReply;
+
+impl Reply for NoReply {
+    fn settle(&self, _: &Call, _: &Answer, _: &Respell<'_>) {}
+
+    fn refuse(&self, _: &Call, _: &Refusal) {}
+
+    fn abandon(&self, _: &Call) {}
+
+    fn notify(&self, _: &Call, _: &Passed<'_>) -> Result<(), Undelivered> {
+        Ok(())
+    }
+
+    fn ask(&self, _: &Call, _: &Questioned<'_>) -> Result<(), Undelivered> {
+        Err(Undelivered::OtherForm)
+    }
+
+    fn withdraw_question(&self, _: &Call, _: OperationId) {}
+
+    fn list_changed(&self, _: &Call, _: ListKind) -> Result<(), Undelivered> {
+        Ok(())
+    }
+}
+
 /// Turns what a server sends about a call into events of the topic.
 pub(crate) trait ServerEvents: Send + Sync {
     /// A notification about the call.
@@ -127,6 +152,8 @@ pub struct Call {
     reply: Arc<dyn Reply>,
     events: Arc<dyn ServerEvents>,
     session: OnceLock<Arc<Session>>,
+    /// Its caller was answered for now.
+    parked: AtomicBool,
     over: AtomicBool,
 }
 
@@ -140,7 +167,7 @@ impl Call {
         reply: Arc<dyn Reply>,
     ) -> Arc<Self> {
         let Incoming { request, tag, client, parks, wish, .. } = incoming;
-        let (delivered, waits, session, over) = <_>::default();
+        let (delivered, waits, session, parked, over) = <_>::default();
         let task = CallTask::default();
         Arc::new(Self {
             id,
@@ -157,6 +184,7 @@ impl Call {
             reply,
             events,
             session,
+            parked,
             over,
         })
     }
@@ -166,9 +194,20 @@ impl Call {
         self.client.as_ref().unwrap_or(&self.link.client)
     }
 
-    /// Where its answer goes.
+    /// Where its answer goes: nowhere, once its caller has been answered for now.
     pub(crate) fn reply(&self) -> &dyn Reply {
-        &*self.reply
+        if self.is_parked() { &NoReply } else { &*self.reply }
+    }
+
+    /// Where the answer for now goes, once. Whatever follows reaches the caller no more. `None` if it has been answered.
+    pub(crate) fn park(&self) -> Option<&dyn Reply> {
+        let first = !self.parked.swap(true, Ordering::AcqRel) && !self.is_over();
+        first.then_some(&*self.reply)
+    }
+
+    /// Whether its caller was answered for now.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.parked.load(Ordering::Acquire)
     }
 
     /// The session that has it.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use model::{Answer, LinkId, OperationId, Outcome, Payload, Refusal, RefusalCode, Request};
 use topic::End;
-use upstream::{CallEvents, Outgoing, Session};
+use upstream::{CallEvents, Caller, Outgoing, Session};
 use wire::mcp::relay;
+use wire::mcp::task::{Wish, plain as plain_call};
 
 use crate::call::{Call, Delivered};
 use crate::context::call_number;
@@ -33,7 +34,11 @@ pub(crate) fn to_server(
     proposal: Option<&ProposalView>,
 ) {
     let edited = proposal.and_then(|proposal| proposal.ruling.as_ref()?.params.as_deref());
-    let request = edited.and_then(|edited| relay::with_arguments(&call.request, edited));
+    let edited = edited.and_then(|edited| relay::with_arguments(&call.request, edited));
+    // A call that was held becomes no task of its server: its proposal is the task.
+    let plain = proposal.filter(|_| call.wish != Wish::None);
+    let plain = plain.and_then(|_| plain_call(edited.as_ref().unwrap_or(&call.request)));
+    let request = plain.or(edited);
     match call.request.method.as_str() {
         "resources/subscribe" => return subscribe(dispatch, call, server, own),
         "resources/unsubscribe" => return unsubscribe(dispatch, call, server, own),
@@ -47,19 +52,24 @@ pub(crate) fn to_server(
             None => return fail(dispatch, call, Refusal::new(RefusalCode::UpstreamDown, LOST)),
             session => session,
         },
-        None => server.upstream.open_session(&call.link.caller(call.client.as_ref())),
+        None => server.upstream.open_session(&caller_of(dispatch, call)),
     };
     if let Some(session) = session {
         return send(dispatch, call, &session, own.as_deref(), request.as_ref());
     }
     let (dispatch, call, server) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(server));
     tokio::spawn(async move {
-        match server.upstream.session(&call.link.caller(call.client.as_ref())).await {
+        match server.upstream.session(&caller_of(&dispatch, &call)).await {
             Ok(_) if call.is_over() => {}
             Ok(session) => send(&dispatch, &call, &session, own.as_deref(), request.as_ref()),
             Err(refusal) => fail(&dispatch, &call, refusal),
         }
     });
+}
+
+/// The caller whose sessions a call uses. The caller of a parked call may have gone, and is asked nothing.
+fn caller_of<'a>(dispatch: &'a Dispatch, call: &'a Call) -> Caller<'a> {
+    if call.is_parked() { dispatch.own.caller(None) } else { call.link.caller(call.client.as_ref()) }
 }
 
 /// Sends a call by a session.
@@ -71,7 +81,7 @@ fn send(
     request: Option<&Request>,
 ) {
     let fitted = match call.request.method.as_str() {
-        "tools/call" => tasks::fit(dispatch, call, session, own),
+        "tools/call" if request.is_none() => tasks::fit(dispatch, call, session, own),
         _ => Ok(None),
     };
     let fitted = match fitted {

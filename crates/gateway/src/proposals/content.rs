@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use model::Refusal;
+use model::{OperationId, Refusal};
 use platform::Mutex;
 use store::OpenedProposal;
 use tokio::sync::oneshot;
@@ -16,6 +16,8 @@ use crate::link::Link;
 pub struct Proposed {
     /// The proposal as the journal keeps it.
     pub opened: OpenedProposal,
+    /// The held call behind it, if there was one in this run of the gateway.
+    pub(crate) call: Option<OperationId>,
     /// Permit for the entry about its opening.
     opening: Mutex<Option<Permit>>,
     /// Permit for the entry about its end.
@@ -23,8 +25,23 @@ pub struct Proposed {
 }
 
 impl Proposed {
-    pub(crate) fn new(opened: OpenedProposal, opening: Option<Permit>, ending: Option<Permit>) -> Arc<Self> {
-        Arc::new(Self { opened, opening: Mutex::new(opening), ending: Mutex::new(ending) })
+    /// A new proposal, with permits for the entries about its opening and its end.
+    pub(crate) fn new(
+        opened: OpenedProposal,
+        call: Option<OperationId>,
+        [opening, ending]: [Permit; 2],
+    ) -> Arc<Self> {
+        Self::with(opened, call, [Some(opening), Some(ending)])
+    }
+
+    /// A proposal that the journal has, with a permit for the entry about its end.
+    pub(crate) fn restored(opened: OpenedProposal, ending: Option<Permit>) -> Arc<Self> {
+        Self::with(opened, None, [None, ending])
+    }
+
+    fn with(opened: OpenedProposal, call: Option<OperationId>, permits: [Option<Permit>; 2]) -> Arc<Self> {
+        let [opening, ending] = permits.map(Mutex::new);
+        Arc::new(Self { opened, call, opening, ending })
     }
 
     /// Takes the permit for the entry about its opening.
@@ -55,6 +72,11 @@ impl Ruling {
     /// A decision with a permit for its audit entry.
     pub(crate) fn new(params: Option<String>, permit: Permit) -> Self {
         Self { params, permit: Mutex::new(Some(permit)), ..Self::default() }
+    }
+
+    /// A decision that the journal has.
+    pub(crate) fn restored(params: Option<String>, envelope: Option<String>) -> Self {
+        Self { params, envelope, ..Self::default() }
     }
 
     /// The receiver of what becomes of the decision.
