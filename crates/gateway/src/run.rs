@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use model::OperationId;
 use topic::{Effect as Any, Receiver};
 
 use crate::call::Call;
 use crate::dispatch::Dispatch;
-use crate::link::{Passed, Questioned, Undelivered};
-use crate::live::{Effect, Live, Server};
+use crate::link::{Passed, Undelivered};
+use crate::live::{Effect, Server};
 use crate::proposals::{announce, answer, decide, journal, open};
 use crate::record::Record;
 use crate::{builtin, delivery, dial_in, envelopes, listen, membership, questions};
@@ -18,19 +17,21 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
     match effect {
         Any::NotJoined { handle, refusal, cause: _ } => handle.reject(*refusal),
         Any::Closed { link: _, handle, why } => membership::closed(dispatch, &handle, why),
-        Any::Withhold { handle, message, refusal, cause } => {
-            envelopes::withhold(dispatch, &handle, &message, &refusal, cause);
+        Any::Withhold { handle, message, refusal, cause: _ } => {
+            envelopes::withhold(dispatch, &handle, &message, &refusal);
         }
-        Any::Hear { link, server, message } => dial_in::receive(dispatch, link, server.as_ref(), message),
-        Any::Ignore { link, from, message, by, why } => {
-            envelopes::ignored(dispatch, link.as_ref(), &from, &message, &by, why);
+        Any::Hear { link, server, message } => dial_in::receive(dispatch, link, server.as_ref(), &message),
+        Any::Ignore { link: _, from, message, by, why } => {
+            envelopes::ignored(dispatch, &from, &message, &by, why);
         }
         Any::Deliver { operation: _, call, link, server, own, proposal } => {
             delivery::note(&call, &server, link, proposal.as_ref().map(|proposal| proposal.id));
             match &server {
-                Server::Gateway => builtin::serve(dispatch, &call, proposal.as_deref()),
+                Server::Gateway => builtin::serve(dispatch, &call),
                 Server::Upstream(server) => {
-                    delivery::to_server(dispatch, &call, server, own, proposal.as_deref());
+                    if !envelopes::answer_hosted(dispatch, &call, server) {
+                        delivery::to_server(dispatch, &call, server, own, proposal.as_deref());
+                    }
                 }
             }
         }
