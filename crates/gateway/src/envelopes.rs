@@ -73,7 +73,13 @@ impl Dispatch {
             return Err(Box::new(refusal));
         }
         let to = addressees(envelope);
-        let mut ask = ask::read(self, link, envelope, &to);
+        let mut ask = match ask::read(self, link, envelope, &to) {
+            Ok(ask) => ask,
+            Err(refusal) => {
+                Record::of(self).envelope(permit, envelope, from, false, Some(refusal.code.as_str()));
+                return Err(Box::new(refusal));
+            }
+        };
         let correlation_digest = ask.correlation_digest();
         let effects = self.step(Event::Say(Say {
             link: link.id,

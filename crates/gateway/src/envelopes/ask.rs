@@ -96,13 +96,21 @@ impl Ask {
 }
 
 /// Reads what an envelope asks for. Payloads of envelopes that concern participants alone are not opened.
-pub(super) fn read(dispatch: &Arc<Dispatch>, link: &Arc<Link>, envelope: &Envelope, to: &[&str]) -> Ask {
+///
+/// # Errors
+/// If the decision about a proposal that the envelope makes cannot be recorded.
+pub(super) fn read(
+    dispatch: &Arc<Dispatch>,
+    link: &Arc<Link>,
+    envelope: &Envelope,
+    to: &[&str],
+) -> Result<Ask, Refusal> {
     // The topic refuses what is no kind.
-    let Ok(kind) = KindRef::parse(envelope.kind()) else { return Ask::Nothing };
+    let Ok(kind) = KindRef::parse(envelope.kind()) else { return Ok(Ask::Nothing) };
     match Head::of(kind) {
-        None => Ask::Nothing,
-        Some(Head::Response) => answer(dispatch, envelope),
-        Some(Head::Proposal) => proposal(dispatch, link, envelope),
+        None => Ok(Ask::Nothing),
+        Some(Head::Response) => Ok(answer(dispatch, envelope)),
+        Some(Head::Proposal) => Ok(proposal(dispatch, link, envelope)),
         Some(Head::Request) => request(dispatch, link, envelope, kind, to),
     }
 }
@@ -133,20 +141,21 @@ fn request(
     envelope: &Envelope,
     kind: KindRef<'_>,
     to: &[&str],
-) -> Ask {
+) -> Result<Ask, Refusal> {
     let (plays, fulfils) = concerns(dispatch, envelope.correlation_id(), to);
     if !plays && !fulfils {
-        return noted(kind);
+        return Ok(noted(kind));
     }
-    let Ok(act) = strict(envelope.kind(), envelope.payload_bytes()) else { return Ask::Mismatch };
-    let check::Act::Request(call) = act else { return Ask::Nothing };
-    let Ok(params) = Params::read(call.message()) else { return Ask::Mismatch };
+    let Ok(act) = strict(envelope.kind(), envelope.payload_bytes()) else { return Ok(Ask::Mismatch) };
+    let check::Act::Request(call) = act else { return Ok(Ask::Nothing) };
+    let Ok(params) = Params::read(call.message()) else { return Ok(Ask::Mismatch) };
     if call.method() == "notifications/cancelled" {
-        return params.request_id().map_or(Ask::Nothing, |id| Ask::Cancel(Tag::of_client(id)));
+        let cancel = |id| Ask::Cancel(Tag::of_client(id));
+        return Ok(params.request_id().map_or(Ask::Nothing, cancel));
     }
-    let ruling = decide::ruling_of(dispatch, link, envelope, &call);
+    let ruling = decide::ruling_of(dispatch, link, envelope, &call)?;
     if call.is_notification() && ruling.is_none() {
-        return Ask::Nothing;
+        return Ok(Ask::Nothing);
     }
     let request = relay::decode_request(&params, Form::Legacy);
     let tag = call.message().id().cloned().map(Tag::of_client);
@@ -157,14 +166,14 @@ fn request(
     let kind = kind.unwrap_or_default();
     let made = Made { link, envelope: envelope.id(), kind, request, tag, wish };
     let closed = envelope.correlation_id().filter(|_| !fulfils);
-    Ask::Request(Box::new(Wanted {
+    Ok(Ask::Request(Box::new(Wanted {
         method: made.request.method.clone(),
         context: call.target().map(str::to_owned),
         tag: made.tag.clone(),
         calls: to.iter().map(|to| made.call(dispatch, to)).collect(),
         ruling,
         correlation_digest: closed.map(|about| store::closed_digest(dispatch.name().as_str(), about)),
-    }))
+    })))
 }
 
 /// Whether an envelope names a server that the gateway plays, and whether it names a proposal.
