@@ -85,7 +85,7 @@ mod tests {
             topic: "main",
             server: "a",
             instance: u64::MAX,
-            era: Form::Legacy,
+            form: Form::Legacy,
             held: true,
             tool: "t\n\u{1F600}",
             own: "x\ny\u{1F600}",
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(TaskId::open(&Sealer::new(&[8; 32], None), &ada, 6, &id), None);
         assert_ne!(id_of.seal(&sealer, &ada, 5), id, "two ids of one task differ");
         let empty =
-            TaskId { topic: "", server: "", instance: 0, era: Form::Modern, held: false, tool: "", own: "" };
+            TaskId { topic: "", server: "", instance: 0, form: Form::Modern, held: false, tool: "", own: "" };
         assert!(empty.seal(&sealer, &ada, 0).len() >= TASK_ID_BYTES_MIN);
         for wrong in [
             "",
