@@ -267,14 +267,4 @@ fn addressees(envelope: &Envelope) -> Vec<&str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_addressee_that_is_named_twice_counts_once() {
-        let text =
-            r#"{"protocol":"mcpx/v0.1","id":"a","from":"ann","to":["b","c","b"],"kind":"chat","payload":{}}"#;
-        let envelope = Envelope::read(text.into()).unwrap();
-        assert_eq!(addressees(&envelope), ["b", "c"]);
-    }
-}
+mod tests;
