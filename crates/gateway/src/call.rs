@@ -260,6 +260,108 @@ impl CallEvents for Call {
 
 impl std::fmt::Debug for Call {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Call").field("id", &self.id).field("method", &self.request.method).finish_non_exhaustive()
+        f.debug_struct("Call")
+            .field("id", &self.id)
+            .field("method", &self.request.method)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use auth::Participant;
+    use model::{Form, Method, Outcome, Payload};
+
+    use super::*;
+    use crate::link::{NoOutlet, plain_client};
+
+    /// Counts ends.
+    #[derive(Default)]
+    struct Ends(AtomicUsize);
+
+    impl Ends {
+        fn count(&self) -> usize {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    impl Reply for Ends {
+        fn settle(&self, _: &Call, _: &Answer, _: &Respell<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn refuse(&self, _: &Call, _: &Refusal) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn abandon(&self, _: &Call) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn notify(&self, _: &Call, _: &Passed<'_>) -> Result<(), Undelivered> {
+            Err(Undelivered::Overrun)
+        }
+
+        fn ask(&self, _: &Call, _: &Questioned<'_>) -> Result<(), Undelivered> {
+            Ok(())
+        }
+
+        fn withdraw_question(&self, _: &Call, _: OperationId) {}
+
+        fn list_changed(&self, _: &Call, _: ListKind) -> Result<(), Undelivered> {
+            Err(Undelivered::Overrun)
+        }
+    }
+
+    struct NoEvents;
+
+    impl ServerEvents for NoEvents {
+        fn notice(&self, _: &Call, _: Notice) {}
+
+        fn question(&self, _: &Call, _: Question) {}
+
+        fn ended(&self, _: &Call, _: End<Answer>) {}
+    }
+
+    fn call(reply: &Arc<Ends>) -> Arc<Call> {
+        let participant = Participant {
+            id: ParticipantId::new("scout").unwrap(),
+            capabilities: Arc::default(),
+            topics: Vec::new(),
+            rate: None,
+        };
+        let (participant, form) = (Arc::new(participant), Form::Legacy);
+        let link = Link::new(LinkId(1), participant, form, plain_client(), Box::new(NoOutlet));
+        let (method, payload) = (Method::Known("tools/call"), Payload::body(form, "{}"));
+        let request = Request { method, target: None, progress: None, payload };
+        let (incoming, reply) = (Incoming::plain(request, None), Arc::<Ends>::clone(reply));
+        Call::new(Arc::new(NoEvents), OperationId(1), link, incoming, Names::Public, reply)
+    }
+
+    #[test]
+    fn a_parked_call_answers_its_caller_once() {
+        let (reply, answer) = (
+            Arc::<Ends>::default(),
+            Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Legacy, "{}") },
+        );
+        let call = call(&reply);
+        call.park().unwrap().settle(&call, &answer, &|_| None);
+        assert!(call.park().is_none() && call.is_parked() && !call.is_over());
+        call.end();
+        call.reply().settle(&call, &answer, &|_| None);
+        call.reply().abandon(&call);
+        assert_eq!(reply.count(), 1);
+    }
+
+    #[test]
+    fn a_call_that_has_ended_is_not_parked() {
+        let reply = Arc::<Ends>::default();
+        let call = call(&reply);
+        call.end();
+        call.reply().abandon(&call);
+        assert!(call.park().is_none());
+        assert_eq!(reply.count(), 1);
     }
 }

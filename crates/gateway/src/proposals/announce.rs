@@ -7,8 +7,9 @@ use model::{Answer, Form, OperationId, ParticipantId, ProposalState, Refusal};
 use platform::unix_ms;
 use store::OpenedProposal;
 use topic::{Audience, Cause, Reach};
+use wire::mcp::task::Wish;
 use wire::mcp::{Params, relay};
-use wire::mcpx::{self, Draft, Envelope, Head, kind_of, payload};
+use wire::mcpx::{Draft, Envelope, Head, kind_of, payload};
 use wire::rpc::Message;
 use wire::time::rfc3339;
 
@@ -93,7 +94,7 @@ pub(crate) fn approved(dispatch: &Arc<Dispatch>, proposal: &ProposalView, server
     let request = payload::request(&opened.method, params.map(str::as_bytes));
     let by = proposal.decided_by.as_ref().unwrap_or(&proposal.by);
     let fulfilment = proposal.fulfilment.as_deref().unwrap_or_default();
-    if !ruling.is_some_and(|ruling| ruling.envelope.is_some()) {
+    if ruling.is_none_or(|ruling| ruling.envelope.is_none()) {
         let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
         let (from, head, correlation) = (by.as_str(), Head::Request, Some(opened.envelope.as_str()));
         post(dispatch, &Post { from, to: &to, head, opened, id: fulfilment, correlation, payload: &request });
@@ -116,10 +117,16 @@ fn execute(
     let Ok(message) = Message::read(request) else { return };
     let Ok(params) = Params::read(&message) else { return };
     let request = relay::decode_request(&params, Form::Legacy);
+    let wish = if params.get("task").is_some() { Wish::Asks } else { Wish::None };
     let kind = kind_of(Head::Response, &opened.method, opened.context.as_deref()).unwrap_or_default();
     let to = concerned(proposal).into_iter().map(str::to_owned).collect();
     let reply = RoomReply::of_proposal(dispatch, server, to, kind, fulfilment);
-    let call = dispatch.new_call(&dispatch.own, Incoming::plain(request, None), Names::Own, Arc::new(reply));
+    let call = dispatch.new_call(
+        &dispatch.own,
+        Incoming { wish, ..Incoming::plain(request, None) },
+        Names::Own,
+        Arc::new(reply),
+    );
     dispatch.take(Event::Execute { proposal: proposal.id, operation: call.id, server, call });
 }
 
@@ -202,12 +209,10 @@ fn post(dispatch: &Arc<Dispatch>, post: &Post<'_>) {
     let Ok(kind) = kind_of(head, &opened.method, opened.context.as_deref()) else { return };
     let ts = rfc3339(unix_ms());
     let draft = Draft { id, ts: Some(&ts), from, to, kind: &kind, correlation_id: correlation, payload };
-    let message = mcpx::envelope(&draft);
     tracing::debug!(from, kind, "posted");
     let asked = (head == Head::Request && opened.held).then(|| asked_by_gateway(dispatch, opened)).flatten();
     let reach = asked.map_or(Reach::Listeners, Reach::Except);
-    let (bytes, audience) = (message.len(), Audience::new(None, to, &kind, reach));
-    dispatch.take(Event::Announce { message, bytes, audience });
+    dispatch.publish(&draft, Some(Audience::new(None, to, &kind, reach)));
 }
 
 /// The participant that serves and that a held call is for. The gateway asks it, so it must not be asked again by what the room

@@ -6,7 +6,7 @@ use model::{Capabilities, Digest, OperationId, ParticipantId, Refusal, RefusalCo
 use topic::{Cause, Decision};
 use wire::digest::call_params;
 use wire::mcp::relay;
-use wire::mcpx::{Envelope, check, system};
+use wire::mcpx::{Envelope, check};
 
 use super::content::{Proposed, Ruling};
 use super::open::current_digest;
@@ -68,17 +68,15 @@ impl Dispatch {
         outside: Option<&Arc<Capabilities>>,
         choice: Choice,
     ) -> Result<(), Refusal> {
-        let content = self.decidable(proposal, by, outside);
+        let (content, is_visible) = self.look_up(proposal, by, outside);
         let not_decided = |refusal: &Refusal| {
-            let (content, why) = (content.as_deref().ok(), refusal.code.as_str());
-            Record::of(self).not_decided(proposal, content, by, why, None);
+            let why = refusal.code.as_str();
+            Record::of(self).not_decided(proposal, content.as_deref(), by, why, None);
         };
-        let content = match &content {
-            Ok(content) => content,
-            Err(refusal) => {
-                not_decided(refusal);
-                return Err(refusal.clone());
-            }
+        let Some(content) = content.as_ref().filter(|_| is_visible) else {
+            let refusal = unknown_proposal();
+            not_decided(&refusal);
+            return Err(refusal);
         };
         let mut params = None;
         if let Choice::Approve { arguments, .. } = &choice {
@@ -114,32 +112,43 @@ impl Dispatch {
         end.await.unwrap_or_else(|_| Err(Refusal::new(RefusalCode::Internal, "the decision was lost")))
     }
 
-    /// The content of a proposal that this participant may decide about, as far as it may see it.
-    fn decidable(
+    /// The content of a proposal, and whether this participant may see it.
+    fn look_up(
         &self,
         proposal: OperationId,
         by: &ParticipantId,
         outside: Option<&Arc<Capabilities>>,
-    ) -> Result<Arc<Proposed>, Refusal> {
-        let content = self.with(|topic| {
-            let (content, is_open) = topic.proposed(proposal)?;
+    ) -> (Option<Arc<Proposed>>, bool) {
+        self.with(|topic| {
+            let Some((content, is_open)) = topic.proposed(proposal) else { return (None, false) };
             let capabilities = topic.capabilities(by).or(outside).cloned().unwrap_or_default();
             // A decision about a proposal that is not on disk yet waits in the topic, which judges it then.
-            let may = !is_open || topic.may_see_proposal(proposal, by, &capabilities);
-            may.then(|| Arc::clone(content))
-        });
-        content.ok_or_else(unknown_proposal)
+            let is_visible = !is_open || topic.may_see_proposal(proposal, by, &capabilities);
+            (Some(Arc::clone(content)), is_visible)
+        })
     }
 
     /// Has the topic judge a proposer by what it may do now: a proposal ends that its proposer may not make any more.
     pub(crate) fn refresh(self: &Arc<Self>, proposer: &str) {
-        let Ok(participant) = ParticipantId::new(proposer) else { return };
-        match (self.standing)(&participant) {
-            None => self.take(Event::Revoke { participant: &participant }),
-            Some(capabilities) => self.take(Event::Regrant { participant: &participant, capabilities }),
-        };
+        let Ok(participant) = &ParticipantId::new(proposer) else { return };
+        loop {
+            let standing = (self.standing)(participant);
+            match &standing {
+                None => self.take(Event::Revoke { participant }),
+                Some(now) if self.with(|topic| topic.capabilities(participant) == Some(now)) => return,
+                Some(now) => self.take(Event::Regrant { participant, capabilities: Arc::clone(now) }),
+            };
+            // A change that came in between must not be undone by what it replaced.
+            if (self.standing)(participant) == standing {
+                return;
+            }
+        }
     }
 }
+
+/// What comes with an envelope that may fulfil a proposal, and the digest of the proposal under what its server lists now; `None`
+/// if the proposal cannot be shown any more.
+pub(crate) type Fulfilling = (Option<Digest>, Arc<Ruling>);
 
 /// What comes with an envelope that may fulfil a proposal of another participant, beside the digest of the proposal under what
 /// its server lists now. `None` if the envelope names no such proposal.
@@ -151,7 +160,7 @@ pub(crate) fn ruling_of(
     link: &Arc<Link>,
     envelope: &Envelope,
     call: &check::Call,
-) -> Result<Option<(Option<Digest>, Arc<Ruling>)>, Refusal> {
+) -> Result<Option<Fulfilling>, Refusal> {
     let named = envelope.correlation_id();
     let content = named.and_then(|named| {
         dispatch.with(|topic| topic.proposed_by(named).map(|(_, content)| Arc::clone(content)))
@@ -173,21 +182,12 @@ pub(crate) fn refused(dispatch: &Arc<Dispatch>, refused: Refused) {
     let Refused { proposal, content, by, ruling, answered, refusal, cause } = refused;
     let permit = ruling.permit();
     Record::of(dispatch).not_decided(proposal, content.as_deref(), &by, cause.as_str(), permit);
-    if let Some((link, message)) = ruling.sender.as_ref().filter(|_| !answered) {
-        tell_refused(dispatch, link, message, &refusal);
+    if let Some((link, message)) = ruling.sender.as_ref().filter(|_| !answered)
+        && let Ok(envelope) = Envelope::read(message.clone())
+    {
+        dispatch.tell_refused(link, &envelope, &refusal);
     }
     ruling.finish(Err(*refusal));
-}
-
-/// Sends `system/error` to the sender of an envelope (MCPx v0.1, section 3.5.2).
-fn tell_refused(dispatch: &Dispatch, link: &Link, message: &bytes::Bytes, refusal: &Refusal) {
-    let Ok(envelope) = Envelope::read(message.clone()) else { return };
-    let id = &link.participant.id;
-    let capabilities = dispatch.capabilities_of(id);
-    let (stamp, ts) = dispatch.stamp();
-    let stamp = system::Stamp { id: &stamp, ts: Some(&ts) };
-    let sender = system::Person { id: id.as_str(), capabilities: &capabilities };
-    dispatch.whisper(link.id, &system::refused(stamp, refusal, &envelope, sender));
 }
 
 /// The refusal of a proposal that does not exist, or not for this participant.
