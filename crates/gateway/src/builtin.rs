@@ -1,5 +1,6 @@
 //! Requests that the gateway's own participant serves: ping, lists, log level, tasks, built-in tools.
 
+mod answer;
 mod arguments;
 mod definitions;
 mod held_tasks;
@@ -11,15 +12,17 @@ mod tools;
 
 use std::sync::Arc;
 
-use model::{ListKind, Refusal, RefusalCode};
+use model::{ListKind, Refusal};
 use wire::mcp::list::{Hints, render};
-use wire::mcp::{Era, method};
+use wire::mcp::method;
 
 use crate::call::{Call, Names};
 use crate::delivery;
 use crate::dispatch::Dispatch;
 use crate::tasks::list as task_list;
 use crate::{handshake, listen, lists};
+use answer::spawn;
+pub(crate) use answer::unknown_method;
 pub(crate) use definitions::manifest;
 
 /// Serves a call that the topic has delivered to the gateway's own participant.
@@ -32,8 +35,8 @@ pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
 
 /// Serves a request of an MCP client.
 fn serve_client(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
-    let (name, era) = (call.request.method.as_str(), Era::of(call.request.payload.form));
-    let Some(known) = method::lookup(name).filter(|known| known.is_in(era)) else {
+    let (name, form) = (call.request.method.as_str(), call.request.payload.form);
+    let Some(known) = method::lookup(name).filter(|known| known.is_in_form(form)) else {
         return delivery::fail(dispatch, call, unknown_method(name));
     };
     if let Some(list) = known.list {
@@ -68,24 +71,6 @@ fn serve_room(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     delivery::answer_body(dispatch, call, body);
 }
 
-/// Serves a call concurrently.
-fn spawn<F>(dispatch: &Arc<Dispatch>, call: &Arc<Call>, serve: impl FnOnce(Arc<Dispatch>, Arc<Call>) -> F)
-where
-    F: Future<Output = Result<Vec<u8>, Refusal>> + Send + 'static,
-{
-    let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
-    let body = serve(Arc::clone(&dispatch), Arc::clone(&call));
-    tokio::spawn(async move { finish(&dispatch, &call, body.await) });
-}
-
-/// Answers a call with the body of its result, or refuses it.
-fn finish(dispatch: &Arc<Dispatch>, call: &Call, body: Result<Vec<u8>, Refusal>) {
-    match body {
-        Ok(body) => delivery::answer_body(dispatch, call, body),
-        Err(refusal) => delivery::fail(dispatch, call, refusal),
-    }
-}
-
 async fn discover(dispatch: Arc<Dispatch>, _: Arc<Call>) -> Result<Vec<u8>, Refusal> {
     dispatch.wait_for_servers().await;
     Ok(handshake::discover(&dispatch))
@@ -105,11 +90,6 @@ async fn pass_level(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>,
         }
     }
     Ok(b"{}".to_vec())
-}
-
-/// The refusal of a method that the gateway does not serve.
-pub(crate) fn unknown_method(method: &str) -> Refusal {
-    Refusal::new(RefusalCode::Unsupported, format!("method not found: {method}"))
 }
 
 /// The refusal of a method that no server carries out for the room.

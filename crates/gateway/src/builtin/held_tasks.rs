@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Form, OperationId, Refusal, Target};
 use wire::mcp::task;
 
-use super::{finish, spawn, unknown_method};
+use super::answer::{finish, spawn, unknown_method};
 use crate::call::Call;
 use crate::dispatch::Dispatch;
 use crate::live::{Event, ProposalView};

@@ -10,7 +10,8 @@ use topic::BuiltinTool;
 use wire::mcp::ListKind;
 use wire::mcp::list::{Hints, render};
 
-use super::{arguments, definitions, finish, held_tasks, messages, participants, reviews, spawn};
+use super::answer::{finish, spawn};
+use super::{arguments, definitions, held_tasks, messages, participants, reviews};
 use crate::call::Call;
 use crate::config::BuiltIn;
 use crate::dispatch::Dispatch;
