@@ -1,24 +1,84 @@
-//! Merged lists of a topic, page by page.
+//! Lists of a topic: pages of the merged lists for one caller (MCP, "Pagination"), and the mirrored arguments of a tool.
+//!
+//! The topic says what is on a list, the server wrote each item. A list is judged and rendered outside of the topic's lock, once
+//! for as long as nothing changes; pages are slices of it.
+
+mod cache;
+mod cursor;
+mod manifests;
+mod merged;
+mod page;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use model::ListKind;
+use model::{Form, ListKind, Refusal, RefusalCode};
+use topic::Target;
 use wire::mcp::header::HeaderParam;
+use wire::mcp::{relay, task};
 
 use crate::call::Call;
+use crate::delivery;
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 
-/// Rendered lists that may be read again.
-#[derive(Debug, Default)]
-pub(crate) struct PageCache {}
+pub(crate) use cache::PageCache;
+pub use cache::{LIST_BYTES_MAX, LISTS_MAX};
+pub use cursor::CURSOR_MS;
+use merged::Manifests;
+use page::Asked;
+pub use page::PAGE_ITEMS_MAX;
 
-/// Answers a list request with one page.
-pub(crate) fn answer(_dispatch: &Arc<Dispatch>, _call: &Arc<Call>, _list: ListKind) {
-    todo!()
+/// Answers a list request with one page. If servers are starting, or sessions of the caller's own must be opened to know what they
+/// list, the page is rendered after a bounded wait.
+pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind) {
+    if dispatch.settled.load(Ordering::Acquire)
+        && let Some(manifests) = manifests::known(dispatch, call)
+    {
+        return finish(dispatch, call, list, &manifests);
+    }
+    let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
+    tokio::spawn(async move {
+        dispatch.wait_for_servers().await;
+        let manifests = manifests::opened(&dispatch, &call).await;
+        if !call.is_over() {
+            finish(&dispatch, &call, list, &manifests);
+        }
+    });
 }
 
-/// The headers that a call of this tool must mirror, by its schema (2026-07-28, "x-mcp-header").
-pub fn mirrored_params(_dispatch: &Dispatch, _link: &Link, _tool: &str) -> Vec<HeaderParam> {
-    todo!()
+fn finish(dispatch: &Arc<Dispatch>, call: &Call, list: ListKind, manifests: &Manifests) {
+    match page(dispatch, call, list, manifests) {
+        Ok(body) => delivery::answer_body(dispatch, call, body),
+        Err(refusal) => delivery::fail(dispatch, call, refusal),
+    }
+}
+
+/// One page, as a result's body.
+fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests) -> Result<Vec<u8>, Refusal> {
+    let Some(outlook) = dispatch.with(|topic| topic.outlook(call.link.id)) else {
+        return Err(Refusal::new(RefusalCode::UnknownTarget, "the session has ended"));
+    };
+    let asked = Asked {
+        participant: &call.link.participant.id,
+        list,
+        form: call.request.payload.form,
+        offers_tasks: list == ListKind::Tools && task::is_offered(call.client().version),
+        cursor: relay::param_text(&call.request, "cursor"),
+    };
+    asked.page(dispatch.context.sealer(), &dispatch.pages, outlook, manifests)
+}
+
+/// The arguments that a modern call of a tool mirrors in HTTP headers, by the tool's schema (2026-07-28, "x-mcp-header"). `tool`
+/// is the public name.
+pub fn mirrored_params(dispatch: &Dispatch, link: &Link, tool: &str) -> Vec<HeaderParam> {
+    let found = dispatch.with(|topic| {
+        let route = topic.lookup(link.id, Target::Tool(tool))?;
+        let server = topic.server(route.upstream)?.handle;
+        Some((Arc::clone(server.upstream()?), route.own.to_owned()))
+    });
+    let Some((server, own)) = found else { return Vec::new() };
+    server.upstream.manifest_in(Form::Modern).annotations.get(&own).cloned().unwrap_or_default()
 }

@@ -12,13 +12,13 @@ impl Upstream {
     /// Ends a link's subscription to a resource, in whichever session it was made. `uri` is the server's own.
     pub fn unsubscribe(&self, link: LinkId, uri: &str) {
         let end = |session: &Session| session.unsubscribe(link, uri);
-        self.end_interest(link, end, |interest| drop(interest.remove_uri(link, uri)));
+        self.end_interest(link, end, |interest| interest.remove_uri(link, uri));
     }
 
     /// Ends a link's subscription to a task, in whichever session it was made. `own` is the server's own id.
     pub fn unwatch_task(&self, link: LinkId, own: &str) {
         let end = |session: &Session| session.unwatch_task(link, own);
-        self.end_interest(link, end, |interest| drop(interest.remove_task(link, own)));
+        self.end_interest(link, end, |interest| interest.remove_task(link, own));
     }
 
     /// Ends all subscriptions of a link.
@@ -26,13 +26,13 @@ impl Upstream {
         let end = |session: &Session| session.forget(link);
         self.end_interest(link, end, |interest| {
             interest.forget_uris(link);
-            interest.forget_tasks(link);
+            interest.forget_tasks(link)
         });
     }
 
     /// Ends interest of a link: by the session where one is open, so that the server learns of it, else where it is kept for the
     /// next session.
-    fn end_interest(&self, link: LinkId, by_session: impl Fn(&Session), closed: impl Fn(&Interest)) {
+    fn end_interest(&self, link: LinkId, by_session: impl Fn(&Session), closed: impl Fn(&Interest) -> bool) {
         let open: Vec<Arc<Session>> = {
             let inner = self.inner();
             let may_have = |owner: Option<LinkId>| owner.is_none_or(|owner| owner == link);
@@ -42,7 +42,9 @@ impl Upstream {
                 let session = slot.session.lock().clone();
                 match session.filter(|session| session.is_open()) {
                     Some(session) => open.push(session),
-                    None => closed(&slot.interest),
+                    None => {
+                        closed(&slot.interest);
+                    }
                 }
             }
             open.extend(inner.single_call.iter().filter(|one| may_have(one.key().owner())).cloned());
