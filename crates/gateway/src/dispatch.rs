@@ -10,7 +10,7 @@ use std::time::Duration;
 use model::{Capabilities, LinkId, OperationId, ParticipantId, TopicName};
 use platform::{Mutex, RwLock};
 use room::{Close, Newcomer, Room, RoomEvent};
-use store::Writer;
+use store::JournalWriter;
 use tokio::sync::{Notify, watch};
 use topic::{Effects, Ended, Kept, RoomEffect, TopicConfig, Verdict};
 use upstream::Manifest;
@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     pub(crate) context: Arc<Context>,
     pub(crate) audit: Recorder,
     /// Where proposals are written down, if anywhere.
-    pub(crate) journal: Option<Writer>,
+    pub(crate) journal: Option<JournalWriter>,
     pub(crate) standing: StandingOf,
 }
 
@@ -72,7 +72,7 @@ pub struct Dispatch {
     pub(crate) context: Arc<Context>,
     pub(crate) settings: Settings,
     pub(crate) audit: Recorder,
-    pub(crate) journal: Option<Writer>,
+    pub(crate) journal: Option<JournalWriter>,
     pub(crate) standing: StandingOf,
     topic: Mutex<Topic>,
     room: Arc<Room>,

@@ -94,11 +94,18 @@ impl Dispatch {
             let link = kept.map_or_else(|| self.context.link(), |(_, link)| *link);
             let (handle, capabilities) = (Server::Upstream(Arc::clone(server)), Arc::clone(capabilities));
             self.take(Event::Serve { link, server: &server.id, handle, capabilities });
-            self.listed(&server.id, View::Shared, &server.manifests(), &[]);
         }
+        self.list_servers();
         self.list_own(builtin);
         self.meet(&all, &old);
         self.settled.store(false, Ordering::Release);
+    }
+
+    /// Lists what every server lists now.
+    pub(crate) fn list_servers(self: &Arc<Self>) {
+        for server in self.servers() {
+            self.listed(&server.id, View::Shared, &server.manifests(), &[]);
+        }
     }
 
     /// Lists these built-in tools. The room keeps what its readers may read if one of them reads it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use topic::{Effect as Any, Receiver};
+use topic::Receiver;
 
 use crate::call::Call;
 use crate::dispatch::Dispatch;
@@ -15,16 +15,16 @@ use crate::{builtin, delivery, dial_in, envelopes, listen, membership, questions
 /// Carries out one effect.
 pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
     match effect {
-        Any::NotJoined { handle, refusal, cause: _ } => handle.reject(*refusal),
-        Any::Closed { link: _, handle, why } => membership::closed(dispatch, &handle, why),
-        Any::Withhold { handle, message, refusal, cause: _ } => {
+        Effect::NotJoined { handle, refusal, cause: _ } => handle.reject(*refusal),
+        Effect::Closed { link: _, handle, why } => membership::closed(dispatch, &handle, why),
+        Effect::Withhold { handle, message, refusal, cause: _ } => {
             envelopes::withhold(dispatch, &handle, &message, &refusal);
         }
-        Any::Hear { link, server, message } => dial_in::receive(dispatch, link, server.as_ref(), &message),
-        Any::Ignore { link: _, from, message, by, why } => {
+        Effect::Hear { link, server, message } => dial_in::receive(dispatch, link, server.as_ref(), &message),
+        Effect::Ignore { link: _, from, message, by, why } => {
             envelopes::ignored(dispatch, &from, &message, &by, why);
         }
-        Any::Deliver { operation: _, call, link, server, own, proposal } => {
+        Effect::Deliver { operation: _, call, link, server, own, proposal } => {
             delivery::note(&call, &server, link, proposal.as_ref().map(|proposal| proposal.id));
             match &server {
                 Server::Gateway => builtin::serve(dispatch, &call),
@@ -35,40 +35,40 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
                 }
             }
         }
-        Any::Hold { operation: _, call, to, server, own } => open::held(dispatch, &call, &to, &server, own),
-        Any::Park { call, proposal } => answer::park(dispatch, &call, &proposal),
-        Any::Report { call, proposal } => answer::report(dispatch, &call, &proposal),
-        Any::Settle { operation: _, call, answer, proposal } => match proposal {
+        Effect::Hold { operation: _, call, to, server, own } => open::held(dispatch, &call, &to, &server, own),
+        Effect::Park { call, proposal } => answer::park(dispatch, &call, &proposal),
+        Effect::Report { call, proposal } => answer::report(dispatch, &call, &proposal),
+        Effect::Settle { operation: _, call, answer, proposal } => match proposal {
             Some(proposal) => answer::settle(dispatch, &call, answer, &proposal),
             None => delivery::settle(dispatch, &call, answer),
         },
-        Any::Refuse { operation: _, call, refusal, cause } => {
+        Effect::Refuse { operation: _, call, refusal, cause } => {
             if call.delivered.get().is_some() {
                 Record::of(dispatch).ended(&call, cause);
             }
             call.end();
             call.reply().refuse(&call, &refusal);
         }
-        Any::Drop { call } => {
+        Effect::Drop { call } => {
             call.end();
             call.reply().abandon(&call);
         }
-        Any::Cancel { call } => call.cancel_at_server("the client cancelled the request"),
-        Any::Ask { operation, question, link, to } => questions::ask(dispatch, operation, &question, link, &to),
-        Any::SettleAsk { question, answer } => questions::settle(&question, answer),
-        Any::RefuseAsk { question, refusal, cause: _ } => question.question.refuse(&refusal),
-        Any::CancelAsk { operation, to } => match to {
+        Effect::Cancel { call } => call.cancel_at_server("the client cancelled the request"),
+        Effect::Ask { operation, question, link, to } => questions::ask(dispatch, operation, &question, link, &to),
+        Effect::SettleAsk { question, answer } => questions::settle(&question, answer),
+        Effect::RefuseAsk { question, refusal, cause: _ } => question.question.refuse(&refusal),
+        Effect::CancelAsk { operation, to } => match to {
             Receiver::Call(call) => call.reply().withdraw_question(&call, operation),
             Receiver::Link(link) => link.outlet().withdraw_question(operation),
         },
-        Any::Notify { to, notice, public, about } => {
+        Effect::Notify { to, notice, public, about } => {
             let passed = Passed { notice: &notice, public: public.as_deref(), about: about.as_deref() };
             match to {
                 Receiver::Call(call) => overrun(dispatch, &call, call.reply().notify(&call, &passed)),
                 Receiver::Link(link) => link.outlet().notify(&passed),
             }
         }
-        Any::ListChanged { list, to } => {
+        Effect::ListChanged { list, to } => {
             for receiver in to {
                 match receiver {
                     Receiver::Call(call) => overrun(dispatch, &call, call.reply().list_changed(&call, list)),
@@ -76,18 +76,18 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
                 }
             }
         }
-        Any::Unsubscribe { handle, server, own } => listen::unsubscribe(dispatch, &handle, &server, &own),
-        Any::Unwatch { handle, tasks } => listen::unwatch(dispatch, &handle, &tasks),
-        Any::Store { proposal, content, record } => journal::store(dispatch, proposal, content, record),
-        Any::Proposed { proposal } => announce::proposed(dispatch, &proposal),
-        Any::NotProposed { proposal, by, content, held, refusal, cause } => {
+        Effect::Unsubscribe { handle, server, own } => listen::unsubscribe(dispatch, &handle, &server, &own),
+        Effect::Unwatch { handle, tasks } => listen::unwatch(dispatch, &handle, &tasks),
+        Effect::Store { proposal, content, record } => journal::store(dispatch, proposal, content, record),
+        Effect::Proposed { proposal } => announce::proposed(dispatch, &proposal),
+        Effect::NotProposed { proposal, by, content, held, refusal, cause } => {
             announce::not_proposed(dispatch, proposal, &by, &content, held, &refusal, cause);
         }
-        Any::Approved { proposal, servers } => announce::approved(dispatch, &proposal, &servers),
-        Any::Concluded { proposal } => announce::concluded(dispatch, &proposal),
-        Any::Relay { message, to } => announce::relay(dispatch, &message, &to),
-        Any::Ruled { ruling } => ruling.finish(Ok(())),
-        Any::RefuseDecision { proposal, content, by, ruling, answered, refusal, cause } => {
+        Effect::Approved { proposal, servers } => announce::approved(dispatch, &proposal, &servers),
+        Effect::Concluded { proposal } => announce::concluded(dispatch, &proposal),
+        Effect::Relay { message, to } => announce::relay(dispatch, &message, &to),
+        Effect::Ruled { ruling } => ruling.finish(Ok(())),
+        Effect::RefuseDecision { proposal, content, by, ruling, answered, refusal, cause } => {
             let refused = decide::Refused { proposal, content, by, ruling, answered, refusal, cause };
             decide::refused(dispatch, refused);
         }

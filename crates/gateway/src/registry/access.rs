@@ -155,7 +155,7 @@ impl Registry {
 
     /// All participants that are known now, in a topic or not.
     pub fn everybody(&self) -> Vec<Arc<Participant>> {
-        self.identities.read().everybody(unix_ms())
+        self.identities.read().participants(unix_ms())
     }
 
     /// All changes of capabilities in force.

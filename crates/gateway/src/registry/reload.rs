@@ -96,22 +96,23 @@ impl Registry {
 
     fn open_topics(&self) {
         let config = self.config();
-        let (gone, topics) = {
-            let mut topics = self.topics.write();
+        let gone: Vec<Arc<Dispatch>> = {
             let is_gone = |name: &TopicName| !config.topics.iter().any(|topic| topic.name == *name);
-            let gone: Vec<_> = topics.extract_if(|name, _| is_gone(name)).map(|(_, gone)| gone).collect();
-            let open = |topic| {
-                let new = !topics.contains_key(&topic.name);
-                let entry = topics.entry(topic.name.clone());
-                (topic, new, Arc::clone(entry.or_insert_with(|| self.open_topic(topic, &config.limits))))
-            };
-            (gone, config.topics.iter().map(open).collect::<Vec<(&TopicConfig, bool, Arc<Dispatch>)>>())
+            let mut topics = self.topics.write();
+            topics.extract_if(|name, _| is_gone(name)).map(|(_, gone)| gone).collect()
         };
-        for (topic, new, dispatch) in topics {
-            self.configure_topic(&config, topic, &dispatch);
-            if new {
-                journal::restore(&dispatch);
+        for topic in &config.topics {
+            if let Some(dispatch) = self.topic(&topic.name) {
+                self.configure_topic(&config, topic, &dispatch);
+                continue;
             }
+            let dispatch = self.open_topic(topic, &config.limits);
+            self.configure_topic(&config, topic, &dispatch);
+            // Before any caller can enter it.
+            journal::restore(&dispatch);
+            self.topics.write().insert(topic.name.clone(), Arc::clone(&dispatch));
+            // Lists that changed meanwhile did not reach it.
+            dispatch.list_servers();
         }
         for dispatch in gone {
             for participant in &callers(&dispatch) {
