@@ -1,5 +1,8 @@
-//! Administration: tokens that are issued and revoked, capabilities that are granted and taken.
+//! Administration: issued tokens and granted capabilities.
 
+pub mod grant_service;
 pub mod grants;
-pub mod office;
+pub mod identities;
+pub mod journal;
+pub mod token_service;
 pub mod tokens;

@@ -5,7 +5,7 @@ mod events;
 mod reload;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use auth::{Identities, Sealer};
@@ -64,6 +64,7 @@ pub struct Registry {
     upstreams: RwLock<Vec<(ServerConfig, Arc<Upstream>)>>,
     held: Arc<Held>,
     bounds: RwLock<Arc<Bounds>>,
+    http_sessions: AtomicUsize,
     /// Identities or grants have changed, and with them the next expiry.
     renewed: Arc<Notify>,
 }
@@ -90,6 +91,7 @@ impl Registry {
             upstreams: RwLock::default(),
             held,
             bounds,
+            http_sessions: AtomicUsize::new(0),
             renewed: Arc::default(),
         });
         registry.apply(config);
@@ -115,6 +117,11 @@ impl Registry {
     /// The account of bytes that wait.
     pub fn held(&self) -> &Arc<Held> {
         &self.held
+    }
+
+    /// How many legacy sessions are open over HTTP. The doors write it, for the metrics.
+    pub fn http_sessions(&self) -> &AtomicUsize {
+        &self.http_sessions
     }
 
     /// The audit log.

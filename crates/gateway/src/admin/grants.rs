@@ -1,6 +1,4 @@
-//! Capabilities given and taken while the gateway runs: what they make of what is configured, and which change may be made.
-//!
-//! Must not know how they are written down, nor who is here.
+//! Grants: changes of capabilities on record, and their effect on the configured ones.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,33 +11,33 @@ use store::{Grant, GrantChange, State};
 pub const REASON_CHARS_MAX: usize = 1_000;
 /// Changes on record for one participant.
 pub const PARTICIPANT_GRANTS_MAX: usize = 1_024;
-/// What the gateway itself lets do begins with this.
-const OWN: &str = "portmoot/";
+/// Prefix of the capabilities for the gateway's own acts.
+const OWN_ACTS: &str = "portmoot/";
 
-/// Every change on record, by participant. Immutable: a change makes a new one.
+/// All changes on record, by participant. Immutable: each change makes a new value.
 #[derive(Debug, Default)]
 pub struct Grants {
     by_participant: HashMap<String, Vec<Grant>>,
 }
 
-/// A wish to change what a participant may do.
+/// A request to change the capabilities of a participant.
 #[derive(Debug, Clone)]
-pub struct Change {
-    /// Whose capabilities.
+pub struct GrantRequest {
+    /// The participant.
     pub participant: ParticipantId,
-    /// In which topic; `None` is in all.
+    /// The topic; `None` is all topics.
     pub topic: Option<TopicName>,
-    /// Capabilities to give.
+    /// Capabilities to grant.
     pub add: Vec<String>,
-    /// Capabilities to take.
+    /// Capabilities to revoke.
     pub remove: Vec<String>,
-    /// When the change ends, Unix milliseconds; `None` is never.
+    /// When the change expires, in Unix milliseconds; `None` is never.
     pub expires_ms: Option<u64>,
-    /// Why.
+    /// Reason for the record.
     pub reason: Option<String>,
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for GrantRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (added, removed) = (self.add.join(", "), self.remove.join(", "));
         write!(f, "adds [{added}], removes [{removed}]")?;
@@ -51,7 +49,7 @@ impl fmt::Display for Change {
 }
 
 impl Grants {
-    /// What the journal says.
+    /// The changes in the journal.
     #[must_use]
     pub fn read(state: &State) -> Grants {
         let mut by_participant: HashMap<String, Vec<Grant>> = HashMap::new();
@@ -61,12 +59,12 @@ impl Grants {
         Grants { by_participant }
     }
 
-    /// The changes of one participant that hold, in the order in which they are applied: those for all topics first.
+    /// The changes of one participant that have not expired, in the order in which they are applied: those for all topics first.
     pub fn of(&self, id: &ParticipantId, now_ms: u64) -> impl Iterator<Item = &Grant> {
         self.by_participant.get(id.as_str()).into_iter().flatten().filter(move |grant| grant.applies(now_ms))
     }
 
-    /// What is configured with the changes over it, in a topic or where there is none.
+    /// The configured capabilities of a participant with its changes applied, in a topic or outside of topics.
     #[must_use]
     pub fn over(
         &self,
@@ -87,36 +85,36 @@ impl Grants {
             if !grant.granted {
                 held.retain(|capability| capability.as_str() != grant.capability);
             } else if let Ok(capability) = Capability::parse(&grant.capability) {
-                give(&mut held, capability);
+                insert(&mut held, capability);
             }
         }
         Arc::new(held.into_iter().collect())
     }
 
-    /// When the next change ends after `since_ms`, if one does.
+    /// When the next change after `since_ms` expires, if one does.
     #[must_use]
     pub fn next_expiry(&self, since_ms: u64) -> Option<u64> {
         let ends = self.by_participant.values().flatten().filter_map(|grant| grant.expires_ms);
         ends.filter(|end| *end > since_ms).min()
     }
 
-    /// What has to be written down for a change, by somebody with this authority; `before` is what the participant holds
-    /// where the change counts. All of it is right, or nothing is done.
+    /// The records of a change, made by a participant with these capabilities. `before` are the capabilities of the participant
+    /// whose are changed, in the topic of the change or outside of topics.
     ///
     /// # Errors
-    /// Why the change cannot be made.
+    /// Why no part of the change is made.
     pub fn change(
         &self,
-        wish: &Change,
+        request: &GrantRequest,
         before: &Capabilities,
         by: (&ParticipantId, &Capabilities),
         now_ms: u64,
     ) -> Result<Vec<GrantChange>, Refusal> {
-        let add = read(&wish.add)?;
-        let remove = read(&wish.remove)?;
-        self.check(wish, now_ms)?;
-        let own: Vec<&Grant> = self.of(&wish.participant, now_ms).collect();
-        let everywhere = wish.topic.is_none();
+        let add = read(&request.add)?;
+        let remove = read(&request.remove)?;
+        self.check(request, now_ms)?;
+        let own: Vec<&Grant> = self.of(&request.participant, now_ms).collect();
+        let everywhere = request.topic.is_none();
         for capability in &remove {
             let text = capability.as_str();
             let elsewhere = own.iter().any(|grant| grant.granted && grant.capability == text);
@@ -124,47 +122,46 @@ impl Grants {
             if !held {
                 let held: Vec<&str> = before.iter().map(Capability::as_str).collect();
                 let refusal =
-                    malformed(format!("`{}` does not hold the capability `{text}`", wish.participant));
+                    malformed(format!("`{}` does not hold the capability `{text}`", request.participant));
                 return Err(refusal.hint(format!("it holds: {}", held.join(", "))));
             }
         }
-        let guarded = remove.iter().filter(|capability| capability.as_str().starts_with(OWN));
+        let guarded = remove.iter().filter(|capability| capability.as_str().starts_with(OWN_ACTS));
         for capability in add.iter().chain(guarded) {
-            may_touch(capability, by.1)?;
+            may_change(capability, by.1)?;
         }
-        // A change for all topics goes before what was said of single ones.
-        let mut places = vec![wish.topic.as_ref().map(ToString::to_string)];
-        let named = |text: &str| wish.add.iter().chain(&wish.remove).any(|named| named == text);
+        // A change for all topics retopics earlier changes for single ones.
+        let mut topics = vec![request.topic.as_ref().map(ToString::to_string)];
+        let named = |text: &str| request.add.iter().chain(&request.remove).any(|named| named == text);
         for grant in own.iter().filter(|grant| everywhere && named(&grant.capability)) {
-            if !places.contains(&grant.topic) {
-                places.push(grant.topic.clone());
+            if !topics.contains(&grant.topic) {
+                topics.push(grant.topic.clone());
             }
         }
-        let told = |topic: Option<String>| {
-            // In a single topic only what was said there is said anew.
-            let again = |text: &&String| {
-                topic == wish.topic.as_ref().map(ToString::to_string)
+        let record = |topic: Option<String>| {
+            // For another topic than the requested one, only capabilities that were changed there.
+            let changes_here = |text: &&String| {
+                topic == request.topic.as_ref().map(ToString::to_string)
                     || own.iter().any(|grant| grant.topic == topic && grant.capability == **text)
             };
             GrantChange {
-                participant: wish.participant.to_string(),
-                added: wish.add.iter().filter(again).cloned().collect(),
-                removed: wish.remove.iter().filter(again).cloned().collect(),
+                participant: request.participant.to_string(),
+                added: request.add.iter().filter(changes_here).cloned().collect(),
+                removed: request.remove.iter().filter(changes_here).cloned().collect(),
                 topic: topic.clone(),
                 by: by.0.to_string(),
-                reason: wish.reason.clone(),
+                reason: request.reason.clone(),
                 at_ms: now_ms,
-                expires_ms: wish.expires_ms,
+                expires_ms: request.expires_ms,
             }
         };
-        Ok(places.into_iter().map(told).collect())
+        Ok(topics.into_iter().map(record).collect())
     }
 
-    /// Whether somebody with this authority may have the changes of a participant forgotten: not if that gives or takes
-    /// an act of the gateway's own that they do not hold.
+    /// Whether a participant with this authority may clear the changes of a participant, in one topic or all.
     ///
     /// # Errors
-    /// The refusal to give.
+    /// The refusal if clearing restores a revoked capability, or removes one for the gateway's own acts, that it does not hold.
     pub fn may_clear(
         &self,
         id: &ParticipantId,
@@ -172,54 +169,53 @@ impl Grants {
         authority: &Capabilities,
         now_ms: u64,
     ) -> Result<(), Refusal> {
-        let meant = |grant: &&Grant| topic.is_none_or(|topic| grant.topic.as_deref() == Some(topic.as_str()));
-        for grant in self.of(id, now_ms).filter(meant) {
+        let cleared =
+            |grant: &&Grant| topic.is_none_or(|topic| grant.topic.as_deref() == Some(topic.as_str()));
+        for grant in self.of(id, now_ms).filter(cleared) {
             let Ok(capability) = Capability::parse(&grant.capability) else { continue };
-            let guarded = !grant.granted || grant.capability.starts_with(OWN);
+            let guarded = !grant.granted || grant.capability.starts_with(OWN_ACTS);
             if guarded {
-                may_touch(&capability, authority)?;
+                may_change(&capability, authority)?;
             }
         }
         Ok(())
     }
 
-    fn check(&self, wish: &Change, now_ms: u64) -> Result<(), Refusal> {
-        if wish.add.is_empty() && wish.remove.is_empty() {
+    fn check(&self, request: &GrantRequest, now_ms: u64) -> Result<(), Refusal> {
+        if request.add.is_empty() && request.remove.is_empty() {
             return Err(malformed("nothing is added and nothing removed".into()));
         }
-        if let Some(both) = wish.add.iter().find(|text| wish.remove.contains(text)) {
+        if let Some(both) = request.add.iter().find(|text| request.remove.contains(text)) {
             return Err(malformed(format!("`{both}` is both added and removed")));
         }
-        if wish.expires_ms.is_some_and(|end| end <= now_ms) {
+        if request.expires_ms.is_some_and(|end| end <= now_ms) {
             return Err(malformed("the change would end before it begins".into()));
         }
-        if wish.reason.as_ref().is_some_and(|reason| reason.chars().count() > REASON_CHARS_MAX) {
+        if request.reason.as_ref().is_some_and(|reason| reason.chars().count() > REASON_CHARS_MAX) {
             return Err(malformed(format!("a reason has at most {REASON_CHARS_MAX} characters")));
         }
-        let known = self.by_participant.get(wish.participant.as_str()).map_or(0, Vec::len);
-        let new = wish.add.len().saturating_add(wish.remove.len());
+        let known = self.by_participant.get(request.participant.as_str()).map_or(0, Vec::len);
+        let new = request.add.len().saturating_add(request.remove.len());
         if new > CAPABILITIES_MAX || known.saturating_add(new) > PARTICIPANT_GRANTS_MAX {
             let message = format!("a participant has at most {PARTICIPANT_GRANTS_MAX} changes on record");
             let refusal = Refusal::new(RefusalCode::TooLarge, message);
-            return Err(
-                refusal.hint("forget them with DELETE, and write what should last into the configuration")
-            );
+            return Err(refusal.hint("clear them with DELETE, and configure lasting changes"));
         }
         Ok(())
     }
 }
 
-/// Nobody gives what they do not hold.
-fn may_touch(capability: &Capability, authority: &Capabilities) -> Result<(), Refusal> {
+/// Refuses a change of a capability that its author does not hold.
+fn may_change(capability: &Capability, authority: &Capabilities) -> Result<(), Refusal> {
     if authority.iter().any(|held| held.includes(capability)) {
         return Ok(());
     }
-    let message = format!("you do not hold `{capability}`, so you cannot give or take it");
-    Err(Refusal::new(RefusalCode::CapabilityViolation, message).hint("ask somebody who holds it"))
+    let message = format!("you do not hold `{capability}`, so you cannot grant or revoke it");
+    Err(Refusal::new(RefusalCode::CapabilityViolation, message).hint("ask a participant that holds it"))
 }
 
-/// Adds a capability after the last of its namespace; one that is there stays where it is.
-fn give(held: &mut Vec<Capability>, capability: Capability) {
+/// Adds a capability after the last one of its namespace. One that is held already keeps its place.
+fn insert(held: &mut Vec<Capability>, capability: Capability) {
     if held.contains(&capability) {
         return;
     }
@@ -232,7 +228,7 @@ fn give(held: &mut Vec<Capability>, capability: Capability) {
 fn read(texts: &[String]) -> Result<Vec<Capability>, Refusal> {
     let one = |text: &String| {
         Capability::parse(text).map_err(|error| {
-            malformed(format!("`{}` is no capability: {error}", text.escape_debug()))
+            malformed(format!("`{}` is not a capability: {error}", text.escape_debug()))
                 .hint("nothing was changed")
         })
     };

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use gateway::config::Config;
-use gateway::tokens::tokens_configured;
+use gateway::admin::identities::tokens_configured;
 use serde_json::json;
 use store::{Directory, Journal, State};
 use upstream::config::{ServerConfig, StdioConfig, Transport};

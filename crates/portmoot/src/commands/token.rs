@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use auth::LOCAL_USER;
 use gateway::audit::{Recorder, TOKENS};
 use gateway::config::Config;
-use gateway::tokens::{TokenRequest, issue, revoke};
+use gateway::admin::tokens::{TokenRequest, issue, revoke};
 use serde_json::{Map, Value, json};
 use store::{IssuedToken, Journal, JournalWriter};
 

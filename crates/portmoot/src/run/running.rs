@@ -9,14 +9,14 @@ use std::time::Duration;
 use auth::Sealer;
 use client::Guard;
 use doors::Doors;
-use gateway::admin::office::Office;
-use gateway::admin::tokens;
+use gateway::admin::identities::{local_user, tokens_configured};
+use gateway::admin::journal::AccessJournal;
 use gateway::audit::Recorder;
 use gateway::config::Config;
 use gateway::{Registry, Start};
 use model::{Refusal, TopicName};
 use platform::{random, unix_ms};
-use store::{Journal, State, StoreError, JournalWriter};
+use store::{Journal, JournalWriter, State, StoreError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Why a gateway does not start.
@@ -42,7 +42,7 @@ pub(crate) enum StartError {
 pub(crate) struct Gateway {
     registry: Arc<Registry>,
     doors: Doors,
-    office: Arc<Office>,
+    access: Arc<AccessJournal>,
 }
 
 impl Gateway {
@@ -57,13 +57,14 @@ impl Gateway {
             Some(journal) => gateway::sealer(journal, &random(), unix_ms())?,
             None => Sealer::new(&random(), None),
         };
-        let asks =
-            journal.as_ref().is_some_and(|journal| tokens::tokens_configured(&config, journal.state()))
-                || tokens::tokens_configured(&config, &State::default());
+        let requires_token = match &journal {
+            Some(journal) => tokens_configured(&config, journal.state()),
+            None => tokens_configured(&config, &State::default()),
+        };
         let journal = journal.map(JournalWriter::start).transpose()?;
         let audit = Recorder::open(&config, journal.as_ref())?;
-        let office = Arc::new(Office::new(journal.clone(), asks));
-        let (identities, grants) = (office.identities(&config), office.grants());
+        let access = Arc::new(AccessJournal::new(journal.clone(), requires_token));
+        let (identities, grants) = (access.identities(&config), access.grants());
         let guard = exe.and_then(|exe| match Guard::start(exe) {
             Ok(guard) => Some(guard),
             Err(error) => {
@@ -71,10 +72,9 @@ impl Gateway {
                 None
             }
         });
-        let registry =
-            Registry::start(Start { config, identities, grants, sealer, guard, journal, audit });
-        let doors = Doors::new(Arc::clone(&registry), api::router(&registry, &office));
-        Ok(Self { registry, doors, office })
+        let registry = Registry::start(Start { config, identities, grants, sealer, guard, journal, audit });
+        let doors = Doors::new(Arc::clone(&registry), api::router(&registry, &access));
+        Ok(Self { registry, doors, access })
     }
 
     /// Listens on the configured address and serves until [`Gateway::stop`]. Returns the bound address.
@@ -83,10 +83,10 @@ impl Gateway {
     /// When listening there is refused or impossible.
     pub(crate) async fn listen(&self) -> Result<SocketAddr, StartError> {
         let address = self.registry.config().listen;
-        auth::check_listen_address(address, self.office.asks()).map_err(StartError::Refused)?;
+        auth::check_listen_address(address, self.access.requires_token()).map_err(StartError::Refused)?;
         let failed = |error| StartError::Listen { address, error };
         let bound = self.doors.listen(address).map_err(failed)?;
-        self.office.announce(&bound.to_string())?;
+        self.access.announce(&bound.to_string())?;
         Ok(bound)
     }
 
@@ -109,7 +109,7 @@ impl Gateway {
         let name = TopicName::new(topic).map_err(|_| unknown())?;
         let dispatch = self.registry.topic(&name).ok_or_else(unknown)?;
         // The process that starts the gateway on a pipe is its user.
-        let user = tokens::local_user(&self.registry.config());
+        let user = local_user(&self.registry.config());
         self.doors.stdio(&dispatch, &user, input, output).await
     }
 
@@ -127,12 +127,12 @@ impl Gateway {
     /// Takes over a new configuration, whole. Another address or data directory needs a restart.
     pub(crate) fn reload(&self, config: Config) {
         let new = config.clone();
-        self.office.with_identities(&config, |identities| self.registry.reload(new, identities));
+        self.access.with_identities(&config, |identities| self.registry.reload(new, identities));
     }
 
     /// Whether callers need a token.
-    pub(crate) fn asks_for_tokens(&self) -> bool {
-        self.office.asks()
+    pub(crate) fn requires_token(&self) -> bool {
+        self.access.requires_token()
     }
 
     /// Stops listening, lets open requests finish for a bounded time, then ends sessions and servers.

@@ -1,4 +1,4 @@
-//! What changes add up to, and which are refused: whole or not at all.
+//! Effects of changes, and refused changes.
 
 use store::{Record, State};
 
@@ -16,9 +16,9 @@ fn texts(held: &Capabilities) -> Vec<&str> {
     held.iter().map(Capability::as_str).collect()
 }
 
-fn wish(add: &[&str], remove: &[&str], topic: Option<&str>, expires_ms: Option<u64>) -> Change {
+fn request(add: &[&str], remove: &[&str], topic: Option<&str>, expires_ms: Option<u64>) -> GrantRequest {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    Change {
+    GrantRequest {
         participant: id("agent-a"),
         topic: topic.map(|topic| TopicName::new(topic).unwrap()),
         add: owned(add),
@@ -28,8 +28,8 @@ fn wish(add: &[&str], remove: &[&str], topic: Option<&str>, expires_ms: Option<u
     }
 }
 
-/// Makes changes one after the other, as the operator, and gives what is held in `main`, elsewhere, and in no topic.
-fn after(changes: &[Change], now_ms: u64) -> [Vec<String>; 3] {
+/// Makes changes one after the other, as the operator. Returns the capabilities in `main`, in another topic, and outside of topics.
+fn after(changes: &[GrantRequest], now_ms: u64) -> [Vec<String>; 3] {
     let (mut state, configured) = (State::default(), set(&["mcp/proposal:*", "chat"]));
     let (main, side) = (TopicName::new("main").unwrap(), TopicName::new("side").unwrap());
     for (at, change) in (1..).zip(changes) {
@@ -46,36 +46,36 @@ fn after(changes: &[Change], now_ms: u64) -> [Vec<String>; 3] {
 }
 
 #[test]
-fn what_changes_add_up_to() {
+fn changes_apply_in_order_and_until_they_expire() {
     const P: &str = "mcp/proposal:*";
     const T: &str = "mcp/request:tools/*";
     for (changes, main, side) in [
         (vec![], vec![P, "chat"], vec![P, "chat"]),
-        (vec![wish(&[T], &[], None, None)], vec![P, T, "chat"], vec![P, T, "chat"]),
-        (vec![wish(&[T], &[], Some("main"), None)], vec![P, T, "chat"], vec![P, "chat"]),
-        (vec![wish(&[], &["chat"], None, None)], vec![P], vec![P]),
-        (vec![wish(&[T], &[P], None, None)], vec!["chat", T], vec!["chat", T]),
-        // What is said of all topics goes before what was said of one.
+        (vec![request(&[T], &[], None, None)], vec![P, T, "chat"], vec![P, T, "chat"]),
+        (vec![request(&[T], &[], Some("main"), None)], vec![P, T, "chat"], vec![P, "chat"]),
+        (vec![request(&[], &["chat"], None, None)], vec![P], vec![P]),
+        (vec![request(&[T], &[P], None, None)], vec!["chat", T], vec!["chat", T]),
+        // A change for all topics replaces an earlier one for a single topic.
         (
-            vec![wish(&[T], &[], Some("main"), None), wish(&[], &[T], None, None)],
+            vec![request(&[T], &[], Some("main"), None), request(&[], &[T], None, None)],
             vec![P, "chat"],
             vec![P, "chat"],
         ),
         (
-            vec![wish(&[], &["chat"], Some("main"), None), wish(&["chat"], &[], None, None)],
+            vec![request(&[], &["chat"], Some("main"), None), request(&["chat"], &[], None, None)],
             vec![P, "chat"],
             vec![P, "chat"],
         ),
-        // And what is said later of one goes before what was said of all.
+        // A later change for a single topic applies over one for all topics.
         (
-            vec![wish(&[T], &[], None, None), wish(&[], &[T], Some("main"), None)],
+            vec![request(&[T], &[], None, None), request(&[], &[T], Some("main"), None)],
             vec![P, "chat"],
             vec![P, T, "chat"],
         ),
-        (vec![wish(&[T], &[], None, Some(99))], vec![P, "chat"], vec![P, "chat"]),
-        (vec![wish(&[T], &[], None, Some(101))], vec![P, T, "chat"], vec![P, T, "chat"]),
-        (vec![wish(&[], &["chat"], None, Some(99))], vec![P, "chat"], vec![P, "chat"]),
-        (vec![wish(&["chat"], &[], None, None)], vec![P, "chat"], vec![P, "chat"]),
+        (vec![request(&[T], &[], None, Some(99))], vec![P, "chat"], vec![P, "chat"]),
+        (vec![request(&[T], &[], None, Some(101))], vec![P, T, "chat"], vec![P, T, "chat"]),
+        (vec![request(&[], &["chat"], None, Some(99))], vec![P, "chat"], vec![P, "chat"]),
+        (vec![request(&["chat"], &[], None, None)], vec![P, "chat"], vec![P, "chat"]),
     ] {
         let [in_main, in_side, _] = after(&changes, 100);
         assert_eq!((in_main, in_side), (owned(&main), owned(&side)), "{changes:?}");
@@ -87,45 +87,65 @@ fn owned(texts: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn what_nobody_may_change() {
+fn invalid_and_unauthorized_changes_are_refused() {
     let before = set(&["mcp/proposal:*", "chat", "portmoot/audit"]);
     let grants = Grants::default();
     let many: Vec<String> = (0..=PARTICIPANT_GRANTS_MAX).map(|at| format!("name/{at}")).collect();
-    for (authority, wish, code, words) in [
-        ("mcp/*", wish(&[], &[], None, None), RefusalCode::Malformed, "nothing is added"),
-        ("mcp/*", wish(&["mcp/*", "*"], &[], None, None), RefusalCode::Malformed, "`*` is no capability"),
-        ("mcp/*", wish(&["system/x"], &[], None, None), RefusalCode::Malformed, "belong to the gateway"),
-        ("mcp/*", wish(&["chat"], &["chat"], None, None), RefusalCode::Malformed, "both added and removed"),
-        ("mcp/*", wish(&["mcp/*"], &[], None, Some(10)), RefusalCode::Malformed, "end before it begins"),
-        ("mcp/*", wish(&[], &["mcp/*"], None, None), RefusalCode::Malformed, "does not hold the capability"),
-        ("chat", wish(&["mcp/*"], &[], None, None), RefusalCode::CapabilityViolation, "you do not hold"),
+    for (authority, request, code, words) in [
+        ("mcp/*", request(&[], &[], None, None), RefusalCode::Malformed, "nothing is added"),
         (
             "mcp/*",
-            wish(&["portmoot/grants"], &[], None, None),
+            request(&["mcp/*", "*"], &[], None, None),
+            RefusalCode::Malformed,
+            "`*` is not a capability",
+        ),
+        ("mcp/*", request(&["system/x"], &[], None, None), RefusalCode::Malformed, "belong to the gateway"),
+        (
+            "mcp/*",
+            request(&["chat"], &["chat"], None, None),
+            RefusalCode::Malformed,
+            "both added and removed",
+        ),
+        ("mcp/*", request(&["mcp/*"], &[], None, Some(10)), RefusalCode::Malformed, "end before it begins"),
+        (
+            "mcp/*",
+            request(&[], &["mcp/*"], None, None),
+            RefusalCode::Malformed,
+            "does not hold the capability",
+        ),
+        ("chat", request(&["mcp/*"], &[], None, None), RefusalCode::CapabilityViolation, "you do not hold"),
+        (
+            "mcp/*",
+            request(&["portmoot/grants"], &[], None, None),
             RefusalCode::CapabilityViolation,
             "`portmoot/grants`",
         ),
         (
             "mcp/*",
-            wish(&[], &["portmoot/audit"], None, None),
+            request(&[], &["portmoot/audit"], None, None),
             RefusalCode::CapabilityViolation,
             "`portmoot/audit`",
         ),
-        ("mcp/*", Change { add: many, ..wish(&[], &[], None, None) }, RefusalCode::TooLarge, "at most"),
+        (
+            "mcp/*",
+            GrantRequest { add: many, ..request(&[], &[], None, None) },
+            RefusalCode::TooLarge,
+            "at most",
+        ),
     ] {
         let authority = set(&[authority]);
-        let refusal = grants.change(&wish, &before, (&id("admin"), &authority), 10).unwrap_err();
+        let refusal = grants.change(&request, &before, (&id("admin"), &authority), 10).unwrap_err();
         assert_eq!(refusal.code, code, "{refusal}");
         assert!(refusal.message.contains(words), "{refusal}");
     }
-    // What others hold may be taken by whoever may grant, except the gateway's own acts.
+    // A participant that may grant may revoke capabilities that it does not hold, except those for the gateway's own acts.
     let taken =
-        grants.change(&wish(&[], &["chat"], None, None), &before, (&id("admin"), &set(&["mcp/*"])), 10);
+        grants.change(&request(&[], &["chat"], None, None), &before, (&id("admin"), &set(&["mcp/*"])), 10);
     assert_eq!(taken.unwrap().len(), 1);
 }
 
 #[test]
-fn the_next_end_is_known() {
+fn the_next_expiry_is_known() {
     let mut state = State::default();
     for expires_ms in [50, 20] {
         let change = GrantChange {

@@ -1,7 +1,13 @@
 //! Issued tokens joined with the configuration, over a real journal.
 
+use std::sync::Arc;
+
+use auth::{Credential, Identities, Participant};
+use model::TopicName;
+
 use super::*;
-use crate::config::TopicConfig;
+use crate::admin::identities::identities;
+use crate::config::{ParticipantConfig, TopicConfig};
 
 fn config(participants: Vec<ParticipantConfig>) -> Config {
     let topic = TopicConfig {
@@ -33,7 +39,7 @@ fn scout(capabilities: &[&str]) -> ParticipantConfig {
     }
 }
 
-fn wish(name: &str, capabilities: Option<&[&str]>) -> TokenRequest {
+fn request(name: &str, capabilities: Option<&[&str]>) -> TokenRequest {
     let capabilities = capabilities.map(|texts| texts.iter().map(|text| (*text).to_owned()).collect());
     TokenRequest { name: name.into(), capabilities, ..TokenRequest::default() }
 }
@@ -49,7 +55,7 @@ fn a_token_works_until_it_expires_or_is_revoked_and_survives_a_restart() {
     let config = config(Vec::new());
     let journal = JournalWriter::open(dir.path()).unwrap();
     assert!(!journal.state(|state| identities(&config, state, false)).requires_token());
-    let request = TokenRequest { lifetime_ms: Some(100), ..wish("ci", Some(&["chat"])) };
+    let request = TokenRequest { lifetime_ms: Some(100), ..request("ci", Some(&["chat"])) };
     let (token, issued) = issue(&journal, &config, request, &[1; 32], 1_000).unwrap();
     assert!(token.starts_with("pm_") && issued.expires_ms == Some(1_100));
     drop(journal);
@@ -65,12 +71,12 @@ fn a_token_works_until_it_expires_or_is_revoked_and_survives_a_restart() {
 }
 
 #[test]
-fn the_configuration_wins_and_newcomers_may_propose() {
+fn configured_capabilities_win_and_new_participants_may_propose() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(vec![scout(&["mcp/*"])]);
     let journal = JournalWriter::open(dir.path()).unwrap();
-    let (first, _) = issue(&journal, &config, wish("scout", None), &[1; 32], 1).unwrap();
-    let (second, _) = issue(&journal, &config, wish("new", None), &[2; 32], 1).unwrap();
+    let (first, _) = issue(&journal, &config, request("scout", None), &[1; 32], 1).unwrap();
+    let (second, _) = issue(&journal, &config, request("new", None), &[2; 32], 1).unwrap();
     let known = journal.state(|state| identities(&config, state, false));
     assert_eq!(held(&known, &first, 1), Some(vec!["mcp/*".into()]));
     assert_eq!(held(&known, "pm_configured", 1), Some(vec!["mcp/*".into()]));
@@ -78,20 +84,20 @@ fn the_configuration_wins_and_newcomers_may_propose() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_nothing_is_written() {
+fn an_invalid_request_is_refused_and_writes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(vec![scout(&["mcp/*"])]);
     let journal = JournalWriter::open(dir.path()).unwrap();
-    issue(&journal, &config, wish("ci", None), &[1; 32], 1).unwrap();
-    let nowhere = TokenRequest { topics: Some(vec!["nowhere".into()]), ..wish("a", None) };
+    issue(&journal, &config, request("ci", None), &[1; 32], 1).unwrap();
+    let nowhere = TokenRequest { topics: Some(vec!["nowhere".into()]), ..request("a", None) };
     for (request, code) in [
-        (wish("", None), RefusalCode::Malformed),
-        (wish("two words", None), RefusalCode::Malformed),
-        (wish("portmoot", None), RefusalCode::Malformed),
-        (wish("local", None), RefusalCode::Malformed),
-        (wish("ci", None), RefusalCode::Forbidden),
-        (wish("a", Some(&["*"])), RefusalCode::Malformed),
-        (wish("scout", Some(&["chat"])), RefusalCode::Malformed),
+        (request("", None), RefusalCode::Malformed),
+        (request("two words", None), RefusalCode::Malformed),
+        (request("portmoot", None), RefusalCode::Malformed),
+        (request("local", None), RefusalCode::Malformed),
+        (request("ci", None), RefusalCode::Forbidden),
+        (request("a", Some(&["*"])), RefusalCode::Malformed),
+        (request("scout", Some(&["chat"])), RefusalCode::Malformed),
         (nowhere, RefusalCode::Malformed),
     ] {
         let found = issue(&journal, &config, request.clone(), &[9; 32], 1);
