@@ -143,7 +143,7 @@ impl Dispatch {
 
     /// Steps the topic. The caller carries out the effects with [`Dispatch::run_all`].
     pub(crate) fn step(&self, event: Event<'_>) -> Effects<Live> {
-        let (mut effects, deadline_ms) = {
+        let (effects, deadline_ms) = {
             let mut topic = self.topic.lock();
             let mut effects = topic.step(self.context.now_ms(), event);
             if !effects.room.is_empty() {

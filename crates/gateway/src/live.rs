@@ -1,12 +1,12 @@
 //! Handles of a running topic: what the gateway hands to the topic and gets back.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use model::{Answer, Notice, ParticipantId};
 use topic::Handles;
 use upstream::dial_in::DialIn;
-use upstream::{Question, Upstream};
+use upstream::{Question, Session, Upstream};
 
 use crate::call::Call;
 use crate::link::Link;
@@ -79,6 +79,8 @@ impl std::fmt::Debug for ConfiguredServer {
 #[derive(Debug)]
 pub struct Asked {
     pub(crate) question: Question,
+    /// The session on which the server asks.
+    pub(crate) session: Weak<Session>,
     /// The server.
     pub(crate) server: ParticipantId,
     /// The task that it belongs to.

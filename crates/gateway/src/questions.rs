@@ -21,7 +21,7 @@ pub(crate) fn ask(
     to: &Receiver<Live>,
 ) {
     let (server, request) = (&asked.server, asked.question.request());
-    let renamed = asked.question.session().and_then(|session| dispatch.tasks.renamed(&session, &request.payload));
+    let renamed = asked.session.upgrade().and_then(|session| dispatch.tasks.renamed(&session, &request.payload));
     let renamed = renamed.map(|payload| Request { payload, ..request.clone() });
     let respell = |own: &str| dispatch.respelled(link, server, own);
     let question = Questioned { operation, request: renamed.as_ref().unwrap_or(request), respell: &respell };
@@ -75,7 +75,7 @@ impl Dispatch {
     fn asking(&self, link: LinkId) -> Vec<Arc<Session>> {
         let questions = self.with(|topic| topic.questions(link));
         let mut sessions: Vec<Arc<Session>> = Vec::new();
-        for session in questions.iter().filter_map(|asked| asked.question.session()) {
+        for session in questions.iter().filter_map(|asked| asked.session.upgrade()) {
             if !sessions.iter().any(|known| Arc::ptr_eq(known, &session)) {
                 sessions.push(session);
             }

@@ -95,7 +95,7 @@ impl Registry {
             renewed: Arc::default(),
         });
         registry.apply(config);
-        tokio::spawn(reload::expiries(Arc::downgrade(&registry), Arc::clone(&registry.renewed)));
+        registry.watch_expiries();
         registry
     }
 

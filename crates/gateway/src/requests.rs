@@ -145,7 +145,8 @@ impl ServerEvents for Dispatch {
 
     fn question(&self, call: &Call, question: Question) {
         let (Some(dispatch), Some(delivered)) = (self.weak().upgrade(), call.delivered.get()) else { return };
-        let asked = Asked { question, server: delivered.server.clone(), task: None };
+        let session = call.session().map(Arc::downgrade).unwrap_or_default();
+        let asked = Asked { question, session, server: delivered.server.clone(), task: None };
         dispatch.ask(asked, About::Call(call.id));
     }
 

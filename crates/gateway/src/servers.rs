@@ -11,7 +11,7 @@ use wire::mcp::relay;
 use wire::rpc::Id;
 
 use crate::dispatch::Dispatch;
-use crate::live::{Asked, ConfiguredServer, Event, Server, Topic};
+use crate::live::{Asked, ConfiguredServer, Event, Topic};
 use crate::log_level;
 use crate::tag::Tag;
 use crate::tasks::relay as tasks;
@@ -119,7 +119,8 @@ impl Dispatch {
         let waiting = task.as_ref().and_then(|task| task.waiting());
         let waiting = waiting.filter(|call| self.with(|topic| topic.is_open(*call)));
         let about = waiting.map_or(About::Session(owner), About::Call);
-        self.ask(Asked { question: question.clone(), server: server.id.clone(), task }, about);
+        let (question, session) = (question.clone(), Arc::downgrade(session));
+        self.ask(Asked { question, session, server: server.id.clone(), task }, about);
         true
     }
 
@@ -175,17 +176,6 @@ impl ConfiguredServer {
         match &self.dial_in {
             Some(dial_in) if !dial_in.is_listed() => Vec::new(),
             Some(_) | None => self.upstream.manifests(),
-        }
-    }
-}
-
-impl Server {
-    /// Whether two handles are of one server.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Gateway, Self::Gateway) => true,
-            (Self::Upstream(one), Self::Upstream(other)) => Arc::ptr_eq(&one.upstream, &other.upstream),
-            (Self::Gateway, Self::Upstream(_)) | (Self::Upstream(_), Self::Gateway) => false,
         }
     }
 }

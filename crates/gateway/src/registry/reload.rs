@@ -65,6 +65,11 @@ impl Registry {
         }
     }
 
+    /// Refreshes every participant whenever a token or grant expires.
+    pub(super) fn watch_expiries(&self) {
+        tokio::spawn(expiries(self.me.clone(), Arc::clone(&self.renewed)));
+    }
+
     pub(super) fn apply(&self, config: Config) {
         let Some(events) = self.me.upgrade() else { return };
         let mut old = std::mem::take(&mut *self.upstreams.write());
@@ -172,8 +177,7 @@ fn callers(dispatch: &Dispatch) -> Vec<ParticipantId> {
     })
 }
 
-/// Refreshes every participant whenever a token or grant expires.
-pub(super) async fn expiries(registry: Weak<Registry>, renewed: Arc<Notify>) {
+async fn expiries(registry: Weak<Registry>, renewed: Arc<Notify>) {
     let mut since_ms = unix_ms();
     loop {
         let Some(next_ms) = registry.upgrade().map(|registry| registry.next_expiry(since_ms)) else { return };
