@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Capabilities, LinkId, ListKind, OperationId, Outcome, ParticipantId, ProposalState, Refusal};
 use smallvec::SmallVec;
 
-use crate::{Audience, Handles, Listener, Replay, pending::ProposalView};
+use crate::{Audience, Handles, Listener, Replay, proposal_view::ProposalView};
 
 /// Why something was refused or ended, for records and for wires that must say so. Callers on MCP wires cannot tell
 /// [`Cause::Unknown`] from [`Cause::NotAdmitted`].
