@@ -1,15 +1,16 @@
-//! All ways into a gateway, from their start to their stop.
+//! All ways into a gateway, from their start to their close.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use auth::Participant;
 use axum::Router;
-use gateway::Registry;
-use model::TopicName;
+use gateway::{Dispatch, Registry};
+use platform::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::http::{self, Endpoints};
 use crate::links::ClientLinks;
@@ -20,53 +21,60 @@ pub struct Doors {
     links: Arc<ClientLinks>,
     endpoints: Arc<Endpoints>,
     stop: watch::Sender<bool>,
+    listeners: Mutex<JoinSet<()>>,
 }
 
 impl Doors {
-    /// The doors of a gateway, closed. `pages` are served over HTTP beside MCP. Must be called inside a runtime.
+    /// The doors of a gateway; they listen on nothing yet. `pages` are served over HTTP beside MCP. Must be called inside a
+    /// runtime.
     pub fn new(registry: Arc<Registry>, pages: Router) -> Self {
         let links = ClientLinks::start(registry);
         let endpoints = Endpoints::new(Arc::clone(&links), pages);
-        Self { links, endpoints, stop: watch::Sender::new(false) }
+        Self { links, endpoints, stop: watch::Sender::new(false), listeners: Mutex::default() }
     }
 
-    /// Serves HTTP on a listener until [`Doors::stop`], then lets open requests finish for a bounded time.
-    pub fn serve(&self, listener: TcpListener) -> impl Future<Output = ()> + Send + 'static {
-        http::serve(listener, Arc::clone(&self.endpoints), self.stop.subscribe())
+    /// Listens on an address, and serves HTTP there until [`Doors::close`]. Returns the bound address.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn listen(&self, address: SocketAddr) -> io::Result<SocketAddr> {
+        let listener = http::bind(address)?;
+        let bound = listener.local_addr()?;
+        let serving = http::serve(listener, Arc::clone(&self.endpoints), self.stop.subscribe());
+        self.listeners.lock().spawn(serving);
+        Ok(bound)
     }
 
     /// Serves HTTP on an open connection. Does not wait for a stream or WebSocket that the connection becomes: that goes on by
     /// itself.
-    pub async fn connection(&self, wire: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
-        http::connection(wire, Arc::clone(&self.endpoints), self.stop.subscribe(), None).await;
+    pub async fn connection(&self, io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+        http::connection(io, Arc::clone(&self.endpoints), self.stop.subscribe(), None).await;
     }
 
     /// Serves one client on a pipe, as this participant, until the client closes its side.
     ///
     /// # Errors
-    /// When there is no such topic, or the pipe breaks.
+    /// Those of the pipe.
     pub async fn stdio(
         &self,
-        topic: &str,
+        dispatch: &Arc<Dispatch>,
         participant: &Arc<Participant>,
         input: impl AsyncRead + Unpin,
         output: impl AsyncWrite + Unpin + Send + 'static,
     ) -> io::Result<()> {
-        let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("there is no topic `{topic}`"));
-        let name = TopicName::new(topic).map_err(|_| unknown())?;
-        let dispatch = self.links.registry().topic(&name).ok_or_else(unknown)?;
-        stdio::serve(&self.links, &dispatch, participant, input, output).await
+        stdio::serve(&self.links, dispatch, participant, input, output).await
     }
 
-    /// How many legacy sessions over HTTP are open.
-    pub fn sessions_len(&self) -> usize {
-        self.links.sessions().len()
-    }
-
-    /// Stops listening, ends all sessions over HTTP, and waits until the journal has the ended ones. Call it before
-    /// [`Registry::stop`], and after [`Registry::release_held`]. [`Doors::serve`] returns some time later.
-    pub async fn stop(&self) {
+    /// Stops listening and ends all sessions over HTTP, at once. The future waits until the journal has the ended sessions, and
+    /// until connections have ended, within a bound. Call it after [`Registry::release_held`].
+    pub fn close(&self) -> impl Future<Output = ()> + Send + use<> {
         self.stop.send_replace(true);
-        self.links.stop().await;
+        let written = self.links.end_all();
+        let mut listeners = std::mem::take(&mut *self.listeners.lock());
+        async move {
+            // Without a journal the sender was dropped.
+            let _ = written.await;
+            while listeners.join_next().await.is_some() {}
+        }
     }
 }

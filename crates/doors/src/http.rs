@@ -37,7 +37,6 @@ use body::Body;
 use connection::Connection;
 use handover::Watched;
 use head::Head;
-pub use head::bearer;
 use origin::{Foreign, Hosts};
 use pair::Pairs;
 
@@ -75,7 +74,7 @@ impl Endpoints {
 ///
 /// # Errors
 /// Those of the socket.
-pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(cfg!(unix))?;
     socket.bind(address)?;

@@ -1,8 +1,6 @@
 //! Ways into a gateway: HTTP in both eras of MCP, event streams, MCPx over WebSocket, pipes.
 //!
-//! - [`Doors`]: all ways in: [`Doors::serve`], [`Doors::connection`], [`Doors::stdio`], [`Doors::stop`].
-//! - [`bind`]: a listening socket.
-//! - [`bearer`]: the bearer token of an HTTP request.
+//! - [`Doors`]: all ways in: [`Doors::listen`], [`Doors::connection`], [`Doors::stdio`], [`Doors::close`].
 //!
 //! A door decodes each message once, and hands it to a topic's dispatch; a reply encodes the answer once. What a message may do
 //! the topic decides.
@@ -22,5 +20,4 @@ mod slot;
 mod stdio;
 mod stream;
 
-pub use self::http::{bearer, bind};
 pub use entrance::Doors;

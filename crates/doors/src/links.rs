@@ -37,7 +37,8 @@ impl ClientLinks {
         let ended: Vec<Mark> = registry.journal().map_or_else(Vec::new, |journal| {
             journal.state(|state| state.ended_sessions(unix_ms()).map(Mark::of).collect())
         });
-        let (sessions, modern, revoked) = (Sessions::new(ended), ModernLinks::default(), Arc::default());
+        let (sessions, modern, revoked) =
+            (Sessions::new(ended, &registry), ModernLinks::default(), Arc::default());
         let links = Arc::new(Self { registry, sessions, modern, revoked });
         tokio::spawn(sweep(Arc::downgrade(&links), Arc::clone(&links.revoked)));
         links
@@ -145,11 +146,10 @@ impl ClientLinks {
         }
     }
 
-    /// Ends all sessions, and waits until the journal has the ended ones.
-    pub(crate) async fn stop(&self) {
+    /// Ends all sessions. The receiver learns when the journal has those that ended for good before.
+    pub(crate) fn end_all(&self) -> oneshot::Receiver<()> {
         self.sessions.take_all().iter().for_each(|session| end(session));
-        // Without a journal, or without room in it, the sender is dropped.
-        let _ = self.write_ended().await;
+        self.write_ended()
     }
 
     fn begin_session(

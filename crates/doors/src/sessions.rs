@@ -6,11 +6,12 @@ mod order;
 mod session;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use auth::Participant;
 use foldhash::{HashMap, HashMapExt};
-use gateway::{Dispatch, Link, is_guest};
+use gateway::{Dispatch, Link, Registry, is_guest};
 use model::ParticipantId;
 use platform::{Mutex, MutexGuard, random};
 use siphasher::sip128::SipHasher13;
@@ -24,6 +25,7 @@ pub(crate) use session::Session;
 
 /// All legacy sessions over HTTP.
 pub(crate) struct Sessions {
+    registry: Arc<Registry>,
     hasher: SipHasher13,
     table: Mutex<Table>,
 }
@@ -61,10 +63,11 @@ pub(crate) struct Opened {
 
 impl Sessions {
     /// No sessions. Those that have `ended` for good are not resumed.
-    pub(crate) fn new(ended: impl IntoIterator<Item = Mark>) -> Self {
+    pub(crate) fn new(ended: impl IntoIterator<Item = Mark>, registry: &Arc<Registry>) -> Self {
         let (by_key, participants) = (HashMap::new(), HashMap::new());
         let table = Table { by_key, order: Order::default(), participants, ended: Ended::known(ended) };
-        Self { hasher: SipHasher13::new_with_key(&random()), table: Mutex::new(table) }
+        let (registry, hasher) = (Arc::clone(registry), SipHasher13::new_with_key(&random()));
+        Self { registry, hasher, table: Mutex::new(table) }
     }
 
     /// Opens a session for a link that has joined. Of two requests that resume one id, the second gets the session of the first.
@@ -76,34 +79,8 @@ impl Sessions {
         home: &Arc<Home>,
         limits: SessionLimits,
     ) -> Opened {
-        let (key, mark, now_ms) = (self.key(id), Mark::of(id), home.liveness.last_seen_ms());
-        let mut evicted = Vec::new();
-        let mut table = self.lock();
-        if table.ended.has(mark) {
-            return Opened { session: None, evicted };
-        }
-        if let Some(session) = table.by_key.get(&key) {
-            return Opened { session: Some(Arc::clone(session)), evicted };
-        }
-        let participant = &link.participant.id;
-        while table.by_key.len() >= limits.max {
-            let Some(session) = table.evict(None, now_ms) else { return Opened { session: None, evicted } };
-            evicted.push(session);
-        }
-        while table.participants.get(participant).is_some_and(|own| own.count >= limits.per_participant_max) {
-            let Some(session) = table.evict(Some(participant), now_ms) else {
-                return Opened { session: None, evicted };
-            };
-            evicted.push(session);
-        }
-        let (dispatch, link, home) = (Arc::clone(dispatch), Arc::clone(link), Arc::clone(home));
-        let own = table.participants.entry(link.participant.id.clone()).or_default();
-        own.count += 1;
-        own.order.push(key, now_ms);
-        let session = Arc::new(Session::new((key, mark), dispatch, link, home));
-        table.by_key.insert(key, Arc::clone(&session));
-        table.order.push(key, now_ms);
-        Opened { session: Some(session), evicted }
+        let at = (self.key(id), Mark::of(id));
+        self.change(|table| table.open(at, dispatch, link, home, limits))
     }
 
     /// A participant's session by its id. Notes the sign of life.
@@ -113,7 +90,7 @@ impl Sessions {
             return Some(session);
         }
         // Its link has ended: of a revoked participant for good, else the id may be resumed.
-        self.lock().take_ended(&session);
+        self.change(|table| table.take_ended(&session));
         None
     }
 
@@ -125,10 +102,11 @@ impl Sessions {
 
     /// Ends one session for good: its id is not resumed. The caller of this function lets its link leave.
     pub(crate) fn close(&self, session: &Session) -> Option<Arc<Session>> {
-        let mut table = self.lock();
-        // It may have been evicted meanwhile: its id is not valid all the same.
-        table.note_ended(session);
-        table.remove(session.key)
+        self.change(|table| {
+            // It may have been evicted meanwhile: its id is not valid all the same.
+            table.note_ended(session);
+            table.remove(session.key)
+        })
     }
 
     /// Whether the session of this id has ended for good.
@@ -150,9 +128,9 @@ impl Sessions {
             session.forget_streams(now_ms);
             let liveness = &session.home().liveness;
             if liveness.has_ended() {
-                self.lock().take_ended(&session);
+                self.change(|table| table.take_ended(&session));
             } else if session.is_idle() && liveness.expire(now_ms, idle) {
-                self.lock().remove_same(&session);
+                self.change(|table| table.remove_same(&session));
                 expired.push(session);
             }
         }
@@ -161,15 +139,19 @@ impl Sessions {
 
     /// Takes out all.
     pub(crate) fn take_all(&self) -> Vec<Arc<Session>> {
-        let mut table = self.lock();
-        table.order.clear();
-        table.participants.clear();
-        table.by_key.drain().map(|(_, session)| session).collect()
+        self.change(|table| {
+            table.order.clear();
+            table.participants.clear();
+            table.by_key.drain().map(|(_, session)| session).collect()
+        })
     }
 
-    /// How many sessions are open.
-    pub(crate) fn len(&self) -> usize {
-        self.lock().by_key.len()
+    /// Changes the table, and counts the sessions.
+    fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> T {
+        let mut table = self.lock();
+        let changed = change(&mut table);
+        self.registry.http_sessions().store(table.by_key.len(), Ordering::Relaxed);
+        changed
     }
 
     fn key(&self, id: &str) -> Key {
@@ -187,6 +169,41 @@ impl Sessions {
 }
 
 impl Table {
+    fn open(
+        &mut self,
+        at: (Key, Mark),
+        dispatch: &Arc<Dispatch>,
+        link: &Arc<Link>,
+        home: &Arc<Home>,
+        limits: SessionLimits,
+    ) -> Opened {
+        let ((key, mark), now_ms, participant) = (at, home.liveness.last_seen_ms(), &link.participant.id);
+        let mut evicted = Vec::new();
+        let known = self.by_key.get(&key).cloned();
+        if known.is_some() || self.ended.has(mark) {
+            let session = known.filter(|_| !self.ended.has(mark));
+            return Opened { session, evicted };
+        }
+        while self.by_key.len() >= limits.max {
+            let Some(session) = self.evict(None, now_ms) else { return Opened { session: None, evicted } };
+            evicted.push(session);
+        }
+        while self.participants.get(participant).is_some_and(|own| own.count >= limits.per_participant_max) {
+            let Some(session) = self.evict(Some(participant), now_ms) else {
+                return Opened { session: None, evicted };
+            };
+            evicted.push(session);
+        }
+        let own = self.participants.entry(participant.clone()).or_default();
+        own.count += 1;
+        own.order.push(key, now_ms);
+        self.order.push(key, now_ms);
+        let (dispatch, link, home) = (Arc::clone(dispatch), Arc::clone(link), Arc::clone(home));
+        let session = Arc::new(Session::new((key, mark), dispatch, link, home));
+        self.by_key.insert(key, Arc::clone(&session));
+        Opened { session: Some(session), evicted }
+    }
+
     fn note_ended(&mut self, session: &Session) {
         // A guest's name, and with it its session, is valid in this process only.
         self.ended.note(session.mark, !is_guest(&session.link().participant.id));

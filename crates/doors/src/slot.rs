@@ -69,9 +69,10 @@ impl Slot {
             }
             State::Streaming(stream) => Poll::Ready(stream.read(None).map_or(First::Nothing, First::Stream)),
             State::Answered(..) | State::Over => {
-                let State::Answered(frame, error, _) = std::mem::replace(&mut *state, State::Over) else {
+                let State::Answered(frame, error, share) = std::mem::replace(&mut *state, State::Over) else {
                     return Poll::Ready(First::Nothing);
                 };
+                drop(share);
                 Poll::Ready(First::Answer(frame, error))
             }
         }
@@ -84,6 +85,15 @@ impl Slot {
             && let Some(stream) = self.open()
         {
             *state = State::Streaming(stream);
+        }
+    }
+
+    /// Whether the answer has come, or none will.
+    pub(crate) fn is_answered(&self) -> bool {
+        match &*self.state.lock() {
+            State::Waiting(_) => false,
+            State::Answered(..) | State::Over => true,
+            State::Streaming(stream) => stream.has_ended(),
         }
     }
 

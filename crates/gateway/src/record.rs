@@ -9,6 +9,7 @@ use wire::mcpx::Envelope;
 use crate::audit::{Permit, entry};
 use crate::call::Call;
 use crate::dispatch::Dispatch;
+use crate::link::Link;
 use crate::live::ProposalView;
 use crate::proposals::content::Proposed;
 
@@ -243,6 +244,23 @@ impl<'d> Record<'d> {
         let to: Vec<&str> = to.iter().map(ParticipantId::as_str).collect();
         let kind = what(PROPOSAL, method, context);
         self.write_now(&Entry { to: &to, why: Some(why), ..self.entry(by.as_str(), kind, Word::Refused) });
+    }
+}
+
+impl Dispatch {
+    /// Records that a listener's connection was opened.
+    pub fn record_opened(&self, link: &Link) {
+        Record::of(self).opened(&link.participant.id);
+    }
+
+    /// Records that the topic rejected a listener.
+    pub fn record_rejected(&self, link: &Link, refusal: &Refusal) {
+        Record::of(self).rejected(&link.participant.id, refusal);
+    }
+
+    /// Records that a listener's connection has ended: in order, or because of what the client sent.
+    pub fn record_closed(&self, link: &Link, in_order: bool, why: &str) {
+        Record::of(self).closed(&link.participant.id, in_order, why);
     }
 }
 

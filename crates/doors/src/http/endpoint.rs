@@ -20,7 +20,7 @@ use super::events::{Events, parse_event_id};
 use super::handover::Handover;
 use super::head::{Field, Head};
 use super::request::{accepts, accepts_answers, not_allowed, read_body};
-use super::respond::{COMMENT, Leaving, Sending, respond, status};
+use super::respond::{COMMENT, Sending, respond, status};
 use super::response::{self, Answered};
 use crate::listening::ListenReply;
 use crate::reply::SinkReply;
@@ -160,13 +160,13 @@ impl Exchange<'_> {
         if params.method() == modern::LISTEN {
             let reply = Arc::new(ListenReply::new(slot));
             let call = dispatch.request(link, incoming, Arc::<ListenReply<Slot>>::clone(&reply));
-            let leaving = Some(Leaving::new(dispatch, call));
-            return Ok(self.held(respond(self.connection, reply.sink(), leaving, sending).await));
+            let call = Some((Arc::clone(dispatch), call));
+            return Ok(self.held(respond(self.connection, reply.sink(), call, sending).await));
         }
         let reply = Arc::new(SinkReply(slot));
         let call = dispatch.request(link, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
-        let leaving = Some(Leaving::new(dispatch, call));
-        Ok(respond(self.connection, &reply.0, leaving, sending).await)
+        let call = Some((Arc::clone(dispatch), call));
+        Ok(respond(self.connection, &reply.0, call, sending).await)
     }
 
     async fn initialize(&self, message: &Message) -> Answered<Response<Body>> {

@@ -8,7 +8,7 @@ use wire::rpc;
 
 use crate::stream::{Reader, StreamItem};
 
-/// Runs when a stream is dropped, with whether everything was sent.
+/// Runs when a stream is dropped, with whether its last message was queued.
 pub(crate) type OnLeave = Box<dyn FnOnce(bool) + Send>;
 
 /// A live stream of server-sent events.
@@ -77,7 +77,8 @@ impl Events {
 impl Drop for Events {
     fn drop(&mut self) {
         if let Some(on_leave) = self.on_leave.take() {
-            on_leave(self.over);
+            // An answer that the client did not read is an answer.
+            on_leave(self.over || self.reader.stream().has_ended());
         }
     }
 }

@@ -27,22 +27,22 @@ pub(crate) struct Sending {
     pub(crate) era: Era,
 }
 
-/// Responds with what comes in a slot. `leaving` is dropped if the client leaves before anything has come, and runs if it
-/// leaves a stream before the end.
+/// Responds with what comes in a slot. `call` is cancelled if the client leaves before the answer.
 pub(crate) async fn respond(
     connection: &Connection,
     slot: &Slot,
-    leaving: Option<Leaving>,
+    call: Option<(Arc<Dispatch>, Arc<Call>)>,
     sending: Sending,
 ) -> Response<Body> {
+    let mut leaving = Leaving { slot, call };
     let (first, took_long) = connection.first(slot).await;
-    let on_leave = leaving.and_then(Leaving::into_hook);
+    let call = leaving.call.take();
     match first {
         First::Answer(frame, error) => response::json(status(error, sending.era), frame),
         First::Nothing => response::empty(StatusCode::ACCEPTED),
         First::Stream(reader) => {
             let id = event_id(reader.stream().id(), 0);
-            let mut events = Events::new(reader, sending.ids, on_leave);
+            let mut events = Events::new(reader, sending.ids, call.map(cancel_unanswered));
             if sending.prime {
                 events.open_with(wire::sse::encode(Some(&id), b""));
             }
@@ -61,28 +61,24 @@ pub(crate) fn status(error: Option<i64>, era: Era) -> StatusCode {
     StatusCode::from_u16(status).unwrap_or(StatusCode::OK)
 }
 
-/// Cancels a call when its client leaves.
-pub(crate) struct Leaving(Option<(Arc<Dispatch>, Arc<Call>)>);
-
-impl Leaving {
-    /// Cancels this call.
-    pub(crate) fn new(dispatch: &Arc<Dispatch>, call: Arc<Call>) -> Self {
-        Self(Some((Arc::clone(dispatch), call)))
-    }
-
-    fn into_hook(mut self) -> Option<OnLeave> {
-        let (dispatch, call) = self.0.take()?;
-        Some(Box::new(move |over| {
-            if !over {
-                dispatch.abandon(&call);
-            }
-        }))
-    }
+fn cancel_unanswered((dispatch, call): (Arc<Dispatch>, Arc<Call>)) -> OnLeave {
+    Box::new(move |answered| {
+        if !answered {
+            dispatch.abandon(&call);
+        }
+    })
 }
 
-impl Drop for Leaving {
+/// Cancels a call if its client leaves before anything has come. A call that was answered is left alone: answered for now, it
+/// may run later.
+struct Leaving<'s> {
+    slot: &'s Slot,
+    call: Option<(Arc<Dispatch>, Arc<Call>)>,
+}
+
+impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        if let Some((dispatch, call)) = self.0.take() {
+        if let Some((dispatch, call)) = self.call.take().filter(|_| !self.slot.is_answered()) {
             dispatch.abandon(&call);
         }
     }
