@@ -24,6 +24,8 @@ use crate::live::{Effect, Event, Live, Topic};
 use crate::mirror;
 use crate::tasks::table::Tasks;
 
+/// The log's target for every event that is sent and every effect that is carried out.
+const PATH: &str = "gateway::path";
 /// Longest sleep of a topic's timer.
 const TIMER_MAX: Duration = Duration::from_secs(3600);
 
@@ -143,6 +145,7 @@ impl Dispatch {
 
     /// Steps the topic. The caller carries out the effects with [`Dispatch::run_all`].
     pub(crate) fn step(&self, event: Event<'_>) -> Effects<Live> {
+        tracing::trace!(target: PATH, event = <&str>::from(&event));
         let (effects, deadline_ms) = {
             let mut topic = self.topic.lock();
             let mut effects = topic.step(self.context.now_ms(), event);
@@ -168,11 +171,13 @@ impl Dispatch {
 
     /// Carries out one effect.
     pub(crate) fn run(self: &Arc<Self>, effect: Effect) {
+        tracing::trace!(target: PATH, effect = <&str>::from(&effect));
         (self.run)(self, effect);
     }
 
     /// What the room's queue carries for an effect.
     fn room_event(&self, effect: RoomEffect<Live>) -> Option<RoomEvent> {
+        tracing::trace!(target: PATH, room = <&str>::from(&effect));
         Some(match effect {
             RoomEffect::Enter { link, handle, person, listener, roster, replay } => {
                 let socket = Arc::clone(handle.outlet().socket()?);

@@ -180,7 +180,7 @@ pub enum Ended {
 }
 
 /// What goes into the room's queue.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, strum::IntoStaticStr, strum::VariantNames)]
 pub enum RoomEffect<H: Handles> {
     /// A listener enters and is welcomed.
     Enter {
@@ -287,7 +287,7 @@ pub enum Receiver<H: Handles> {
 }
 
 /// What follows from an event.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, strum::IntoStaticStr, strum::VariantNames)]
 pub enum Effect<H: Handles> {
     /// A link may not join.
     NotJoined {
