@@ -262,3 +262,6 @@ async fn sweep(links: Weak<ClientLinks>, revoked: Arc<Notify>) {
         drop(links.write_ended());
     }
 }
+
+#[cfg(test)]
+mod tests;
