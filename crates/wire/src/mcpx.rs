@@ -1,6 +1,4 @@
-//! MCPx v0.1: envelopes on a topic, and what the gateway itself says there.
-//!
-//! Owns the protocol's bytes (MCPx v0.1, Decision 002). It must not know topics, sockets or who may do what.
+//! MCPx v0.1 with Decision 002: envelopes on a topic, and the messages of the gateway itself.
 
 mod chat;
 pub mod check;

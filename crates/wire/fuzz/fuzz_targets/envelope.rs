@@ -1,4 +1,4 @@
-//! Any bytes as an MCPx envelope. What is read keeps its frame, and comes back the same when written anew.
+//! Any bytes as an MCPx envelope. An envelope that was read keeps its frame, and reads the same when written anew.
 #![no_main]
 
 use bytes::Bytes;

@@ -12,7 +12,7 @@ const BASE: Shown<'_> = Shown {
 };
 
 #[test]
-fn what_is_shown_is_bound_and_how_it_is_spelled_is_not() {
+fn the_digest_binds_the_call_and_not_its_spelling() {
     let digest = BASE.digest().unwrap();
     for (same, why) in [
         (Shown { params: Some(br#" { "arguments" : {"\u0061":1}, "name":"x" } "#), ..BASE }, "spelling"),
@@ -39,7 +39,7 @@ fn what_is_shown_is_bound_and_how_it_is_spelled_is_not() {
         (Shown { method: "tools/cal", ..BASE }, "method"),
         (Shown { to: &["gitlab"], ..BASE }, "addressee"),
         (Shown { to: &["github", "gitlab"], ..BASE }, "another addressee"),
-        (Shown { to: &[], ..BASE }, "nobody"),
+        (Shown { to: &[], ..BASE }, "no addressee"),
         (Shown { params: None, ..BASE }, "no params"),
         (Shown { params: Some(br#"{"name":"y","arguments":{"a":1}}"#), ..BASE }, "name"),
         (Shown { params: Some(br#"{"name":"x","arguments":{"a":1.0}}"#), ..BASE }, "a number's spelling"),
@@ -76,7 +76,7 @@ fn the_digest_of_a_known_call_stays() {
 }
 
 #[test]
-fn transport_is_left_out_of_params() {
+fn params_leave_out_transport_members() {
     for (text, expect) in [
         ("{}", Ok("{}")),
         (r#"{"task":{}}"#, Ok("{}")),

@@ -9,7 +9,7 @@ use super::version::Era;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR};
 use crate::rpc::{self, Id};
 
-/// The codes of our own: outside -32768..-32000, which JSON-RPC and MCP keep for themselves.
+/// Portmoot's codes: outside -32768..-32000, which JSON-RPC and MCP reserve.
 pub mod own {
     /// `capability_violation`.
     pub const CAPABILITY_VIOLATION: i64 = -31001;
@@ -47,14 +47,14 @@ pub mod own {
     pub const CONFLICT: i64 = -31017;
 }
 
-/// A refusal as MCP writes it.
+/// A refusal in MCP's form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spelled {
-    /// The HTTP status, if nothing of the answer was sent yet.
+    /// The HTTP status, for an answer that has not begun.
     pub status: u16,
     /// The JSON-RPC code.
     pub code: i64,
-    /// What happened and what to do.
+    /// The cause and what to do next.
     pub message: String,
     /// `data`, valid JSON: `code` (the stable one), `hint`, `retryAfterMs`, and `uri` for resources.
     pub data: Option<String>,
@@ -68,9 +68,9 @@ impl Spelled {
     }
 }
 
-/// Spells a refusal of a request of `method` that aimed at `target`.
+/// Encodes the refusal of a request of `method` with this target.
 ///
-/// For legacy callers the status of a refused request is 200: a 404 would say that their session is gone.
+/// For legacy callers the status of a refused request is 200: a 404 would mean that their session has ended.
 #[must_use]
 pub fn spell(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -> Spelled {
     let known = lookup(method);
@@ -85,7 +85,7 @@ pub fn spell(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) ->
         RefusalCode::UpstreamDown => (own::UPSTREAM_DOWN, 200, 200),
         RefusalCode::UpstreamTimeout => (own::UPSTREAM_TIMEOUT, 200, 200),
         RefusalCode::UpstreamFailed => (own::UPSTREAM_FAILED, 200, 200),
-        // Of a request whose method is known only the params can still be wrong.
+        // If the method is known, only the params can be wrong.
         RefusalCode::Malformed if known.is_some() => (INVALID_PARAMS, 200, 400),
         RefusalCode::Malformed => (INVALID_REQUEST, 400, 400),
         RefusalCode::TooLarge => (own::TOO_LARGE, 413, 413),
@@ -110,7 +110,7 @@ pub fn spell(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) ->
     Spelled { status, code, message: refusal.to_string(), data: Some(data(refusal, uri)) }
 }
 
-/// The HTTP status of a JSON-RPC error that the gateway itself gives at its door, before a request is accepted.
+/// The HTTP status of a JSON-RPC error that a door returns before it accepts a request.
 #[must_use]
 pub fn status(code: i64, era: Era) -> u16 {
     match (code, era) {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_things_look_as_the_era_has_them() {
+    fn unknown_targets_have_the_code_of_the_era() {
         let unknown = RefusalCode::UnknownTarget;
         for (era, method, status, code, uri) in [
             (Era::Legacy, "tools/call", 200, -32602, false),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn hint_and_wait_are_told() {
+    fn hint_and_wait_are_encoded() {
         let refusal =
             Refusal::new(RefusalCode::RateLimited, "too many requests").hint("wait").retry_after_ms(9);
         let answer = spell(&refusal, Era::Legacy, "tools/call", None).answer(Some(&Id::number(1)));

@@ -1,4 +1,4 @@
-//! Answers: decoded as servers and clients write them, encoded for the side that asked.
+//! Answers: decoded from servers and clients, encoded for the side that sent the request.
 
 use bytes::Bytes;
 use json::{Span, Splice};
@@ -70,7 +70,7 @@ fn encode_read(
 ) -> Encoded {
     let frame = answer.payload.bytes.clone();
     let Ok(message) = Message::read(frame) else {
-        // It was read before, so this cannot happen; a caller must not be left without an answer.
+        // The decoder has read it before, so this cannot happen; still, the caller must get an answer.
         let frame = rpc::error(Some(id), rpc::code::INTERNAL_ERROR, "the answer cannot be read", None);
         return Encoded { frame, error: Some(rpc::code::INTERNAL_ERROR) };
     };
@@ -81,7 +81,7 @@ fn encode_read(
             if from != to {
                 translate::result(&message, method, to, &mut splice);
             }
-            // A URI that an object names twice cannot be mapped: it goes as it came.
+            // A URI that an object names twice cannot be mapped: the answer stays as it came.
             let _ = uris::respell(&message, method, respell, &mut splice);
         }
         Shape::Error | Shape::Request | Shape::Notification if from != to => {

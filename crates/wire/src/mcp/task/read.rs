@@ -1,6 +1,4 @@
-//! What callers say about tasks.
-//!
-//! It must not know which tasks there are.
+//! Task members of callers' requests and capabilities.
 
 use json::Span;
 
@@ -8,15 +6,15 @@ use super::EXTENSION;
 use crate::mcp::{Params, Version};
 use crate::rpc::Malformed;
 
-/// A caller of 2025-11-25 wants the call as a task.
+/// A request of 2025-11-25 to make the call a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
-    /// For how long it wants the task kept, in milliseconds from its beginning.
+    /// The time for which the caller wants the task kept, in milliseconds from its creation.
     pub ttl_ms: Option<u64>,
 }
 
-/// Whether a request asks to become a task: `params.task` (2025-11-25). A modern request's is to be ignored, so ask only
-/// for legacy ones.
+/// Whether a request asks to become a task: `params.task` (2025-11-25). The member has no meaning in a modern
+/// request: call this for legacy ones only.
 ///
 /// # Errors
 /// [`Malformed`] (-32602) when `task` is no object, or `ttl` neither a whole number from 0 nor null.
@@ -54,7 +52,7 @@ pub fn declares_legacy(capabilities: &[u8]) -> bool {
     within(capabilities, &["tasks"])
 }
 
-/// The ids of the tasks that a listen request (`subscriptions/listen`) wants to hear of: `taskIds` of its filter.
+/// The tasks whose states a listen request (`subscriptions/listen`) subscribes to: `taskIds` of its filter.
 ///
 /// # Errors
 /// [`Malformed`] (-32602) when they are not an array of strings.

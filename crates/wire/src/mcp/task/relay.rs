@@ -1,5 +1,4 @@
-//! Tasks of servers as they pass through: where their ids lie in a message, what it says of them, and what a server
-//! declares about tasks.
+//! Tasks of servers in relayed messages: places of their ids, reported states, declared support.
 
 use bytes::Bytes;
 use json::{Members, ObjectEdit, Span, Splice, quote};
@@ -35,22 +34,22 @@ impl Named {
     }
 }
 
-/// What a message tells of a server's task.
+/// A server's task as a message reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glimpse {
-    /// Which task.
+    /// The task's id.
     pub named: Named,
     /// Where the object with its members lies in the frame.
     pub task: Span,
-    /// How far it is, where that is a state of the protocol.
+    /// Its status, if the protocol defines it.
     pub status: Option<Status>,
-    /// When it began, in milliseconds since 1970.
+    /// Its creation, in milliseconds since 1970.
     pub created_ms: Option<u64>,
-    /// For how long it is kept from its beginning, in milliseconds; `None` without such a bound.
+    /// The time for which it is kept from its creation, in milliseconds; `None` without a bound.
     pub ttl_ms: Option<u64>,
 }
 
-/// The task that this answer says a call has become: nested in 2025-11-25, flat in the extension.
+/// The task that a call has become, by its answer: nested in 2025-11-25, flat in the extension.
 #[must_use]
 pub fn made(answer: &Answer) -> Option<Glimpse> {
     let message = Message::read(answer.payload.bytes.clone()).ok()?;
@@ -79,17 +78,17 @@ pub fn glimpse(payload: &Payload) -> Option<Glimpse> {
 /// The task to which a request, notification or result of 2025-11-25 belongs, by its `_meta`.
 #[must_use]
 pub fn related_to(payload: &Payload) -> Option<Named> {
-    // Most payloads belong to no task: that is seen without reading them.
+    // Most payloads belong to no task: a search finds that without a parse.
     memchr::memmem::find(payload.body_bytes(), meta::RELATED_TASK.as_bytes())?;
     related_in(&Message::read(payload.bytes.clone()).ok()?)
 }
 
-/// The same of a message that was read.
+/// The task of a message that was read, by its `_meta`.
 #[must_use]
 pub fn related_in(message: &Message) -> Option<Named> {
     let frame = message.frame();
     let body = message.body_span().filter(|_| message.shape() != Shape::Error)?;
-    // An escaped key is not understood.
+    // A key with escapes is not recognised.
     memchr::memmem::find(body.of(frame), meta::RELATED_TASK.as_bytes())?;
     let about = json::members(frame, body).ok()?.get("_meta")?.span;
     let task = json::members(frame, about).ok()?.get(meta::RELATED_TASK)?.span;
@@ -104,7 +103,7 @@ pub fn renamed(task: &[u8], id: &str) -> Option<Vec<u8>> {
     Some(splice.apply_within(task, Span::all(task)))
 }
 
-/// Whether a tool of a list says that its calls may become tasks (2025-11-25, "Tool-Level Negotiation").
+/// Whether a tool of a list declares that its calls may become tasks (2025-11-25, "Tool-Level Negotiation").
 #[must_use]
 pub fn supported_by(tool: &[u8]) -> bool {
     let support = || {
@@ -115,16 +114,16 @@ pub fn supported_by(tool: &[u8]) -> bool {
     support().unwrap_or(false)
 }
 
-/// Whether a server of 2025-11-25 with these capabilities (raw) takes `task` in calls of tools.
+/// Whether a server of 2025-11-25 with these capabilities (raw) accepts `task` in calls of tools.
 #[must_use]
 pub fn serves_calls(capabilities: &[u8]) -> bool {
     read::within(capabilities, &["tasks", "requests", "tools", "call"])
 }
 
-/// What a request says about becoming a task.
+/// The wish of a request to become a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// Nothing.
+    /// None.
     None,
     /// Its params have `task` (2025-11-25); in a modern request that means nothing.
     Asks,
@@ -132,7 +131,7 @@ pub enum Wish {
     Declares,
 }
 
-/// A session that is to take a call of a tool.
+/// The session that receives a call of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taker {
     /// The form of its payloads.
@@ -141,8 +140,8 @@ pub struct Taker {
     pub takes_task: bool,
 }
 
-/// Fits what a call of a tool says about tasks to the session that takes it; `None` leaves the call as it is. `offered`: the
-/// caller was offered tasks. `reserve` keeps room for the task that the call may become.
+/// Fits the task members of a tool call to the session that receives it; `None` leaves the call as it is. `offered`: the
+/// gateway offered tasks to the caller. `reserve` reserves a place for the task that the call may become.
 ///
 /// # Errors
 /// A refusal for a caller of 2025-11-25 whose call may not become a task.
@@ -156,7 +155,7 @@ pub fn fit(
     let (from, to) = (Era::of(request.payload.form), Era::of(taker.form));
     match (from, to, wish) {
         (_, _, Wish::None) | (Era::Legacy, _, Wish::Declares) => Ok(None),
-        // Without room the server does not learn that the caller would take a task: it answers when it is done.
+        // Without a place the server does not learn that the caller accepts a task: it answers at the end.
         (Era::Modern, Era::Modern, Wish::Declares) => {
             Ok(if reserve() { None } else { without_extension(request) })
         }
@@ -192,7 +191,7 @@ pub fn without_task(request: &Request) -> Option<Request> {
     Some(edited(request, &message, &splice))
 }
 
-/// A modern request of a client that does not declare the extension any more; `None` if it did not declare it.
+/// A modern request without the client's declaration of the extension; `None` if it did not declare it.
 fn without_extension(request: &Request) -> Option<Request> {
     let message = Message::read(relay::whole(request)).ok()?;
     let params = Params::read(&message).ok()?;
@@ -208,7 +207,7 @@ fn without_extension(request: &Request) -> Option<Request> {
     Some(edited(request, &message, &splice))
 }
 
-/// A call that is held as a proposal, without what would make a task of it at its server.
+/// A call that is held as a proposal, without the members that would make it a task at its server.
 #[must_use]
 pub fn plain(request: &Request) -> Option<Request> {
     without_task(request).or_else(|| without_extension(request))
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_become_a_task_is_found_in_its_eras_place() {
+    fn the_task_of_an_answer_is_found_in_either_form() {
         let task = r#""taskId":"t\u0031","status":"working","createdAt":"1970-01-01T00:00:02Z""#;
         let (legacy, modern) = (
             format!(r#"{{"task":{{{task},"ttl":60000}}}}"#),
@@ -292,17 +291,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_a_task_is_read() {
-        let told = payload(
+    fn reports_of_a_task_are_read() {
+        let report = payload(
             r#"{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t","status":"completed","ttl":1.5}}"#,
             Form::Legacy,
         );
-        let found = glimpse(&told).unwrap();
+        let found = glimpse(&report).unwrap();
         assert_eq!(
             (found.named.id.as_str(), found.status, found.ttl_ms),
             ("t", Some(Status::Completed), None)
         );
-        let raw = found.task.of(&told.bytes);
+        let raw = found.task.of(&report.bytes);
         assert_eq!(
             renamed(raw, "x\"").map(|task| String::from_utf8(task).unwrap()).as_deref(),
             Some(r#"{"taskId":"x\"","status":"completed","ttl":1.5}"#)
@@ -314,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_a_task_is_found_by_its_meta() {
+    fn related_messages_are_found_by_their_meta() {
         let meta = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}"#;
         for (text, found) in [
             (
@@ -339,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_can_do_with_tasks_is_read() {
+    fn task_declarations_of_servers_are_read() {
         for (tool, expect) in [
             (r#"{"name":"a"}"#, false),
             (r#"{"execution":{"taskSupport":"forbidden"}}"#, false),
@@ -362,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_loses_what_would_make_it_a_task() {
+    fn a_request_loses_its_task_members() {
         let plain = without_task(&call(r#"{"name":"a","task":{"ttl":1}}"#, Form::Legacy)).unwrap();
         assert_eq!(plain, call(r#"{"name":"a"}"#, Form::Legacy));
         assert!(without_task(&plain).is_none());
@@ -381,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_fitted_to_the_session_that_takes_them() {
+    fn calls_are_fitted_to_their_session() {
         let asks = r#"{"name":"a","task":{}}"#;
         let wrong = r#"{"name":"a","task":1}"#;
         for (params, form, wish, to, takes_task, offered, room, expected) in [

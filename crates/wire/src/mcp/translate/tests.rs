@@ -43,7 +43,7 @@ fn requests() {
 }
 
 #[test]
-fn results_gain_and_lose_what_the_eras_differ_in() {
+fn results_gain_and_lose_the_members_of_one_era() {
     for (method, to, from, expect) in [
         ("tools/call", Era::Modern, r#"{"content":[]}"#, r#"{"content":[],"resultType":"complete"}"#),
         (
@@ -132,9 +132,9 @@ fn greetings_go_both_ways() {
     );
     let back = Greeting::read(modern.as_bytes()).unwrap();
     assert_eq!(String::from_utf8(initialize(&back, Version::V2025_11_25, "n")).unwrap(), legacy);
-    let nobody = Greeting::read(b"{}").unwrap();
+    let unnamed = Greeting::read(b"{}").unwrap();
     assert_eq!(
-        initialize(&nobody, Version::V2025_06_18, "n"),
+        initialize(&unnamed, Version::V2025_06_18, "n"),
         br#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"n","version":"0"}}"#
     );
     assert!(Greeting::read(b"[]").is_err());

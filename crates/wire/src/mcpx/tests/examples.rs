@@ -1,4 +1,4 @@
-//! Every example envelope of both documents is read, and produced, as printed.
+//! Example envelopes of both documents, read and written as printed.
 
 use bytes::Bytes;
 use model::Capabilities;
@@ -12,7 +12,7 @@ macro_rules! example {
     };
 }
 
-/// File, id, from, to, kind, correlation id, and how the payload begins.
+/// File, id, from, to, kind, correlation id, and the beginning of the payload.
 type Row = (&'static str, [&'static str; 2], &'static [&'static str], &'static str, Option<&'static str>);
 
 const CALL: &str = "mcp/request:tools/call:dangerous_operation";
@@ -131,7 +131,7 @@ fn seen(id: &str, capabilities: &[&str]) -> Seen {
 const PROPOSER: [&str; 2] = ["mcp/proposal:*", "chat"];
 
 #[test]
-fn what_the_gateway_says_is_as_printed() {
+fn messages_of_the_gateway_are_written_as_printed() {
     let proposer = able(&PROPOSER);
     let full = able(&["mcp/*", "chat"]);
     let answering = able(&["mcp/response:*", "chat"]);
@@ -160,7 +160,7 @@ fn what_the_gateway_says_is_as_printed() {
 }
 
 #[test]
-fn whom_a_capability_reaches_is_said_and_understood() {
+fn addressees_of_a_capability_are_written_and_read() {
     let narrowed =
         |kind: &str, to: &[&str]| model::Capability::parse(kind).unwrap().to(to.iter().copied()).unwrap();
     let held: Capabilities = able(&["chat", "mcp/request:tools/list"])
@@ -190,7 +190,7 @@ fn whom_a_capability_reaches_is_said_and_understood() {
             "{to}"
         );
     }
-    // What is no name reaches nobody.
+    // An entry that is no name matches no addressee.
     let broken = r#"{"id":"a","capabilities":["chat"],"narrowed":[{"kind":"chat","to":[]}]}"#;
     let read: Seen = serde_json::from_str(broken).unwrap();
     let chat = model::KindRef::parse("chat").unwrap();
@@ -198,7 +198,7 @@ fn whom_a_capability_reaches_is_said_and_understood() {
 }
 
 #[test]
-fn what_the_gateway_says_is_understood() {
+fn messages_of_the_gateway_are_read() {
     let system = |text: &str| System::read(&read(text)).unwrap().unwrap();
     let System::Welcome(welcome) = system(example!("3.5.1-welcome")) else { panic!("a welcome") };
     assert_eq!(welcome.you, seen("new-participant", &PROPOSER));
@@ -211,9 +211,9 @@ fn what_the_gateway_says_is_understood() {
         System::read(&Envelope::read(left).unwrap()),
         Some(Ok(System::Presence(Change::Leave(seen("x", &[])))))
     );
-    let System::Error(told) = system(example!("3.5.2-violation")) else { panic!("an error") };
-    assert_eq!((told.error.as_str(), told.retry_after_ms), ("capability_violation", None));
-    assert_eq!(told.attempted_kind.as_deref(), Some("mcp/request:tools/call"));
+    let System::Error(error) = system(example!("3.5.2-violation")) else { panic!("an error") };
+    assert_eq!((error.error.as_str(), error.retry_after_ms), ("capability_violation", None));
+    assert_eq!(error.attempted_kind.as_deref(), Some("mcp/request:tools/call"));
     assert_eq!(System::read(&read(example!("3.3-chat"))), None);
 }
 
