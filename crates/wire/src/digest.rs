@@ -17,7 +17,7 @@ const OF_TRAVEL: [&str; 3] = [meta::PROGRESS_TOKEN, "traceparent", "tracestate"]
 
 /// A call as a reviewer sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shown<'a> {
+pub struct ReviewedCall<'a> {
     /// The method.
     pub method: &'a str,
     /// The addressees that are to carry it out. Order and repetition do not count.
@@ -28,7 +28,7 @@ pub struct Shown<'a> {
     pub definition: Option<&'a [u8]>,
 }
 
-impl Shown<'_> {
+impl ReviewedCall<'_> {
     /// The bytes to be hashed: each part with its length before it, so that none can reach into the next.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Shown<'_> {
     /// Their SHA-256.
     ///
     /// # Errors
-    /// As [`Shown::input`].
+    /// As [`ReviewedCall::input`].
     pub fn digest(&self) -> Result<Digest, JsonError> {
         Ok(Digest(Sha256::digest(self.input()?).into()))
     }

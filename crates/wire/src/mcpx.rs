@@ -4,9 +4,10 @@ mod chat;
 pub mod check;
 mod envelope;
 mod kind;
+pub mod mirror;
 pub mod payload;
 pub mod refusal;
-pub mod shown;
+
 pub mod system;
 mod write;
 

@@ -49,7 +49,7 @@ pub mod own {
 
 /// A refusal in MCP's form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spelled {
+pub struct EncodedRefusal {
     /// The HTTP status, for an answer that has not begun.
     pub status: u16,
     /// The JSON-RPC code.
@@ -60,7 +60,7 @@ pub struct Spelled {
     pub data: Option<String>,
 }
 
-impl Spelled {
+impl EncodedRefusal {
     /// The JSON-RPC error that answers the request of this id.
     #[must_use]
     pub fn answer(&self, id: Option<&Id>) -> Bytes {
@@ -72,7 +72,7 @@ impl Spelled {
 ///
 /// For legacy callers the status of a refused request is 200: a 404 would mean that their session has ended.
 #[must_use]
-pub fn spell(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -> Spelled {
+pub fn encode(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -> EncodedRefusal {
     let known = lookup(method);
     let aims_at_uri = known.is_some_and(|method| method.target == TargetKind::Uri);
     let (code, legacy, modern) = match refusal.code {
@@ -107,7 +107,7 @@ pub fn spell(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) ->
         Era::Modern => modern,
     };
     let uri = target.filter(|_| aims_at_uri && refusal.code == RefusalCode::UnknownTarget);
-    Spelled { status, code, message: refusal.to_string(), data: Some(data(refusal, uri)) }
+    EncodedRefusal { status, code, message: refusal.to_string(), data: Some(data(refusal, uri)) }
 }
 
 /// The HTTP status of a JSON-RPC error that a door returns before it accepts a request.
@@ -137,9 +137,9 @@ mod tests {
 
     use super::*;
 
-    fn spelled(code: RefusalCode, era: Era, method: &str, target: &str) -> (u16, i64, String) {
-        let spelled = spell(&Refusal::new(code, "m"), era, method, Some(target));
-        (spelled.status, spelled.code, spelled.data.unwrap())
+    fn encoded(code: RefusalCode, era: Era, method: &str, target: &str) -> (u16, i64, String) {
+        let encoded = encode(&Refusal::new(code, "m"), era, method, Some(target));
+        (encoded.status, encoded.code, encoded.data.unwrap())
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
             let data =
                 if uri { r#"{"code":"unknown_target","uri":"t"}"# } else { r#"{"code":"unknown_target"}"# };
             assert_eq!(
-                spelled(unknown, era, method, "t"),
+                encoded(unknown, era, method, "t"),
                 (status, code, data.to_owned()),
                 "{era:?} {method}"
             );
@@ -167,10 +167,10 @@ mod tests {
     fn own_codes_are_distinct_and_outside_the_reserved_range() {
         let mut seen = HashMap::new();
         for code in RefusalCode::ALL {
-            let spelled = spelled(code, Era::Modern, "tools/call", "t");
-            assert!((200..600).contains(&spelled.0));
-            if !(-32768..=-32000).contains(&spelled.1) {
-                assert_eq!(seen.insert(spelled.1, code), None);
+            let encoded = encoded(code, Era::Modern, "tools/call", "t");
+            assert!((200..600).contains(&encoded.0));
+            if !(-32768..=-32000).contains(&encoded.1) {
+                assert_eq!(seen.insert(encoded.1, code), None);
             }
         }
         assert_eq!(seen.len(), 17);
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn only_a_lost_session_is_a_legacy_404() {
         for code in RefusalCode::ALL {
-            let status = spelled(code, Era::Legacy, "vendor/x", "t").0;
+            let status = encoded(code, Era::Legacy, "vendor/x", "t").0;
             assert_eq!(status == 404, code == RefusalCode::UnknownSession, "{code}");
         }
     }
@@ -188,7 +188,7 @@ mod tests {
     fn hint_and_wait_are_encoded() {
         let refusal =
             Refusal::new(RefusalCode::RateLimited, "too many requests").hint("wait").retry_after_ms(9);
-        let answer = spell(&refusal, Era::Legacy, "tools/call", None).answer(Some(&Id::number(1)));
+        let answer = encode(&refusal, Era::Legacy, "tools/call", None).answer(Some(&Id::number(1)));
         assert_eq!(
             answer,
             r#"{"jsonrpc":"2.0","id":1,"error":{"code":-31002,"message":"too many requests (wait)","data":{"code":"rate_limited","hint":"wait","retryAfterMs":9}}}"#

@@ -6,9 +6,9 @@ mod relay;
 mod view;
 mod write;
 
-pub use read::{Asked, asked, declares, declares_legacy, is_offered, watched};
+pub use read::{TaskParams, declares, declares_legacy, is_offered, task_params, watched};
 pub use relay::{
-    Glimpse, Named, Taker, Wish, fit, glimpse, made, plain, related_in, related_to, renamed, serves_calls,
+    Named, Taker, TaskReport, Wish, fit, made, plain, related_in, related_to, renamed, report, serves_calls,
     supported_by, without_task,
 };
 pub use view::{Standing, Status, Task, has_list, has_result};

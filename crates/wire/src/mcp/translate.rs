@@ -4,12 +4,13 @@
 //! (`input_required` and requests from servers), subscriptions and tasks are not translated here.
 
 mod answer;
-mod greeting;
+
 mod request;
+mod server_description;
 
 pub use answer::{error, notification, result};
-pub use greeting::{Greeting, discover, initialize};
 pub use request::{request_to_legacy, request_to_modern};
+pub use server_description::{ServerDescription, discover, initialize};
 
 #[cfg(test)]
 mod tests;

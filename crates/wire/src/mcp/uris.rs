@@ -20,7 +20,7 @@ const DEEPEST: usize = 4;
 ///
 /// # Errors
 /// [`JsonError`] when an object on the way has a member twice.
-pub fn respell(
+pub fn map_uris(
     message: &Message,
     method: &str,
     map: &dyn Fn(&str) -> Option<String>,
@@ -48,21 +48,21 @@ pub fn respell(
 /// The message with all its URIs mapped; the same frame, not a copy, if none changes.
 ///
 /// # Errors
-/// As [`respell`].
+/// As [`map_uris`].
 pub fn rewrite(
     message: &Message,
     method: &str,
     map: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Bytes, JsonError> {
     let mut splice = Splice::new();
-    respell(message, method, map, &mut splice)?;
+    map_uris(message, method, map, &mut splice)?;
     Ok(message.edited(&splice))
 }
 
 /// An item of a list with the URIs in its `_meta` mapped. The caller maps the item's own key.
 ///
 /// # Errors
-/// As [`respell`].
+/// As [`map_uris`].
 pub fn rewrite_item(
     kind: ListKind,
     raw: &Bytes,

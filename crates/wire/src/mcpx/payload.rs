@@ -40,7 +40,7 @@ pub fn answer(answer: &Answer, method: &str, id: Option<&Id>) -> Bytes {
 /// The refusal of a request of this id.
 #[must_use]
 pub fn refused(refusal: &Refusal, method: &str, id: Option<&Id>) -> Bytes {
-    refusal::spell(refusal, Era::Legacy, method, None).answer(id)
+    refusal::encode(refusal, Era::Legacy, method, None).answer(id)
 }
 
 /// The error that answers an envelope whose kind and payload differ.

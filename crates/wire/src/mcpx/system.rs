@@ -45,7 +45,7 @@ pub enum Presence<'a> {
 
 /// The members of a refusal. Only `error` and `message` are required.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Notice<'a> {
+pub struct ErrorDraft<'a> {
     /// The stable code.
     pub error: &'a str,
     /// The cause and what to do next.
@@ -120,7 +120,7 @@ pub fn presence(stamp: Stamp<'_>, presence: Presence<'_>) -> Bytes {
 
 /// Writes a refusal, for `to` alone (3.5.2).
 #[must_use]
-pub fn error(stamp: Stamp<'_>, to: &str, notice: &Notice<'_>) -> Bytes {
+pub fn error(stamp: Stamp<'_>, to: &str, notice: &ErrorDraft<'_>) -> Bytes {
     let payload = json::object(|payload| {
         payload.text("error", notice.error).text("message", notice.message);
         payload.optional_text("attempted_kind", notice.attempted_kind);
@@ -137,11 +137,11 @@ pub fn error(stamp: Stamp<'_>, to: &str, notice: &Notice<'_>) -> Bytes {
 /// Writes the answer to bytes that are no envelope, for `to` alone.
 #[must_use]
 pub fn breach(stamp: Stamp<'_>, to: &str, breach: &Breach) -> Bytes {
-    let notice = Notice {
+    let notice = ErrorDraft {
         error: breach.code.as_str(),
         message: &breach.message,
         correlation_id: breach.id.as_deref(),
-        ..Notice::default()
+        ..ErrorDraft::default()
     };
     error(stamp, to, &notice)
 }
@@ -151,7 +151,7 @@ pub fn breach(stamp: Stamp<'_>, to: &str, breach: &Breach) -> Bytes {
 #[must_use]
 pub fn refused(stamp: Stamp<'_>, refusal: &Refusal, cause: &Envelope, sender: Person<'_>) -> Bytes {
     let tells = refusal.code == model::RefusalCode::CapabilityViolation;
-    let notice = Notice {
+    let notice = ErrorDraft {
         error: refusal::code(refusal.code),
         message: &refusal.to_string(),
         correlation_id: Some(cause.id()),
@@ -199,7 +199,7 @@ fn write_capabilities<B: Buffer>(object: &mut Object<'_, B>, key: &str, all: &Ca
 
 /// A participant, as a welcome or presence names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-pub struct Seen {
+pub struct ParticipantInfo {
     /// Its id.
     pub id: String,
     /// Its capabilities, as texts; empty when it leaves.
@@ -219,7 +219,7 @@ pub struct Narrowed {
     pub to: Vec<String>,
 }
 
-impl Seen {
+impl ParticipantInfo {
     /// Its capabilities. A text that this version cannot read allows nothing.
     #[must_use]
     pub fn allowed(&self) -> Capabilities {
@@ -237,24 +237,24 @@ impl Seen {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Welcome {
     /// The receiver itself, with the authoritative list of its capabilities.
-    pub you: Seen,
+    pub you: ParticipantInfo,
     /// The other participants of the topic.
-    pub participants: Vec<Seen>,
+    pub participants: Vec<ParticipantInfo>,
 }
 
 /// A presence message that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "event", content = "participant", rename_all = "lowercase")]
-pub enum Change {
+pub enum PresenceChange {
     /// The participant joined.
-    Join(Seen),
+    Join(ParticipantInfo),
     /// The participant left.
-    Leave(Seen),
+    Leave(ParticipantInfo),
 }
 
 /// A refusal that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Told {
+pub struct SystemError {
     /// The stable code.
     pub error: String,
     /// The cause and what to do next.
@@ -273,9 +273,9 @@ pub enum System {
     /// [`WELCOME`]
     Welcome(Welcome),
     /// [`PRESENCE`]
-    Presence(Change),
+    Presence(PresenceChange),
     /// [`ERROR`]
-    Error(Told),
+    Error(SystemError),
     /// A kind below `system/` that this version does not know; to be ignored.
     Other,
 }

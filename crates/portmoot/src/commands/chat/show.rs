@@ -4,7 +4,7 @@
 use client::participant::{CallError, Event, IncomingProposal};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use wire::mcpx::system::Seen;
+use wire::mcpx::system::ParticipantInfo;
 
 use crate::commands::tools::content;
 use json::visible;
@@ -71,7 +71,7 @@ pub(super) fn proposal(number: usize, proposed: &IncomingProposal) -> String {
 }
 
 /// A participant with its capabilities.
-pub(super) fn person(seen: &Seen) -> String {
+pub(super) fn person(seen: &ParticipantInfo) -> String {
     visible::line(&format!("{}  {}", seen.id, seen.capabilities.join(", "))).trim_end().to_owned()
 }
 

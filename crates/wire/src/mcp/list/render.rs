@@ -28,14 +28,14 @@ pub enum Hints {
 
 /// A list rendered once: pages are slices of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Joined {
+pub struct RenderedList {
     /// The items with commas between them.
     bytes: Vec<u8>,
     /// Where each item ends.
     ends: Vec<usize>,
 }
 
-impl Joined {
+impl RenderedList {
     /// An empty list with room for this number of items and bytes.
     #[must_use]
     pub fn with_capacity(items: usize, bytes: usize) -> Self {

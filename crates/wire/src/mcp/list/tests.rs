@@ -60,7 +60,7 @@ fn other_lists_have_their_own_keys() {
 
 fn check_pages(items: &[Item], keys: &[Option<&str>], page_len: usize, hints: Hints) {
     let extras = [("_meta".to_owned(), Bytes::from_static(b"{}"))];
-    let mut joined = Joined::with_capacity(1, 1);
+    let mut joined = RenderedList::with_capacity(1, 1);
     items.iter().zip(keys).for_each(|(item, key)| joined.push(item, *key));
     assert_eq!((joined.len(), joined.is_empty()), (items.len(), items.is_empty()));
     // One page beyond the last item.

@@ -142,14 +142,14 @@ fn encode_slowly(frame: Bytes, from: Form, progress: bool, out: &Outgoing<'_>) -
     Ok(message.edited(&splice))
 }
 
-/// A server's question for a client that reads `form`, under this number. `respell` gives a URI's public spelling if it
-/// differs. `None` if the client's form has no such question.
+/// A server's question for a client that reads `form`, under this number. `public_uri` returns a URI's public spelling if
+/// it differs. `None` if the client's form has no such question.
 #[must_use]
 pub fn encode_question(
     question: &Request,
     number: u64,
     form: Form,
-    respell: &dyn Fn(&str) -> Option<String>,
+    public_uri: &dyn Fn(&str) -> Option<String>,
 ) -> Option<Bytes> {
     if question.payload.form != form {
         return None;
@@ -158,7 +158,7 @@ pub fn encode_question(
     let mut splice = Splice::new();
     message.set_id(&mut splice, &Id::number(number));
     // A URI that an object names twice cannot be mapped: the question stays as the server wrote it.
-    let _ = uris::respell(&message, question.method.as_str(), respell, &mut splice);
+    let _ = uris::map_uris(&message, question.method.as_str(), public_uri, &mut splice);
     Some(message.edited(&splice))
 }
 

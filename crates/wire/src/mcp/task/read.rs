@@ -8,7 +8,7 @@ use crate::rpc::Malformed;
 
 /// A request of 2025-11-25 to make the call a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct TaskParams {
     /// The time for which the caller wants the task kept, in milliseconds from its creation.
     pub ttl_ms: Option<u64>,
 }
@@ -18,7 +18,7 @@ pub struct Asked {
 ///
 /// # Errors
 /// [`Malformed`] (-32602) when `task` is no object, or `ttl` neither a whole number from 0 nor null.
-pub fn asked(params: &Params<'_>) -> Result<Option<Asked>, Malformed> {
+pub fn task_params(params: &Params<'_>) -> Result<Option<TaskParams>, Malformed> {
     let Some(member) = params.get("task") else { return Ok(None) };
     let wrong = |why: &str| Malformed::params(why, params.message().id().cloned());
     let members = json::members(params.message().frame(), member.span)
@@ -31,7 +31,7 @@ pub fn asked(params: &Params<'_>) -> Result<Option<Asked>, Malformed> {
         ),
         None => None,
     };
-    Ok(Some(Asked { ttl_ms }))
+    Ok(Some(TaskParams { ttl_ms }))
 }
 
 /// Whether a client of this revision is offered tasks with each tool (2025-11-25, "Tool-Level Negotiation").

@@ -36,7 +36,7 @@ impl Named {
 
 /// A server's task as a message reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Glimpse {
+pub struct TaskReport {
     /// The task's id.
     pub named: Named,
     /// Where the object with its members lies in the frame.
@@ -51,13 +51,13 @@ pub struct Glimpse {
 
 /// The task that a call has become, by its answer: nested in 2025-11-25, flat in the extension.
 #[must_use]
-pub fn made(answer: &Answer) -> Option<Glimpse> {
+pub fn made(answer: &Answer) -> Option<TaskReport> {
     let message = Message::read(answer.payload.bytes.clone()).ok()?;
     message.result()?;
     let (frame, body) = (message.frame(), message.body_span()?);
     let members = json::members(frame, body).ok()?;
     match Era::of(answer.payload.form) {
-        Era::Legacy => glimpse_at(frame, members.get("task")?.span),
+        Era::Legacy => report_at(frame, members.get("task")?.span),
         Era::Modern => {
             let kind = members.get("resultType").and_then(|kind| json::text(kind.raw))?;
             (kind == "task").then(|| of_members(&members, body)).flatten()
@@ -65,13 +65,13 @@ pub fn made(answer: &Answer) -> Option<Glimpse> {
     }
 }
 
-/// The task that this payload is about: a result of `tasks/get` or `tasks/cancel`, or a notification of a task's state.
+/// The report on a task in this payload: a result of `tasks/get` or `tasks/cancel`, or a notification of a task's state.
 #[must_use]
-pub fn glimpse(payload: &Payload) -> Option<Glimpse> {
+pub fn report(payload: &Payload) -> Option<TaskReport> {
     let message = Message::read(payload.bytes.clone()).ok()?;
     match message.shape() {
         Shape::Error | Shape::Request => None,
-        Shape::Result | Shape::Notification => glimpse_at(message.frame(), message.body_span()?),
+        Shape::Result | Shape::Notification => report_at(message.frame(), message.body_span()?),
     }
 }
 
@@ -164,7 +164,7 @@ pub fn fit(
         (Era::Legacy, _, Wish::Asks) if !offered => Ok(without_task(request)),
         (Era::Legacy, _, Wish::Asks) => {
             let message = Message::read(relay::whole(request));
-            let checked = message.and_then(|message| read::asked(&Params::read(&message)?));
+            let checked = message.and_then(|message| read::task_params(&Params::read(&message)?));
             checked.map_err(|wrong| Refusal::new(RefusalCode::Malformed, wrong.message))?;
             if to == Era::Modern || !taker.takes_task {
                 let what =
@@ -218,14 +218,14 @@ fn edited(request: &Request, message: &Message, splice: &Splice) -> Request {
     Request { payload, ..request.clone() }
 }
 
-fn glimpse_at(frame: &[u8], task: Span) -> Option<Glimpse> {
+fn report_at(frame: &[u8], task: Span) -> Option<TaskReport> {
     of_members(&json::members(frame, task).ok()?, task)
 }
 
-fn of_members(members: &Members<'_>, task: Span) -> Option<Glimpse> {
+fn of_members(members: &Members<'_>, task: Span) -> Option<TaskReport> {
     let text = |key: &str| members.get(key).and_then(|member| json::text(member.raw));
     let ttl = members.get("ttl").or_else(|| members.get("ttlMs"));
-    Some(Glimpse {
+    Some(TaskReport {
         named: named(members)?,
         task,
         status: text("status").and_then(|status| Status::parse(&status)),
@@ -292,21 +292,21 @@ mod tests {
 
     #[test]
     fn reports_of_a_task_are_read() {
-        let report = payload(
+        let sent = payload(
             r#"{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t","status":"completed","ttl":1.5}}"#,
             Form::Legacy,
         );
-        let found = glimpse(&report).unwrap();
+        let found = report(&sent).unwrap();
         assert_eq!(
             (found.named.id.as_str(), found.status, found.ttl_ms),
             ("t", Some(Status::Completed), None)
         );
-        let raw = found.task.of(&report.bytes);
+        let raw = found.task.of(&sent.bytes);
         assert_eq!(
             renamed(raw, "x\"").map(|task| String::from_utf8(task).unwrap()).as_deref(),
             Some(r#"{"taskId":"x\"","status":"completed","ttl":1.5}"#)
         );
-        let of = |raw: &str| glimpse(&result(raw, Form::Legacy).payload);
+        let of = |raw: &str| report(&result(raw, Form::Legacy).payload);
         assert_eq!(of(r#"{"taskId":"t","status":"new"}"#).unwrap().status, None);
         assert_eq!(of("{}"), None);
         assert_eq!((renamed(b"[]", "x"), renamed(b"{}", "x")), (None, None));

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use model::Capabilities;
 
-use crate::mcpx::system::{Change, Notice, Person, Presence, Seen, Stamp, System, error, presence, welcome};
+use crate::mcpx::system::{
+    ErrorDraft, ParticipantInfo, Person, Presence, PresenceChange, Stamp, System, error, presence, welcome,
+};
 use crate::mcpx::{Chat, Draft, Envelope, Format, envelope};
 
 macro_rules! example {
@@ -123,9 +125,9 @@ fn able(texts: &[&str]) -> Capabilities {
     Capabilities::parse(texts.iter().copied()).unwrap()
 }
 
-fn seen(id: &str, capabilities: &[&str]) -> Seen {
+fn seen(id: &str, capabilities: &[&str]) -> ParticipantInfo {
     let capabilities = capabilities.iter().map(|text| (*text).to_owned()).collect();
-    Seen { id: id.to_owned(), capabilities, ..Seen::default() }
+    ParticipantInfo { id: id.to_owned(), capabilities, ..ParticipantInfo::default() }
 }
 
 const PROPOSER: [&str; 2] = ["mcp/proposal:*", "chat"];
@@ -139,7 +141,7 @@ fn messages_of_the_gateway_are_written_as_printed() {
     let stamp = |id| Stamp { id, ts: None };
     let others = [person("agent-1", &full), person("agent-2", &answering)];
     let join = Presence::Join(person("new-agent", &proposer));
-    let notice = Notice {
+    let notice = ErrorDraft {
         error: "capability_violation",
         message: "You lack capability for 'mcp/request:tools/call'",
         correlation_id: Some("env-bad-call"),
@@ -175,7 +177,7 @@ fn addressees_of_a_capability_are_written_and_read() {
     let kinds = r#"["chat","mcp/request:tools/list","mcp/request:tools/call:se*","mcp/request:tools/list"]"#;
     let reach = r#"[{"kind":"mcp/request:tools/call:se*","to":["search","w*"]}]"#;
     assert_eq!(written, format!(r#"{{"id":"a","capabilities":{kinds},"narrowed":{reach}}}"#));
-    let read: Seen = serde_json::from_str(&written).unwrap();
+    let read: ParticipantInfo = serde_json::from_str(&written).unwrap();
     for (kind, to, allowed) in [
         ("chat", "anybody", true),
         ("mcp/request:tools/list", "anybody", true),
@@ -192,7 +194,7 @@ fn addressees_of_a_capability_are_written_and_read() {
     }
     // An entry that is no name matches no addressee.
     let broken = r#"{"id":"a","capabilities":["chat"],"narrowed":[{"kind":"chat","to":[]}]}"#;
-    let read: Seen = serde_json::from_str(broken).unwrap();
+    let read: ParticipantInfo = serde_json::from_str(broken).unwrap();
     let chat = model::KindRef::parse("chat").unwrap();
     assert!(!read.allowed().admits(chat, &[]) && !read.allowed().admits(chat, &["b"]));
 }
@@ -204,12 +206,12 @@ fn messages_of_the_gateway_are_read() {
     assert_eq!(welcome.you, seen("new-participant", &PROPOSER));
     let others = [seen("agent-1", &["mcp/*", "chat"]), seen("agent-2", &["mcp/response:*", "chat"])];
     assert_eq!(welcome.participants, others);
-    let join = System::Presence(Change::Join(seen("new-agent", &PROPOSER)));
+    let join = System::Presence(PresenceChange::Join(seen("new-agent", &PROPOSER)));
     assert_eq!(system(example!("3.4-presence")), join);
     let left = presence(Stamp { id: "p", ts: None }, Presence::Leave("x"));
     assert_eq!(
         System::read(&Envelope::read(left).unwrap()),
-        Some(Ok(System::Presence(Change::Leave(seen("x", &[])))))
+        Some(Ok(System::Presence(PresenceChange::Leave(seen("x", &[])))))
     );
     let System::Error(error) = system(example!("3.5.2-violation")) else { panic!("an error") };
     assert_eq!((error.error.as_str(), error.retry_after_ms), ("capability_violation", None));
