@@ -1,4 +1,4 @@
-//! Link errors: why a request or a link failed, why a message was not sent.
+//! Link errors: failed requests and links, messages that were not sent.
 
 use bytes::Bytes;
 

@@ -1,10 +1,10 @@
-//! The owner of a link, as the link's tasks see it.
+//! Inbox of a link: the interface of the link's tasks to its owner.
 
 use bytes::Bytes;
 
 use crate::error::LinkError;
 
-/// What the inbox made of a message.
+/// The verdict of the inbox on a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// The request on whose stream the message arrived is still open; more may follow.

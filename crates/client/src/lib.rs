@@ -6,7 +6,7 @@
 //! A [`Link`] carries JSON-RPC messages as bytes, in both directions. Its transport is a child process ([`StdioSpec`]),
 //! Streamable HTTP or the HTTP+SSE of 2024-11-05 ([`HttpSpec`]), a server in this process ([`AnswerFn`]), or one that
 //! another crate provides ([`CustomTransport`]). A link does not read the messages; it knows which request a message
-//! belongs to where the transport tells. The [`guard`] ends child processes that would outlive this process.
+//! belongs to, if the transport knows it. The [`guard`] ends child processes that would outlive this process.
 
 mod error;
 pub mod guard;

@@ -1,4 +1,4 @@
-//! Links to MCP servers, whatever the transport.
+//! Links to MCP servers over any transport.
 
 use std::fmt;
 use std::io;

@@ -21,7 +21,7 @@ use crate::transport::SendMeta;
 #[derive(Debug)]
 pub(crate) struct SseLink(Arc<SseState>);
 
-/// What the tasks of one link share.
+/// State that the tasks of one link share.
 struct SseState {
     peer: Peer,
     inbox: Arc<dyn Inbox>,

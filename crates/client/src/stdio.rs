@@ -37,7 +37,7 @@ const INHERITED: [&str; 11] = [
     "LC_TIME",
 ];
 
-/// How to start a child process.
+/// The configuration of a child process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StdioSpec {
     /// The server's name, for the log.

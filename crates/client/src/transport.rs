@@ -1,4 +1,4 @@
-//! What accompanies a message, how long closing may take, and transports that other crates provide.
+//! Delivery options of a message, time limits of closing, and transports that other crates provide.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use http::HeaderMap;
 
 use crate::error::SendError;
 
-/// What accompanies a message.
+/// The delivery options of a message.
 #[derive(Debug, Clone, Default)]
 pub struct SendMeta {
     /// The number of the request; `None` for notifications and answers.
@@ -27,7 +27,7 @@ impl SendMeta {
     }
 }
 
-/// How long each step of closing a link may take.
+/// The time limits of each step of closing a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CloseTimeouts {
     /// From closing stdin, or sending DELETE, to the next step.

@@ -63,7 +63,7 @@ pub fn edit_object(members: &Members<'_>, changes: &[MemberChange<'_>], splice: 
     while let Some((key, member)) = list.next() {
         match last(changes, key) {
             Some(None) => {
-                // After a member that stays, the comma before goes too; else the comma after.
+                // After a member that stays, the comma before it is removed too; else the comma after it.
                 let start = kept_end.and(before).unwrap_or(member.whole.start);
                 let end = match (kept_end, list.peek()) {
                     (None, Some((_, next))) => next.whole.start,

@@ -3,7 +3,7 @@
 use crate::buffer::Buffer;
 use crate::scan::{end_of_plain, is_plain};
 
-/// How control characters are written.
+/// The spellings of control characters.
 const CONTROLS: [&str; 32] = [
     "\\u0000", "\\u0001", "\\u0002", "\\u0003", "\\u0004", "\\u0005", "\\u0006", "\\u0007", "\\u0008", "\\t",
     "\\n", "\\u000b", "\\u000c", "\\r", "\\u000e", "\\u000f", "\\u0010", "\\u0011", "\\u0012", "\\u0013",

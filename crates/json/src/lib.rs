@@ -1,4 +1,4 @@
-//! JSON as it lies in a frame: reading some members, changing some bytes, one canonical text.
+//! JSON in a frame: reading some members, changing some bytes, one canonical text.
 //!
 //! No value is decoded into a tree and written again. Members are read where they lie, a rewrite is a [`Splice`] over the
 //! frame, and all other bytes survive. The crate owns syntax only and depends on no other crate of the workspace.

@@ -5,7 +5,7 @@ use crate::splice::Span;
 /// The longest frame whose places fit into a [`MemberSpan`], in bytes.
 pub(crate) const FRAME_BYTES_MAX: usize = u32::MAX as usize;
 
-/// Where one member lies in its frame.
+/// The place of one member in its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MemberSpan {
     key: u32,
@@ -27,7 +27,7 @@ impl MemberSpan {
         Self { key, key_end, value: short(value.start), end: short(value.end), depth, escaped }
     }
 
-    /// How many objects lie around the member's own.
+    /// The number of objects around the member's own.
     #[inline]
     pub(crate) fn depth(&self) -> u8 {
         self.depth

@@ -16,9 +16,9 @@ use crate::{scan, thorough};
 pub struct Member<'a> {
     /// The value as it was written.
     pub raw: &'a [u8],
-    /// Where the value lies in the frame.
+    /// The place of the value in the frame.
     pub span: Span,
-    /// Where key and value together lie in the frame.
+    /// The place of key and value together in the frame.
     pub whole: Span,
     escaped: bool,
 }
@@ -84,13 +84,13 @@ impl<'a> Members<'a> {
         self.all().map(move |(at, span)| (text(self.key(at, span)), Member::at(span, self.frame)))
     }
 
-    /// Where the object itself lies, braces included.
+    /// The place of the object itself, braces included.
     #[must_use]
     pub fn object(&self) -> Span {
         self.object
     }
 
-    /// How many members there are.
+    /// The number of members.
     #[must_use]
     pub fn len(&self) -> usize {
         self.all().count()
@@ -146,7 +146,7 @@ impl<'a> Members<'a> {
 ///
 /// # Errors
 /// [`JsonError`] when the bytes are not one valid JSON object, or when a key occurs twice in it after unescaping.
-/// Values are checked for syntax, but objects inside them are not looked into.
+/// Values are checked for syntax, but members of objects inside them are not read.
 pub fn members(frame: &[u8], within: Span) -> Result<Members<'_>, JsonError> {
     members_with_duplicates(frame, within)?.without_duplicates()
 }

@@ -386,7 +386,7 @@ impl<'a> Cursor<'a> {
 mod tests {
     use super::*;
 
-    /// What [`end_of_plain`] must return, byte by byte.
+    /// The expected result of [`end_of_plain`], byte by byte.
     fn slowly(rest: &[u8]) -> Option<usize> {
         rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))
     }

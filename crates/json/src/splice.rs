@@ -34,7 +34,7 @@ impl Span {
         frame.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// How many bytes lie here.
+    /// The length of the segment, in bytes.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {

@@ -38,7 +38,7 @@ impl StringSpan {
         Some(Self { span, unescaped })
     }
 
-    /// How many bytes the text has, unescaped.
+    /// The length of the text in bytes, unescaped.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -51,7 +51,7 @@ impl StringSpan {
         self.len() == 0
     }
 
-    /// Where the string lies in its frame, without quotes.
+    /// The place of the string in its frame, without quotes.
     #[inline]
     #[must_use]
     pub fn span(&self) -> Span {

@@ -56,7 +56,7 @@ fn expect(text: &[u8], open: u8, other: JsonError) -> Result<(), JsonError> {
     }
 }
 
-/// Where `part`, a piece of `frame`, lies in it.
+/// The place of `part`, a piece of `frame`, in it.
 fn place(frame: &[u8], part: &[u8]) -> Span {
     let start = part.as_ptr().addr().saturating_sub(frame.as_ptr().addr());
     Span { start, end: start + part.len() }
@@ -64,7 +64,7 @@ fn place(frame: &[u8], part: &[u8]) -> Span {
 
 struct ObjectVisitor<'a> {
     frame: &'a [u8],
-    /// Where the object's brace is.
+    /// The place of the object's brace.
     start: usize,
 }
 

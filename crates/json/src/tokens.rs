@@ -27,9 +27,9 @@ pub enum Token<'a> {
 #[derive(Debug, Clone)]
 pub struct Tokens<'a> {
     raw: &'a [u8],
-    /// Where the latest token begins.
+    /// The beginning of the latest token.
     start: usize,
-    /// Where it ends.
+    /// The end of the latest token.
     at: usize,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Tokens<'a> {
         Ok(Self::new(raw))
     }
 
-    /// Where the latest token lies; empty before the first.
+    /// The place of the latest token; empty before the first.
     #[must_use]
     #[inline]
     pub fn span(&self) -> Span {

@@ -132,7 +132,7 @@ impl<'o, B: Buffer> Object<'o, B> {
         })
     }
 
-    /// Appends a comma if needed, the key and a colon; gives the buffer for the value.
+    /// Appends a comma if needed, the key and a colon; returns the buffer for the value.
     #[inline(always)]
     fn key(&mut self, key: &str) -> &mut B {
         if !self.is_empty {
@@ -180,7 +180,7 @@ impl<'o, B: Buffer> Array<'o, B> {
         self
     }
 
-    /// Appends a comma if needed; gives the buffer for the element.
+    /// Appends a comma if needed; returns the buffer for the element.
     fn element(&mut self) -> &mut B {
         if !self.is_empty {
             self.out.put(",");

@@ -6,7 +6,7 @@ use parking_lot::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
 static LOCKS: AtomicU64 = AtomicU64::new(0);
 
-/// How many locks the process has acquired so far.
+/// The number of locks that the process has acquired so far.
 pub fn locks() -> u64 {
     LOCKS.load(Ordering::Relaxed)
 }

@@ -1,4 +1,4 @@
-//! What the process takes from its machine: locks, the wall clock, randomness.
+//! Services of the operating system for all crates: locks, the wall clock, randomness.
 //!
 //! The pure crates (`model`, `json`, `topic`, `wire`, `auth`) must not depend on this one; time and randomness reach them as
 //! arguments.

@@ -22,13 +22,13 @@ pub struct Newcomer {
     pub link: LinkId,
     /// Its participant.
     pub person: Person,
-    /// What it wants to receive.
+    /// The messages that it receives.
     pub listener: Listener,
     /// Its socket.
     pub socket: Arc<Socket>,
     /// The participants in the topic, the newcomer among them or not.
     pub roster: Arc<[Person]>,
-    /// What it missed, if the room keeps a history.
+    /// The messages before its join, if the room keeps a history.
     pub replay: Option<Replay<Bytes>>,
 }
 

@@ -1,6 +1,6 @@
 //! Writer of a room: one task that takes the queued events and writes each batch to all members.
 //!
-//! It owns who is attached, in the order of the queue.
+//! It owns the list of attached members, in the order of the queue.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};

@@ -21,11 +21,12 @@ pub struct ServerConfig {
     pub prefix: Arc<str>,
     /// The era that the gateway speaks with it.
     pub era: EraChoice,
-    /// Which callers share a session.
+    /// The callers that share a session.
     pub sessions: Sessions,
     /// Its time limits.
     pub timeouts: Timeouts,
-    /// What it may send to its callers. The default: responses, notifications, and sampling, elicitation and roots requests.
+    /// The messages that it may send to its callers. The default: responses, notifications, and sampling, elicitation and
+    /// roots requests.
     pub capabilities: Arc<Capabilities>,
     /// Whether the gateway starts it.
     pub enabled: bool,
@@ -89,7 +90,7 @@ pub enum EraChoice {
     Modern,
 }
 
-/// Which callers share a session with a server.
+/// The callers that share a session with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sessions {
     /// Callers that declare no client capabilities share one session; every other caller has its own.

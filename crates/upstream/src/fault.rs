@@ -1,4 +1,4 @@
-//! Faults of sessions: why a request has no answer, and the refusal that callers see.
+//! Faults of sessions: causes of a missing answer, and the refusals that callers see.
 
 use client::{LinkError, SendError};
 use model::{Refusal, RefusalCode};

@@ -10,7 +10,7 @@ use wire::mcp::{ListKind, Params, Version};
 
 use crate::status::Quarantined;
 
-/// What the server of one session offers.
+/// The lists of the server of one session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manifest {
     /// The server's raw capabilities; empty before the handshake.

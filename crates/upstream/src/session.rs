@@ -58,7 +58,7 @@ pub trait SessionEvents: Send + Sync {
     fn state(&self) {}
 }
 
-/// What the server declared in the handshake.
+/// The server's declarations in the handshake.
 #[derive(Debug, Clone)]
 pub(crate) struct Handshake {
     pub(crate) era: Era,
@@ -209,7 +209,7 @@ impl Session {
         !*self.ended.borrow()
     }
 
-    /// What the server offers on this session, as last fetched.
+    /// The lists of the server on this session, as last fetched.
     #[must_use]
     pub fn manifest(&self) -> Arc<Manifest> {
         Arc::clone(&self.manifest.lock())

@@ -68,7 +68,7 @@ impl SessionKey {
     }
 }
 
-/// What a client declares about itself, as raw JSON.
+/// The declarations of a client, as raw JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientProfile {
     /// Its `ClientCapabilities` object.
@@ -101,7 +101,7 @@ pub struct Caller<'a> {
     pub participant: &'a ParticipantId,
     /// The form of its payloads.
     pub form: Form,
-    /// What its client declares: on its link, or in this request.
+    /// The declarations of its client: on its link, or in this request.
     pub client: &'a ClientProfile,
 }
 

@@ -86,7 +86,7 @@ impl UpstreamSpec {
         tool.and_then(|tool| times.tools.get(tool)).copied().unwrap_or(times.request).min(times.max)
     }
 
-    /// What to dial. With `http_sse` an HTTP server is known to speak HTTP+SSE (2024-11-05) only.
+    /// The target to dial. With `http_sse` an HTTP server is known to speak HTTP+SSE (2024-11-05) only.
     pub(crate) fn target(&self, http_sse: bool) -> Result<DialTarget, Refusal> {
         match &self.config.transport {
             Transport::Stdio(stdio) => Ok(DialTarget::Stdio(self.stdio(stdio))),
@@ -132,7 +132,7 @@ impl UpstreamSpec {
     }
 }
 
-/// What a session dials.
+/// The target that a session dials.
 #[derive(Debug)]
 pub(crate) enum DialTarget {
     Stdio(StdioSpec),

@@ -31,7 +31,7 @@ use crate::spec::UpstreamSpec;
 use crate::status::State;
 use slot::Slot;
 
-/// How often idle sessions are looked for.
+/// The interval of the check for idle sessions.
 const TIDY: Duration = Duration::from_secs(5);
 /// The same with a shorter idle limit.
 const TIDY_MIN: Duration = Duration::from_millis(10);
@@ -40,7 +40,7 @@ const STABLE: Duration = Duration::from_secs(10);
 /// Wait after a failed attempt that has no back-off.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// What all sessions of a server need from the gateway.
+/// The gateway's services for all sessions of a server.
 #[derive(Clone)]
 pub struct Environment {
     /// The guard of child processes, if one runs.
@@ -70,7 +70,7 @@ pub struct Upstream {
     started_at: Instant,
 }
 
-/// What is known about the server, and its sessions.
+/// State of the server and its sessions.
 struct Inner {
     /// The eras that it speaks; empty before detection.
     eras: Vec<Era>,

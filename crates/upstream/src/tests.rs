@@ -145,7 +145,7 @@ async fn session(
 }
 
 async fn shared(fixture: &Fixture, era: Era) -> Arc<Session> {
-    session(&fixture, 1, &client("{}"), era).await.unwrap()
+    session(fixture, 1, &client("{}"), era).await.unwrap()
 }
 
 fn accepted(body: &'static str) -> Answer {

@@ -31,7 +31,7 @@ impl Lines {
         Self { buffer: BytesMut::new(), seen: 0, limit, skipping: false }
     }
 
-    /// Where to read into: only append.
+    /// The buffer to read into: only append.
     pub fn buffer(&mut self) -> &mut BytesMut {
         &mut self.buffer
     }

@@ -1,4 +1,4 @@
-//! Endpoint URLs: which can be dialed, and references that stay on the same origin.
+//! Endpoint URLs: parsing for the dialer, and references that stay on the same origin.
 
 use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};

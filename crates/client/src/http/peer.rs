@@ -1,4 +1,4 @@
-//! An HTTP server as both HTTP transports see it: its connections, what every request carries, how a response is read.
+//! Peer of both HTTP transports: connections to the server, headers of every request, reading of responses.
 //!
 //! A request carries the configured headers and the protocol's own, never a header of the gateway's clients.
 
@@ -48,7 +48,7 @@ pub(crate) struct Peer {
     next: Mutex<RequestTemplate>,
 }
 
-/// What the next request begins with.
+/// The headers and target of the next request.
 #[derive(Debug)]
 struct RequestTemplate {
     /// The headers of a POST, with session and version as negotiated by now.

@@ -31,7 +31,7 @@ impl Requests {
         Self { open: HashMap::default(), idle: Vec::new(), idle_max }
     }
 
-    /// How many are open.
+    /// The number of open requests.
     pub(super) fn len(&self) -> usize {
         self.open.len()
     }

@@ -1,11 +1,11 @@
-//! How to reach an HTTP server, and the limits of a link to it.
+//! Configuration of an HTTP link: the server and the limits.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
 
-/// How to reach an HTTP server.
+/// The configuration of a link to an HTTP server.
 #[derive(Debug, Clone)]
 pub struct HttpSpec {
     /// The server's name, for the log.

@@ -1,4 +1,4 @@
-//! What the tasks of one HTTP link share: the server, the inbox, the open requests.
+//! Shared state of the tasks of one HTTP link: the server, the inbox, the open requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use super::requests::Requests;
 use crate::error::LinkError;
 use crate::inbox::Inbox;
 
-/// What the tasks of one link share.
+/// State that the tasks of one link share.
 pub(super) struct LinkState {
     pub(super) peer: Peer,
     pub(super) inbox: Arc<dyn Inbox>,

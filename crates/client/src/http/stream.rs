@@ -17,7 +17,7 @@ const RETRY_MAX: Duration = Duration::from_secs(60);
 /// How long to wait for the end of a stream after its answer.
 const DRAIN: Duration = Duration::from_millis(100);
 
-/// Where a stream is to be resumed.
+/// The position at which a stream is to be resumed.
 #[derive(Debug, Default)]
 pub(crate) struct ResumePoint {
     pub(crate) last_id: Option<String>,
@@ -31,7 +31,7 @@ impl ResumePoint {
     }
 }
 
-/// How reading a stream ended.
+/// The end of reading a stream.
 #[derive(Debug)]
 pub(crate) enum StreamEnd {
     /// The answer arrived. The rest of the body may be unread.

@@ -1,4 +1,4 @@
-//! SDK errors: why a participant cannot connect, why a call failed.
+//! SDK errors: failed connections and failed calls.
 
 use model::ProposalState;
 use serde::Deserialize;
@@ -61,7 +61,7 @@ impl ConnectError {
 pub struct RpcError {
     /// The code, of JSON-RPC or MCP.
     pub code: i64,
-    /// What happened.
+    /// The cause.
     pub message: String,
     /// Details; null if there are none.
     #[serde(default)]

@@ -92,7 +92,7 @@ pub enum Event {
         from: String,
         /// The id of the envelope.
         envelope_id: String,
-        /// What was wrong.
+        /// The fault.
         why: String,
     },
     /// The connection is lost. The participant reconnects unless this is final.

@@ -43,7 +43,7 @@ impl Drop for Handle {
     }
 }
 
-/// How a participant may make a call.
+/// The way in which a participant may make a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallMode {
     /// As a request.
@@ -103,7 +103,7 @@ impl Participant {
         self.0.shared.protocol().roster.others().cloned().collect()
     }
 
-    /// How often each participant has violated the protocol.
+    /// The number of protocol violations of each participant.
     #[must_use]
     pub fn violations(&self) -> BTreeMap<String, u64> {
         self.0.shared.protocol().violations.all()

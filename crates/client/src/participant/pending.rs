@@ -1,4 +1,4 @@
-//! PendingCalls requests and proposals of a participant, and which envelopes may answer them.
+//! Pending requests and proposals of a participant, and the envelopes that may answer them.
 //!
 //! An answer counts only when its sender is in the request's `to`, its JSON-RPC id is the request's and its kind fits.
 
@@ -20,19 +20,19 @@ const FULFILMENTS_MAX: usize = 16;
 /// Updates of one proposal that may wait to be read.
 const UPDATES_MAX: usize = 16;
 
-/// What the caller of a pending request gets.
+/// The outcome that the caller of a pending request gets.
 pub(super) type RequestOutcome = Result<Message, CallError>;
 
 /// A request that was sent.
 #[derive(Debug)]
 pub(super) struct PendingRequest {
-    /// Who may answer.
+    /// The participants that may answer.
     pub(super) to: Vec<String>,
     /// Its kind, with context.
     pub(super) kind: String,
     /// Its JSON-RPC id.
     pub(super) rpc_id: Id,
-    /// Where its outcome goes.
+    /// The receiver of its outcome.
     pub(super) outcome: oneshot::Sender<RequestOutcome>,
 }
 
@@ -58,7 +58,7 @@ struct PendingProposal {
     updates: mpsc::Sender<ProposalUpdate>,
 }
 
-/// How a response relates to what is pending.
+/// The relation of a response to the pending requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Match {
     /// It answered a pending request or proposal.

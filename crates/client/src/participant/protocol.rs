@@ -1,4 +1,4 @@
-//! Protocol state machine of a participant: what follows from each envelope (MCPx v0.1, 4.3 and 8.2).
+//! Protocol state machine of a participant: the effects of each envelope (MCPx v0.1, 4.3 and 8.2).
 //!
 //! It has no socket and no clock. It delivers to pending requests and proposals; everything else that follows from an
 //! envelope is returned as a [`Reaction`].
@@ -41,7 +41,7 @@ pub(super) struct Job {
     pub(super) reply_to: ReplyTo,
 }
 
-/// Where an answer goes.
+/// The receiver of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReplyTo {
     /// The requester, and the proposer if the request fulfils a known proposal.
@@ -54,7 +54,7 @@ pub(super) struct ReplyTo {
     pub(super) rpc_id: Id,
 }
 
-/// What follows from an envelope.
+/// The effect of an envelope.
 #[derive(Debug)]
 pub(super) enum Reaction {
     /// An event for the subscribers.

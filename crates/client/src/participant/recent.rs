@@ -1,4 +1,4 @@
-//! Recent envelopes: which ids their senders have used, and who made which proposal.
+//! Recent envelopes: ids that their senders have used, and proposers of proposals.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet, VecDeque};

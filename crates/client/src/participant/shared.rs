@@ -35,7 +35,7 @@ pub(super) enum ConnectionState {
     Closed(ConnectError),
 }
 
-/// What the handles and the tasks of one participant share.
+/// State that the handles and the tasks of one participant share.
 pub(super) struct Shared {
     protocol: Mutex<Protocol>,
     subscribers: Mutex<Subscribers>,

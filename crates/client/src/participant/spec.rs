@@ -13,7 +13,7 @@ use super::tools::Tools;
 /// The longest message that is read, in bytes. A welcome may contain earlier envelopes.
 pub const FRAME_BYTES_MAX: usize = 16 << 20;
 
-/// Which envelopes a participant receives (MCPx v0.1, section 6.3). It always receives broadcasts and envelopes that
+/// The envelopes that a participant receives (MCPx v0.1, section 6.3). It always receives broadcasts and envelopes that
 /// name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -37,7 +37,7 @@ impl Mode {
     }
 }
 
-/// How to join a topic.
+/// The configuration of a participant.
 #[derive(Clone)]
 pub struct ParticipantSpec {
     /// The gateway: `http://`, `https://`, `ws://` or `wss://`, with or without `/ws` or `/mcp` at the end.
@@ -46,7 +46,7 @@ pub struct ParticipantSpec {
     pub token: Option<String>,
     /// The topic to join.
     pub topic: String,
-    /// Which envelopes to receive.
+    /// The envelopes to receive.
     pub mode: Mode,
     /// Whether to receive its own envelopes.
     pub echo: bool,

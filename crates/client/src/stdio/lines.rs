@@ -1,11 +1,11 @@
-//! FramedLine framing with a length limit.
+//! Line framing with a length limit.
 //!
 //! An overlong line is skipped to its end. Its beginning is kept, unlike in `wire::line`, because it may tell which
 //! request it answers.
 
 use bytes::{Bytes, BytesMut};
 
-/// How much of an overlong line is kept.
+/// The length of the beginning of an overlong line that is kept, in bytes.
 const HEAD_BYTES: usize = 256;
 
 /// One step of the framing.

@@ -15,7 +15,7 @@ use crate::inbox::{Flow, Inbox};
 const READ_BYTES: usize = 64 << 10;
 /// Buffer space for one read while little arrives.
 const READ_BYTES_IDLE: usize = 4 << 10;
-/// LineFramer of one child that are handled before other tasks get a turn. A child that floods has hundreds in one read.
+/// Lines of one child that are handled before other tasks get a turn. A child that floods has hundreds in one read.
 const TURN_LINES_MAX: usize = 16;
 /// Bytes that a line counts for at least when it is not a message.
 const NOISE_LINE_BYTES: usize = 256;
@@ -122,7 +122,7 @@ pub(super) async fn stderr(
     }
 }
 
-/// How many lines were logged in this second.
+/// The number of lines logged in this second.
 struct LogRate {
     since: Instant,
     logged: u32,

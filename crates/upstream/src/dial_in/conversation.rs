@@ -14,7 +14,7 @@ use wire::mcpx::check::{Act, answers, strict};
 use wire::mcpx::{self, Draft, Envelope, Head, kind_of};
 use wire::rpc::{Message, Shape};
 
-/// Notifications that a server may send without a pending request, to everybody or to the gateway.
+/// Notifications that a server may send without a pending request, to all clients or to the gateway.
 const NOTICES: [&str; 4] = [
     "notifications/tools/list_changed",
     "notifications/prompts/list_changed",
@@ -32,7 +32,7 @@ pub trait Outbox: Send + Sync {
     fn send(&self, link: LinkId, envelope: &[u8]);
 }
 
-/// What a conversation did with an envelope of the participant.
+/// The outcome of an envelope of the participant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Receipt {
     /// It belongs to no pending request.
@@ -148,7 +148,7 @@ impl Conversation {
         }
     }
 
-    /// Takes a notification: about a pending request, or about none to everybody or the gateway.
+    /// Takes a notification: about a pending request, or about none to all clients or the gateway.
     fn notified(&self, envelope: &Envelope) -> Receipt {
         let about = envelope.correlation_id();
         let number = about.and_then(|about| {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use platform::Mutex;
 
-/// What is known about a session's health.
+/// The health record of a session.
 #[derive(Default)]
 pub(super) struct Health {
     /// Set together with `failure`; every answer checks it.

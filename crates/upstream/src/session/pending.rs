@@ -18,7 +18,7 @@ use crate::session_api::CallEvents;
 /// A request as it goes to the server: its frame, and the headers that mirror it.
 pub(super) type SentRequest = (Bytes, Option<Box<HeaderMap>>);
 
-/// Who waits for an answer.
+/// The receiver of an answer.
 pub(super) enum Waiter {
     /// A caller, with the progress token that it chose, as it spelled it.
     Call { events: Arc<dyn CallEvents>, progress: Option<Bytes> },
@@ -29,15 +29,15 @@ pub(super) enum Waiter {
 /// One request without an answer.
 pub(super) struct PendingRequest {
     pub(super) waiter: Waiter,
-    /// When it expires; `None` for a stream that stays open.
+    /// The time of its expiry; `None` for a stream that stays open.
     pub(super) deadlines: Option<Deadlines>,
-    /// What was sent, kept where it may have to be sent again.
+    /// The sent request, kept if it may have to be sent again.
     pub(super) sent: Option<SentRequest>,
     /// Open questions of the server that belong to it.
     pub(super) questions: u32,
 }
 
-/// When a request expires: `patience` after the last progress, at the latest at `hard`.
+/// The expiry of a request: `patience` after the last progress, at the latest at `hard`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadlines {
     patience: Duration,

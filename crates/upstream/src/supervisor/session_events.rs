@@ -7,8 +7,8 @@ use wire::mcp::ListKind;
 use wire::rpc::Id;
 
 use super::Upstream;
-use crate::session::{Session, SessionEvents};
 use crate::question::Question;
+use crate::session::{Session, SessionEvents};
 
 /// The receiver of the events of all sessions of one server.
 pub(super) struct SupervisedEvents {

@@ -22,7 +22,7 @@ const LISTS: [(&str, ListKind); 3] = [
 const RESOURCES: &str = "resourceSubscriptions";
 const TASKS: &str = "taskIds";
 
-/// What a listen request asks to be notified of. Each name occurs once, in the order of the request.
+/// The notifications that a listen request subscribes to. Each name occurs once, in the order of the request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListenFilter {
     /// Changes of these lists.
@@ -36,7 +36,7 @@ pub struct ListenFilter {
 /// Reads the filter of a listen request.
 ///
 /// # Errors
-/// What is wrong with the params, in words for the caller: no filter, members of another type, more names than
+/// The fault of the params, in words for the caller: no filter, members of another type, more names than
 /// [`LISTEN_URIS_MAX`] or [`LISTEN_TASKS_MAX`].
 pub fn filter(request: &Request) -> Result<ListenFilter, String> {
     let params = request.payload.body_bytes();

@@ -17,7 +17,7 @@ pub enum Act {
     Request(Call),
     /// A call for review, not for execution.
     Proposal(Call),
-    /// The answer to a request: a result or an error. [`answers`] says whether its kind fits that request's.
+    /// The answer to a request: a result or an error. [`answers`] decides whether its kind fits that request's.
     Answer(Message),
     /// No MCP message: chat, or an application's own kind. Its payload was not examined.
     Other,

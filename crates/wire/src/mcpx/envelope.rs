@@ -23,7 +23,7 @@ pub struct Envelope {
     at: Places,
 }
 
-/// Where the members lie in the frame.
+/// The places of the members in the frame.
 #[derive(Debug, Clone)]
 struct Places {
     id: StringSpan,
@@ -66,7 +66,7 @@ impl BreachCode {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Breach {
-    /// What kind of breach.
+    /// The code.
     pub code: BreachCode,
     /// What is wrong; the sender may read it.
     pub message: String,
@@ -115,7 +115,7 @@ impl Envelope {
         self.at.id.text(&self.frame)
     }
 
-    /// When it was sent, as the sender wrote it; not checked.
+    /// The time of sending, as the sender wrote it; not checked.
     #[must_use]
     pub fn ts(&self) -> Option<&str> {
         Some(self.at.ts.as_ref()?.text(&self.frame))

@@ -21,7 +21,7 @@ pub const ERROR: &str = "system/error";
 pub struct Stamp<'a> {
     /// The envelope's id.
     pub id: &'a str,
-    /// When it is sent, as RFC 3339. The gateway always has one; the specification's examples do not.
+    /// The time of sending, as RFC 3339. The gateway always has one; the specification's examples do not.
     pub ts: Option<&'a str>,
 }
 
@@ -56,7 +56,7 @@ pub struct ErrorDraft<'a> {
     pub attempted_kind: Option<&'a str>,
     /// The sender's capabilities.
     pub your_capabilities: Option<&'a Capabilities>,
-    /// When trying again may help, in milliseconds from now.
+    /// The time after which a retry may succeed, in milliseconds from now.
     pub retry_after_ms: Option<u64>,
 }
 
@@ -263,7 +263,7 @@ pub struct SystemError {
     pub attempted_kind: Option<String>,
     /// The sender's capabilities.
     pub your_capabilities: Option<Vec<String>>,
-    /// When trying again may help, in milliseconds.
+    /// The time after which a retry may succeed, in milliseconds.
     pub retry_after_ms: Option<u64>,
 }
 

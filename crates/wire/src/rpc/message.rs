@@ -83,7 +83,7 @@ impl Malformed {
 pub struct ErrorObject<'a> {
     /// The code.
     pub code: i64,
-    /// Where the code lies in the frame.
+    /// The place of the code in the frame.
     pub code_span: Span,
     /// The message for people.
     pub message: String,
@@ -152,7 +152,7 @@ impl Message {
         self.id.as_ref()
     }
 
-    /// Where the id lies.
+    /// The place of the id.
     #[must_use]
     pub fn id_span(&self) -> Option<Span> {
         self.id_span
@@ -164,13 +164,13 @@ impl Message {
         self.method.as_ref().map_or("", |method| method.text(&self.frame))
     }
 
-    /// Where the method lies, without quotes (as it was spelled).
+    /// The place of the method, without quotes (as it was spelled).
     #[must_use]
     pub fn method_span(&self) -> Option<Span> {
         self.method.as_ref().map(StringSpan::span)
     }
 
-    /// Where `params`, `result` or `error` lies, whichever this message has.
+    /// The place of `params`, `result` or `error`, whichever this message has.
     #[must_use]
     pub fn body_span(&self) -> Option<Span> {
         self.body
@@ -268,7 +268,7 @@ struct Parts<'a> {
     are_all: bool,
 }
 
-/// Where the parts of a message lie.
+/// The places of the parts of a message.
 struct Places {
     shape: Shape,
     id: Option<Id>,

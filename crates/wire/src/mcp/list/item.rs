@@ -13,7 +13,7 @@ pub struct Item {
     pub raw: Bytes,
     /// Its name, URI or template, unescaped.
     pub key: String,
-    /// Where the key's value lies in `raw`, quotes included.
+    /// The place of the key's value in `raw`, quotes included.
     pub key_span: Span,
 }
 

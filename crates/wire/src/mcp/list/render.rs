@@ -31,7 +31,7 @@ pub enum Hints {
 pub struct RenderedList {
     /// The items with commas between them.
     bytes: Vec<u8>,
-    /// Where each item ends.
+    /// The end of each item.
     ends: Vec<usize>,
 }
 

@@ -234,12 +234,12 @@ impl<'m> Params<'m> {
         }
     }
 
-    /// Where the progress token of a request lies.
+    /// The place of the progress token of a request.
     pub(crate) fn progress_span(&self) -> Option<Span> {
         self.progress_member().map(|member| member.span)
     }
 
-    /// Where the target lies, quotes included.
+    /// The place of the target, quotes included.
     pub(crate) fn target_span(&self) -> Option<Span> {
         self.target.as_ref().map(|field| field.span)
     }

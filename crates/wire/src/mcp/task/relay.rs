@@ -16,7 +16,7 @@ use crate::time::read_rfc3339;
 pub struct Named {
     /// The id.
     pub id: String,
-    /// Where it lies in the frame.
+    /// Its place in the frame.
     pub span: Span,
 }
 
@@ -39,7 +39,7 @@ impl Named {
 pub struct TaskReport {
     /// The task's id.
     pub named: Named,
-    /// Where the object with its members lies in the frame.
+    /// The place of the object with its members in the frame.
     pub task: Span,
     /// Its status, if the protocol defines it.
     pub status: Option<Status>,

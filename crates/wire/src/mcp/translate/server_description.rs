@@ -12,7 +12,7 @@ pub struct ServerDescription<'a> {
     pub capabilities: &'a [u8],
     /// `Implementation`; optional for a modern server.
     pub server_info: Option<&'a [u8]>,
-    /// How to use the server, a JSON string.
+    /// Instructions for the server's use, a JSON string.
     pub instructions: Option<&'a [u8]>,
     /// All other members that belong to no era, in order; `_meta` without the protocol's own keys.
     pub extras: Vec<(String, Vec<u8>)>,
