@@ -6,5 +6,5 @@ mod http;
 mod session;
 
 pub(crate) use api::Api;
+pub(crate) use endpoint::{Connection, Endpoint, Remote};
 pub(crate) use session::{ClientSession, Responder, ServerRequest, unsupported};
-pub(crate) use source::{Connection, Endpoint, Remote};

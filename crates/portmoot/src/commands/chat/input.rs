@@ -28,7 +28,7 @@ pub(super) struct Input {
 
 /// Printer. While a line is being edited, the line editor prints.
 pub(super) struct Printer {
-    over: Option<Box<dyn ExternalPrinter + Send>>,
+    editor: Option<Box<dyn ExternalPrinter + Send>>,
     output: Output,
 }
 
@@ -42,11 +42,11 @@ impl Input {
         let (resume, resumed) = std::sync::mpsc::sync_channel(1);
         let names = SharedCandidates::default();
         let is_edited = io::stdin().is_terminal() && io::stdout().is_terminal();
-        let mut printer = Printer { over: None, output };
+        let mut printer = Printer { editor: None, output };
         let read: Box<dyn FnMut() -> Option<String> + Send> = if is_edited {
             let mut editor = editor(names.clone()).map_err(|error| broken(&error))?;
-            let printer = editor.create_external_printer().map_err(|error| broken(&error))?;
-            printer.over = Some(Box::new(printer));
+            let external = editor.create_external_printer().map_err(|error| broken(&error))?;
+            printer.editor = Some(Box::new(external));
             Box::new(move || edited(&mut editor))
         } else {
             Box::new(plain)
@@ -90,7 +90,7 @@ impl Printer {
     }
 
     fn print(&mut self, text: &str, plainly: fn(Output, &str)) {
-        let printed = self.over.as_mut().is_some_and(|over| over.print(format!("{text}\n")).is_ok());
+        let printed = self.editor.as_mut().is_some_and(|editor| editor.print(format!("{text}\n")).is_ok());
         if !printed {
             plainly(self.output, text);
         }
