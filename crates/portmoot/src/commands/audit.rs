@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use serde_json::json;
-use store::audit::{Filter, Head, Kinds, Recorded, Report, query, verify};
+use store::audit::{Filter, Head, KindPattern, RecordedEntry, Report, query, verify};
 use wire::time::rfc3339;
 
 use crate::cli::{AuditCommand, ConfigArgs};
@@ -74,7 +74,7 @@ fn list(
     Ok(Exit::Ok)
 }
 
-fn row(entry: &Recorded<'_>) -> Vec<String> {
+fn row(entry: &RecordedEntry<'_>) -> Vec<String> {
     let to: Vec<&str> = entry.to.iter().map(AsRef::as_ref).collect();
     vec![
         entry.seq.to_string(),
@@ -127,8 +127,8 @@ fn data_dir(config: &ConfigArgs, output: Output) -> Result<PathBuf, Failure> {
     })
 }
 
-fn parse_kinds(text: &str) -> Result<Kinds, Failure> {
-    Kinds::parse(text).map_err(|error| {
+fn parse_kinds(text: &str) -> Result<KindPattern, Failure> {
+    KindPattern::parse(text).map_err(|error| {
         let failure =
             Failure::new(Exit::Usage, "bad_argument", format!("\"{text}\" is not a list of kinds: {error}"));
         failure.hint("for example chat, mcp/request:tools/call:read_* or system/*")

@@ -6,8 +6,8 @@ use crate::cli::{ConfigArgs, ConfigCommand};
 use crate::config::{Loaded, Problem, Sources, to_json, to_toml};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::process::env;
 use crate::output::Output;
+use crate::process::env;
 
 /// The configuration sources that these flags name.
 pub(crate) fn sources(args: &ConfigArgs) -> Sources {

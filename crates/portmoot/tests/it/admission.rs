@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
+use crate::audit_log::AuditLog;
 use crate::http::Connection;
-use crate::ledger::Ledger;
 use crate::support::{Client, Gateway, fixture, until};
-use crate::ws::{Socket, people, encode_token};
+use crate::ws::{Socket, people, token};
 
 const FULL: &[&str] = &["mcp/*", "chat", "portmoot/tokens"];
 
 #[test]
-fn whom_a_capability_reaches_is_said_with_it() {
+fn welcomes_and_refusals_name_the_addressees_of_narrowed_capabilities() {
     let (home, config) = people(&[("scout", &["narrow", "chat"]), ("boss", FULL)]);
     let narrow = "{ kind = \"mcp/request:tools/call:e*\", to = [\"one\"] }";
     let servers = fixture("one", &[]) + &fixture("two", &[]);
@@ -22,17 +22,17 @@ fn whom_a_capability_reaches_is_said_with_it() {
         "narrowed": [{ "kind": "mcp/request:tools/call:e*", "to": ["one"] }]
     });
     assert_eq!(welcome["payload"]["you"], you);
-    assert_eq!(boss.hear()["payload"]["participant"], you);
+    assert_eq!(boss.receive()["payload"]["participant"], you);
     scout.call("c1", &["two"], "echo", json!({ "text": "hi" }));
-    let told = scout.refused("c1", "capability_violation");
-    assert_eq!(told["payload"]["narrowed"], you["narrowed"], "{told}");
+    let notice = scout.refused("c1", "capability_violation");
+    assert_eq!(notice["payload"]["narrowed"], you["narrowed"], "{notice}");
     // Whoever is narrowed in nothing reads what the protocol prints.
     let boss = &welcome["payload"]["participants"].as_array().unwrap().iter().find(|one| one["id"] == "boss");
     assert_eq!(boss.unwrap().as_object().unwrap().len(), 2);
 }
 
 #[test]
-fn whom_a_full_topic_does_not_let_in_is_told_so() {
+fn a_full_topic_refuses_with_a_reason() {
     let (home, config) = people(&[("one", FULL), ("two", FULL)]);
     // The gateway itself is one of them.
     let gateway = Gateway::start(&home, &(config + "[server.limits]\ntopic_participants_max = 2\n"));
@@ -47,7 +47,7 @@ fn whom_a_full_topic_does_not_let_in_is_told_so() {
 }
 
 #[test]
-fn who_comes_without_a_token_asks_only_so_often() {
+fn requests_without_a_token_are_rate_limited() {
     let (home, config) = people(&[("boss", FULL)]);
     let topic = "[topics.main]\nanonymous = \"guest\"\nanonymous_rate = { limit = \"1/min\", burst = 5 }\n";
     let profile = "[profiles.guest]\ncapabilities = [\"mcp/request:tools/call:tools_echo\"]\n";
@@ -63,25 +63,25 @@ fn who_comes_without_a_token_asks_only_so_often() {
 }
 
 #[test]
-fn a_call_that_may_not_go_on_is_recorded_once_more() {
+fn a_call_ended_by_a_revocation_is_recorded_as_refused() {
     let (home, config) = people(&[("ann", &["mcp/request:tools/call:tools_*"])]);
     let config = config + &fixture("tools", &[]);
     let gateway = Gateway::start(&home, &config);
     let ann = Client::open(&gateway, Some(&token("ann")), "/mcp", json!({}));
     let open = ann.begin_call("tools_hang", json!({}));
-    let (ledger, kind) = (Ledger(&home), "mcp/request:tools/call:tools_hang");
-    let admitted = ledger.has("ann", kind, "admitted", "");
+    let (audit_log, kind) = (AuditLog(&home), "mcp/request:tools/call:tools_hang");
+    let admitted = audit_log.has("ann", kind, "admitted", "");
     home.write("portmoot.toml", &config.replace("tools_*", "tools_echo"));
     gateway.signal("HUP");
     let answer = open.next();
     assert!(answer["error"].is_object(), "{answer}");
-    let refused = ledger.has("ann", kind, "refused", "withdrawn");
+    let refused = audit_log.has("ann", kind, "refused", "withdrawn");
     assert_eq!(refused["operation"], admitted["operation"]);
     assert!(refused["operation"].is_string(), "{refused}");
 }
 
 #[test]
-fn tokens_that_are_issued_and_revoked_at_once_are_each_in_force_when_that_is_told() {
+fn concurrent_token_changes_are_in_force_when_they_are_confirmed() {
     let (home, config) = people(&[("boss", FULL)]);
     let gateway = Gateway::start(&home, &config);
     let boss = format!("Bearer {}", token("boss"));

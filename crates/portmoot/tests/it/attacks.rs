@@ -3,29 +3,29 @@
 //!
 //! | attack | test |
 //! |---|---|
-//! | forged `from`; `system/...` by somebody with full access | `attacks::nobody_speaks_for_another_or_for_the_gateway` |
-//! | a kind that differs from its payload | `attacks::a_kind_that_its_payload_denies_is_forwarded_and_carried_out_by_nobody` |
-//! | a call inside a proposal; a request for another | `attacks::only_requests_are_carried_out_and_only_by_whom_they_name` |
+//! | forged `from`; `system/...` by somebody with full access | `attacks::forged_senders_and_reserved_kinds_are_refused` |
+//! | a kind that differs from its payload | `attacks::envelopes_whose_kind_and_payload_disagree_are_forwarded_but_not_executed` |
+//! | a call inside a proposal; a request for another | `attacks::only_requests_are_executed_and_only_by_their_addressees` |
 //! | a request for somebody who is not granted | `intruders::a_capability_for_one_server_reaches_no_other` |
-//! | an answer to what another was asked | `intruders::an_answer_of_somebody_who_was_not_asked_ends_nothing` |
-//! | the same envelope again | `attacks::the_same_envelope_is_custom_out_once` |
-//! | the token of another topic, or nobody's | `intruders::who_is_not_let_in_is_recorded` |
-//! | a second connection | `rooms::a_second_connection_takes_the_place_of_the_first` |
-//! | oversized | `frames::the_longest_message_passes_and_a_longer_one_ends_its_connection` |
-//! | a flood | `attacks::a_flood_is_refused_and_troubles_nobody_else` |
-//! | fragments | `frames::fragments_are_one_message`, `frames::who_breaks_the_protocol_is_closed_with_the_code_that_says_so` |
-//! | garbage | `frames::sixteen_malformed_messages_in_a_row_are_too_many` |
-//! | a receiver that never reads | `frames::who_never_reads_is_cut_off_and_costs_the_others_nothing` |
-//! | 10,000 comings and goings | `frames::ten_thousand_comings_and_goings_leave_nothing_behind` |
-//! | approving one's own proposal | `proposals::nobody_approves_what_is_its_own` |
-//! | approving after the arguments, or the tool, have changed | `proposals::only_what_was_shown_is_approved`, `workflows::a_tool_that_has_changed_is_not_run_for_an_envelope_either` |
+//! | an answer to what another was asked | `intruders::an_answer_from_a_participant_that_was_not_asked_settles_no_request` |
+//! | the same envelope again | `attacks::a_repeated_envelope_is_executed_once` |
+//! | the token of another topic, or nobody's | `intruders::refused_connections_are_recorded` |
+//! | a second connection | `rooms::a_second_connection_replaces_the_first` |
+//! | oversized | `frames::the_longest_message_passes_and_a_longer_one_closes_the_connection` |
+//! | a flood | `attacks::a_flood_is_refused_and_does_not_affect_other_participants` |
+//! | fragments | `frames::fragments_are_joined_to_one_message`, `frames::protocol_violations_close_the_connection_with_their_code` |
+//! | garbage | `frames::sixteen_malformed_messages_in_a_row_close_the_connection` |
+//! | a receiver that never reads | `frames::a_participant_that_never_reads_is_disconnected_without_delaying_others` |
+//! | 10,000 comings and goings | `frames::ten_thousand_joins_and_leaves_leave_no_state` |
+//! | approving one's own proposal | `proposals::own_proposals_cannot_be_approved` |
+//! | approving after the arguments, or the tool, have changed | `proposals::approvals_need_the_shown_digest`, `workflows::a_changed_tool_does_not_run_for_a_fulfilment_either` |
 //! | replaying an approval | `proposals::a_request_that_names_the_proposal_approves_it_once` |
-//! | deciding about what one may not do | `proposals::who_may_not_make_the_call_neither_sees_nor_decides` |
-//! | control and bidi characters in what a reviewer is shown | `reviewing::what_would_deceive_a_reviewer_is_shown_as_it_is` |
+//! | deciding about what one may not do | `proposals::participants_without_the_capability_neither_see_nor_decide_proposals` |
+//! | control and bidi characters in what a reviewer is shown | `reviewing::deceptive_characters_are_shown_to_the_reviewer` |
 
 use serde_json::{Value, json};
 
-use crate::ledger::Ledger;
+use crate::audit_log::AuditLog;
 use crate::support::{Gateway, fixture, until};
 use crate::ws::{Socket, envelope, people};
 
@@ -36,7 +36,7 @@ struct Stage {
     gateway: Gateway,
     watcher: Socket,
     mallory: Socket,
-    home: crate::runner::Home,
+    home: crate::home::Home,
 }
 
 impl Stage {
@@ -50,7 +50,7 @@ impl Stage {
         gateway.ready("tools");
         let mut watcher = Socket::enter(&gateway, "watcher", "");
         let mallory = Socket::enter(&gateway, "mallory", "?echo=false&mode=directed");
-        watcher.hear();
+        watcher.receive();
         Stage { gateway, watcher, mallory, home }
     }
 
@@ -59,9 +59,9 @@ impl Stage {
     fn executed(&mut self, id: &str) -> u64 {
         self.watcher.call(id, &["tools"], "record", json!({}));
         loop {
-            let heard = self.watcher.hear_said();
-            if heard["correlation_id"] == id {
-                return heard["payload"]["result"]["structuredContent"]["calls"].as_u64().unwrap();
+            let received = self.watcher.receive_message();
+            if received["correlation_id"] == id {
+                return received["payload"]["result"]["structuredContent"]["calls"].as_u64().unwrap();
             }
         }
     }
@@ -70,8 +70,8 @@ impl Stage {
     #[track_caller]
     fn harmless(&mut self, name: &str, kind: &str, to: &[&str], more: Value, payload: &Value) {
         let before = self.executed(&format!("{name} before"));
-        self.mallory.say(kind, name, to, more, payload);
-        assert_eq!(self.watcher.hear_said()["id"], name);
+        self.mallory.send(kind, name, to, more, payload);
+        assert_eq!(self.watcher.receive_message()["id"], name);
         // Whatever was begun by it comes before this in the order of the server's only session.
         assert_eq!(self.executed(&format!("{name} after")), before + 1, "{name}");
     }
@@ -83,7 +83,7 @@ fn call(tool: &str) -> Value {
 }
 
 #[test]
-fn nobody_speaks_for_another_or_for_the_gateway() {
+fn forged_senders_and_reserved_kinds_are_refused() {
     let Stage { mut watcher, mut mallory, gateway: _gateway, home } = Stage::new();
     for (id, from) in [
         ("1", "watcher"),
@@ -106,7 +106,7 @@ fn nobody_speaks_for_another_or_for_the_gateway() {
         "presence/join",
         "system:x",
     ] {
-        mallory.say(
+        mallory.send(
             kind,
             kind,
             &["watcher"],
@@ -117,26 +117,26 @@ fn nobody_speaks_for_another_or_for_the_gateway() {
     }
     // What is not reserved but looks like it is refused for want of a capability.
     for kind in ["System/error", " system/error", "systems/x"] {
-        mallory.say(kind, kind, &[], json!({}), &json!({}));
-        let code = mallory.hear_said()["payload"]["error"].clone();
+        mallory.send(kind, kind, &[], json!({}), &json!({}));
+        let code = mallory.receive_message()["payload"]["error"].clone();
         assert!(code == "capability_violation" || code == "malformed_envelope", "{kind}: {code}");
     }
     mallory.chat("end");
     watcher.expect("end");
-    let ledger = Ledger(&home);
+    let audit_log = AuditLog(&home);
     for from in ["watcher", "tools", "system:gateway", "portmoot", "Mallory", "mallory "] {
         let why = format!("auth_violation: `from` was {from:?}");
-        ledger.has("mallory", "chat", "refused", &why);
+        audit_log.has("mallory", "chat", "refused", &why);
     }
     for kind in ["system/welcome", "system/presence", "system/error", "system/x:y", "presence/join"] {
-        ledger.has("mallory", kind, "refused", "reserved");
+        audit_log.has("mallory", kind, "refused", "reserved");
     }
-    ledger.has("mallory", "systems/x", "refused", "not_admitted");
-    assert_eq!(ledger.count("watcher", "chat", "admitted", ""), 0, "nothing stands under the forged name");
+    audit_log.has("mallory", "systems/x", "refused", "not_admitted");
+    assert_eq!(audit_log.count("watcher", "chat", "admitted", ""), 0, "no entry has the forged name");
 }
 
 #[test]
-fn what_two_readers_could_read_differently_is_refused() {
+fn ambiguous_json_is_refused() {
     let Stage { mut watcher, mut mallory, gateway: _gateway, home } = Stage::new();
     let good = envelope("mallory", "chat", "id", &[], json!({}), &json!({}));
     let with = |members: &str| good.replacen('{', &format!("{{{members},"), 1);
@@ -161,13 +161,13 @@ fn what_two_readers_could_read_differently_is_refused() {
     mallory.refused("", "malformed_envelope");
     mallory.chat("end");
     watcher.expect("end");
-    let ledger = Ledger(&home);
-    ledger.has("mallory", "chat", "admitted", "chat");
-    ledger.comes_to(twice.len() + 1, "mallory", "portmoot/malformed", "refused", "malformed");
+    let audit_log = AuditLog(&home);
+    audit_log.has("mallory", "chat", "admitted", "chat");
+    audit_log.comes_to(twice.len() + 1, "mallory", "portmoot/malformed", "refused", "malformed");
 }
 
 #[test]
-fn breaches_of_the_envelope_are_named() {
+fn envelope_violations_are_reported_with_their_cause() {
     let Stage { mut watcher, mut mallory, gateway: _gateway, home } = Stage::new();
     let text = envelope("mallory", "chat", "id", &[], json!({}), &json!({}));
     let good: Value = serde_json::from_str(&text).unwrap();
@@ -217,8 +217,8 @@ fn breaches_of_the_envelope_are_named() {
     }
     for protocol in ["mcpx/v0.2", "mcp-x/v0", "MCPX/v0.1", "mcpx/v0.1 "] {
         mallory.text(with("protocol", json!(protocol)));
-        let heard = mallory.refused("id", "unsupported_protocol");
-        assert!(heard["payload"]["message"].as_str().unwrap().contains("mcpx/v0.1"), "{heard}");
+        let received = mallory.refused("id", "unsupported_protocol");
+        assert!(received["payload"]["message"].as_str().unwrap().contains("mcpx/v0.1"), "{received}");
     }
     mallory.chat("between");
     watcher.expect("between");
@@ -242,12 +242,12 @@ fn breaches_of_the_envelope_are_named() {
     }
     mallory.chat("end");
     watcher.expect("end");
-    Ledger(&home).has("mallory", "portmoot/malformed", "refused", "malformed");
-    Ledger(&home).has("mallory", "portmoot/malformed", "refused", "unsupported");
+    AuditLog(&home).has("mallory", "portmoot/malformed", "refused", "malformed");
+    AuditLog(&home).has("mallory", "portmoot/malformed", "refused", "unsupported");
 }
 
 #[test]
-fn a_kind_that_its_payload_denies_is_forwarded_and_carried_out_by_nobody() {
+fn envelopes_whose_kind_and_payload_disagree_are_forwarded_but_not_executed() {
     let mut stage = Stage::new();
     let listing = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let doubled = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","na\u006de":"echo","arguments":{}}}"#;
@@ -274,21 +274,25 @@ fn a_kind_that_its_payload_denies_is_forwarded_and_carried_out_by_nobody() {
         for host in ["tools", "portmoot"] {
             let name = format!("{name} to {host}");
             stage.harmless(&name, kind, &[host], json!({}), &payload);
-            let told = stage.mallory.hear_said();
-            assert_eq!((&told["from"], &told["correlation_id"]), (&json!(host), &json!(name)), "{told}");
-            assert!(told["payload"]["error"]["message"].is_string(), "{told}");
+            let notice = stage.mallory.receive_message();
+            assert_eq!(
+                (&notice["from"], &notice["correlation_id"]),
+                (&json!(host), &json!(name)),
+                "{notice}"
+            );
+            assert!(notice["payload"]["error"]["message"].is_string(), "{notice}");
         }
     }
     let before = stage.executed("doubled before");
     let text =
         envelope("mallory", "mcp/request:tools/call:echo", "doubled", &["tools"], json!({}), &json!({}));
     stage.mallory.text(text.replace("\"payload\":{}", &format!("\"payload\":{doubled}")));
-    assert!(stage.mallory.hear_said()["payload"]["error"].is_object());
+    assert!(stage.mallory.receive_message()["payload"]["error"].is_object());
     assert_eq!(stage.executed("doubled after"), before + 1);
-    let ledger = Ledger(&stage.home);
+    let audit_log = AuditLog(&stage.home);
     for host in ["tools", "portmoot"] {
         let all = |kind: &str| {
-            let entries = ledger.entries(&["--participant", "mallory", "--verdict", "refused", kind]);
+            let entries = audit_log.entries(&["--participant", "mallory", "--verdict", "refused", kind]);
             entries.iter().filter(|entry| entry["to"] == json!([host])).count()
         };
         until("all are recorded", || {
@@ -299,7 +303,7 @@ fn a_kind_that_its_payload_denies_is_forwarded_and_carried_out_by_nobody() {
 }
 
 #[test]
-fn only_requests_are_carried_out_and_only_by_whom_they_name() {
+fn only_requests_are_executed_and_only_by_their_addressees() {
     let mut stage = Stage::new();
     let to_tools: &[&str] = &["tools"];
     let rows: [(&str, &str, &[&str], Value, Value); 8] = [
@@ -322,7 +326,7 @@ fn only_requests_are_carried_out_and_only_by_whom_they_name() {
         ("in something else", "mcp/execute:tools/call:echo", to_tools, json!({}), call("echo")),
         ("to another", "mcp/request:tools/call:echo", &["watcher"], json!({}), call("echo")),
         (
-            "to nobody known",
+            "to unknown participants",
             "mcp/request:tools/call:echo",
             &["Tools", "tools ", "tools\u{0}", "*"],
             json!({}),
@@ -336,37 +340,37 @@ fn only_requests_are_carried_out_and_only_by_whom_they_name() {
     stage.harmless("to all, said so", "mcp/request:tools/call:echo", &[], json!({ "to": [] }), &call("echo"));
     // Nothing of all this was answered either.
     stage.mallory.call("real", to_tools, "echo", json!({ "text": "now" }));
-    assert_eq!(stage.mallory.hear_said()["correlation_id"], "real");
-    let ledger = Ledger(&stage.home);
-    let real = ledger.has("mallory", "mcp/request:tools/call:echo", "admitted", "mcp/*");
+    assert_eq!(stage.mallory.receive_message()["correlation_id"], "real");
+    let audit_log = AuditLog(&stage.home);
+    let real = audit_log.has("mallory", "mcp/request:tools/call:echo", "admitted", "mcp/*");
     assert!(real["to"].is_array(), "{real}");
     // What is in a proposal waits for somebody who may let it happen; the rest is what it says it is, for whom it names.
-    let proposal = ledger.has("mallory", "mcp/proposal:tools/call:echo", "held", "");
+    let proposal = audit_log.has("mallory", "mcp/proposal:tools/call:echo", "held", "");
     assert_eq!((&proposal["to"], proposal["digest"].is_string()), (&json!(["tools"]), true));
-    ledger.comes_to(1, "tools", "mcp/response:tools/call:echo", "admitted", "");
-    let all = ledger.entries(&["--participant", "mallory", "mcp/request:tools/call:echo"]);
+    audit_log.comes_to(1, "tools", "mcp/response:tools/call:echo", "admitted", "");
+    let all = audit_log.entries(&["--participant", "mallory", "mcp/request:tools/call:echo"]);
     assert!(all.iter().any(|entry| entry["to"] == json!(["watcher"])), "{all:?}");
     assert!(all.iter().all(|entry| entry["verdict"] == "admitted"), "{all:?}");
 }
 
 #[test]
-fn the_same_envelope_is_custom_out_once() {
+fn a_repeated_envelope_is_executed_once() {
     let mut stage = Stage::new();
     let before = stage.executed("before");
     for _ in 0..5 {
         stage.mallory.call("again", &["tools", "tools"], "echo", json!({ "text": "x" }));
     }
     stage.mallory.call("another", &["tools"], "echo", json!({ "text": "x" }));
-    let mut answered = [(); 2].map(|()| stage.mallory.hear_said()["correlation_id"].to_string());
+    let mut answered = [(); 2].map(|()| stage.mallory.receive_message()["correlation_id"].to_string());
     answered.sort();
     assert_eq!(answered, ["\"again\"", "\"another\""]);
     assert_eq!(stage.executed("after"), before + 3);
     // It is one sender's id: another may use it.
     stage.watcher.call("again", &["tools"], "echo", json!({ "text": "x" }));
     loop {
-        let heard = stage.watcher.hear_said();
-        if heard["from"] == "tools" && heard["to"] == json!(["watcher"]) {
-            assert_eq!(heard["correlation_id"], "again");
+        let received = stage.watcher.receive_message();
+        if received["from"] == "tools" && received["to"] == json!(["watcher"]) {
+            assert_eq!(received["correlation_id"], "again");
             break;
         }
     }
@@ -375,16 +379,16 @@ fn the_same_envelope_is_custom_out_once() {
     let mut mallory = Socket::enter(&stage.gateway, "mallory", "?mode=directed&echo=false");
     mallory.call("again", &["tools"], "echo", json!({ "text": "x" }));
     mallory.call("new", &["tools"], "echo", json!({ "text": "x" }));
-    assert_eq!(mallory.hear_said()["correlation_id"], "new");
+    assert_eq!(mallory.receive_message()["correlation_id"], "new");
     assert_eq!(stage.executed("after coming back"), before + 2);
-    let ledger = Ledger(&stage.home);
-    let entry = ledger.has("mallory", "mcp/request:tools/call:echo", "refused", "repeat: \"again\"");
+    let audit_log = AuditLog(&stage.home);
+    let entry = audit_log.has("mallory", "mcp/request:tools/call:echo", "refused", "repeat: \"again\"");
     assert_eq!(entry["to"], json!(["tools", "tools"]));
-    ledger.comes_to(5, "mallory", "mcp/request:tools/call:echo", "refused", "repeat");
+    audit_log.comes_to(5, "mallory", "mcp/request:tools/call:echo", "refused", "repeat");
 }
 
 #[test]
-fn a_flood_is_refused_and_troubles_nobody_else() {
+fn a_flood_is_refused_and_does_not_affect_other_participants() {
     let (home, mut config) = people(&[("flooder", FULL), ("other", FULL)]);
     config = config.replace(
         "[participants.flooder]\n",
@@ -393,7 +397,7 @@ fn a_flood_is_refused_and_troubles_nobody_else() {
     let mut gateway = Gateway::start(&home, &config);
     let mut other = Socket::enter(&gateway, "other", "");
     let mut flooder = Socket::enter(&gateway, "flooder", "?echo=false");
-    other.hear();
+    other.receive();
     for number in 0..500 {
         flooder.chat(&number.to_string());
     }
@@ -401,9 +405,9 @@ fn a_flood_is_refused_and_troubles_nobody_else() {
         other.expect(&number.to_string());
     }
     for number in 10..500 {
-        let heard = flooder.refused(&number.to_string(), "rate_limited");
-        let wait = heard["payload"]["retry_after_ms"].as_u64().unwrap();
-        assert!((1..=10_000).contains(&wait), "{heard}");
+        let received = flooder.refused(&number.to_string(), "rate_limited");
+        let wait = received["payload"]["retry_after_ms"].as_u64().unwrap();
+        assert!((1..=10_000).contains(&wait), "{received}");
     }
     // Another connection begins with no new allowance.
     let mut flooder = Socket::enter(&gateway, "flooder", "?echo=false");
@@ -411,30 +415,30 @@ fn a_flood_is_refused_and_troubles_nobody_else() {
     flooder.refused("again", "rate_limited");
     for number in 0..100 {
         other.chat(&number.to_string());
-        assert_eq!(other.hear_said()["id"], number.to_string());
+        assert_eq!(other.receive_message()["id"], number.to_string());
     }
     // Of what was refused the first are written out; the others are counted, and the count is there soon, or at the end.
-    let ledger = Ledger(&home);
-    ledger.has("flooder", "chat", "refused", "rate_limited");
+    let audit_log = AuditLog(&home);
+    audit_log.has("flooder", "chat", "refused", "rate_limited");
     gateway.signal("TERM");
     gateway.wait();
-    ledger.comes_to(10, "flooder", "chat", "admitted", "chat");
-    ledger.comes_to(256, "flooder", "chat", "refused", "rate_limited");
-    assert_eq!(ledger.counted("flooder", "chat", "refused", "rate_limited"), 491);
-    ledger.comes_to(100, "other", "chat", "admitted", "chat");
-    ledger.is_whole();
+    audit_log.comes_to(10, "flooder", "chat", "admitted", "chat");
+    audit_log.comes_to(256, "flooder", "chat", "refused", "rate_limited");
+    assert_eq!(audit_log.counted("flooder", "chat", "refused", "rate_limited"), 491);
+    audit_log.comes_to(100, "other", "chat", "admitted", "chat");
+    audit_log.is_whole();
 }
 
 #[test]
-fn a_count_is_written_while_the_flood_goes_on() {
+fn flood_counts_are_written_during_the_flood() {
     let stage = Stage::new();
     let Stage { gateway: _gateway, mut mallory, watcher: _watcher, home } = stage;
     for number in 0..600 {
         let kind = if number % 2 == 0 { "system/error" } else { "nothing" };
-        mallory.say(kind, &number.to_string(), &[], json!({}), &json!({}));
+        mallory.send(kind, &number.to_string(), &[], json!({}), &json!({}));
         mallory.refused(&number.to_string(), "capability_violation");
     }
     // 44 of each cause are left, of two kinds: after ten seconds their count stands in the log.
-    let entry = Ledger(&home).has("mallory", "portmoot/flood", "refused", "counted: ");
+    let entry = AuditLog(&home).has("mallory", "portmoot/flood", "refused", "counted: ");
     assert_eq!(entry["why"], "counted: not_admitted 44, reserved 44", "{entry}");
 }

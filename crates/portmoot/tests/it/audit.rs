@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use store::JournalWriter;
 use store::audit::{AuditLog, Entry, Policy, Verdict};
 
-use crate::http::{Connection, PATIENCE};
-use crate::runner::Home;
+use crate::home::Home;
+use crate::http::{Connection, TIMEOUT};
 use crate::support::{Client, Gateway, fixture, until};
 
 /// A home whose data directory has a log of three entries; the file that holds them.
@@ -42,7 +42,7 @@ fn home() -> (Home, std::path::PathBuf) {
 }
 
 #[test]
-fn the_log_is_asked_by_kind_participant_time_and_operation() {
+fn the_log_is_queried_by_kind_participant_time_and_operation() {
     let (home, _) = home();
     let check = |args: &[&str], expected: &[u64]| {
         let ran = home.run(&[&["audit", "query", "--json", "--data-dir", "data"], args].concat()).expect(0);
@@ -54,7 +54,7 @@ fn the_log_is_asked_by_kind_participant_time_and_operation() {
     check(&["mcp/request:tools/call:*"], &[1]);
     check(&["system/*"], &[2]);
     check(&["--participant", "files"], &[1, 3]);
-    check(&["--participant", "nobody"], &[]);
+    check(&["--participant", "absent"], &[]);
     check(&["--verdict", "refused", "--topic", "main"], &[1]);
     check(&["--operation", &format!("{:032x}", 7), "--last", "1"], &[3]);
     check(&["--since", "2026-07-28T12:31:00Z"], &[3]);
@@ -74,22 +74,22 @@ fn the_log_is_asked_by_kind_participant_time_and_operation() {
 }
 
 #[test]
-fn what_was_changed_is_found() {
+fn changed_entries_are_found() {
     let (home, segment) = home();
     let verify = |more: &[&str]| home.run(&[&["audit", "verify", "--data-dir", "data"], more].concat());
-    let told = verify(&[]).expect(0).stdout;
-    let head = told.trim().strip_prefix("whole: 3 entries, head ").unwrap().to_owned();
+    let summaries = verify(&[]).expect(0).stdout;
+    let head = summaries.trim().strip_prefix("whole: 3 entries, head ").unwrap().to_owned();
     verify(&["--head", &head]).expect(0);
     verify(&["--head", "3"]).expect(2);
     let text = fs::read_to_string(&segment).unwrap();
     fs::write(&segment, text.replace("refused", "admitted")).unwrap();
-    let told = verify(&[]).expect(1).stdout;
-    assert!(told.starts_with("entry 1, or the entry before it, was changed\n"), "{told}");
+    let summaries = verify(&[]).expect(1).stdout;
+    assert!(summaries.starts_with("entry 1, or the entry before it, was changed\n"), "{summaries}");
     let report: Value = serde_json::from_str(&verify(&["--json"]).expect(1).stdout).unwrap();
     assert_eq!((&report["whole"], &report["findings_count"]), (&Value::Bool(false), &Value::from(2)));
     fs::write(&segment, text.lines().next().unwrap().to_owned() + "\n").unwrap();
-    let told = verify(&["--head", &head]).expect(1).stdout;
-    assert!(told.starts_with("the end was cut off: entries 2 to 3 are missing\n"), "{told}");
+    let summaries = verify(&["--head", &head]).expect(1).stdout;
+    assert!(summaries.starts_with("the end was cut off: entries 2 to 3 are missing\n"), "{summaries}");
     home.run(&["audit", "verify", "--data-dir", "elsewhere"]).expect(5);
 }
 
@@ -141,9 +141,9 @@ fn pending(gateway: &Gateway) -> Value {
 }
 
 /// Says these texts on a WebSocket and waits until something that holds `heard` was said to it.
-fn say(gateway: &Gateway, name: &str, texts: &[String], heard: &str) {
+fn send(gateway: &Gateway, name: &str, texts: &[String], received: &str) {
     let mut stream = TcpStream::connect(gateway.address()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let head = format!(
         "GET /ws?topic=main HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n\
          sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
@@ -158,9 +158,9 @@ fn say(gateway: &Gateway, name: &str, texts: &[String], heard: &str) {
         stream.write_all(&frame).unwrap();
     }
     let (mut all, mut part) = (Vec::new(), [0; 4096]);
-    while !String::from_utf8_lossy(&all).contains(heard) {
+    while !String::from_utf8_lossy(&all).contains(received) {
         let read = stream.read(&mut part).unwrap();
-        assert!(read > 0, "never: {heard} in {}", String::from_utf8_lossy(&all));
+        assert!(read > 0, "never: {received} in {}", String::from_utf8_lossy(&all));
         all.extend_from_slice(&part[..read]);
     }
 }
@@ -182,7 +182,7 @@ fn entries(home: &Home, args: &[&str]) -> Vec<Value> {
 }
 
 /// Entries as `FROM KIND [own OWN] > TO: VERDICT, WHY`.
-fn told(entries: &[Value]) -> Vec<String> {
+fn summaries(entries: &[Value]) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let line = |entry: &Value| {
         let own = entry["own"].as_str().map(|own| format!(" [{own}]")).unwrap_or_default();
@@ -195,7 +195,7 @@ fn told(entries: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn what_was_asked_and_said_is_recorded_without_secrets() {
+fn requests_and_envelopes_are_recorded_without_secrets() {
     let home = audited();
     let mut gateway = start(&home, "payloads = \"full\"\nredact = [\"pin\"]");
     let (boss, mallory) = (client(&gateway, "boss", "/mcp"), client(&gateway, "mallory", "/mcp"));
@@ -211,7 +211,7 @@ fn what_was_asked_and_said_is_recorded_without_secrets() {
     let said = [("boss", "chat"), ("mallory", "system/error"), ("mallory", "chat")];
     let mut said: Vec<String> = said.iter().map(|(from, kind)| envelope(from, kind, &chat)).collect();
     said.push(format!("{{{}", " ".repeat(130)));
-    say(&gateway, "mallory", &said, "malformed_envelope");
+    send(&gateway, "mallory", &said, "malformed_envelope");
     api(&gateway, "boss", "POST", "tokens", &json!({ "name": "guest" }));
     api(&gateway, "boss", "DELETE", "tokens/guest", &json!({}));
     api(
@@ -226,7 +226,10 @@ fn what_was_asked_and_said_is_recorded_without_secrets() {
     let (came_and_went, all): (Vec<_>, Vec<_>) =
         entries(&home, &[]).into_iter().partition(|entry| entry["kind"] == "portmoot/connection");
     let expected = ["admitted, opened", "completed, lost"];
-    assert_eq!(told(&came_and_went), expected.map(|end| format!("mallory portmoot/connection > : {end}")));
+    assert_eq!(
+        summaries(&came_and_went),
+        expected.map(|end| format!("mallory portmoot/connection > : {end}"))
+    );
     let expected = [
         "boss mcp/request:tools/call:files_echo [echo] > files: admitted, mcp/*",
         "mallory mcp/request:tools/call:files_echo > : refused, not_admitted",
@@ -239,8 +242,8 @@ fn what_was_asked_and_said_is_recorded_without_secrets() {
         "boss portmoot/tokens > guest: admitted, revoked",
         "boss portmoot/grants > mallory: admitted, adds [mcp/request:ping], removes []",
     ];
-    assert_eq!(told(&all), expected);
-    assert_eq!(told(&entries(&home, &["system/*"])), [expected[4]]);
+    assert_eq!(summaries(&all), expected);
+    assert_eq!(summaries(&entries(&home, &["system/*"])), [expected[4]]);
     assert_eq!(entries(&home, &["--participant", "mallory", "--verdict", "refused"]).len(), 5);
     let operation = all[0]["operation"].as_str().unwrap();
     assert_eq!(entries(&home, &["--operation", operation]), [all[0].clone()]);
@@ -253,7 +256,7 @@ fn what_was_asked_and_said_is_recorded_without_secrets() {
 }
 
 #[test]
-fn what_becomes_of_proposals_is_recorded() {
+fn proposal_decisions_and_outcomes_are_recorded() {
     let home = audited();
     let mut gateway = start(&home, "");
     let scout = client(&gateway, "scout", "/mcp");
@@ -287,27 +290,30 @@ fn what_becomes_of_proposals_is_recorded() {
     let opened = entries(&home, &["--topic", "main", "--verdict", "held", "mcp/proposal:*"]);
     for ((decider, ends), (call, opened)) in ends.into_iter().zip(calls.iter().zip(&opened)) {
         let held = "scout mcp/request:tools/call:files_echo [echo] > files: held, -";
-        assert_eq!(told(std::slice::from_ref(call)), [held]);
+        assert_eq!(summaries(std::slice::from_ref(call)), [held]);
         let mut expected =
             vec![format!("scout {proposal} held, for the call {}", call["operation"].as_str().unwrap())];
         for end in ends {
             let decides = end.starts_with("approved") || end.starts_with("rejected");
             expected.push(format!("{} {proposal} {end}", if decides { decider } else { "scout" }));
         }
-        assert_eq!(told(&entries(&home, &["--operation", opened["operation"].as_str().unwrap()])), expected);
+        assert_eq!(
+            summaries(&entries(&home, &["--operation", opened["operation"].as_str().unwrap()])),
+            expected
+        );
     }
     let all = entries(&home, &["--operation", opened[0]["operation"].as_str().unwrap()]);
     // The digest of what was shown; that of what was edited differs, and nothing is written out.
     assert_eq!(all[0]["digest"], all[2]["digest"]);
     assert_ne!(all[0]["payload_sha256"], all[2]["payload_sha256"]);
     assert!(all[2]["payload_sha256"].is_string() && all[2]["payload"].is_null());
-    let short = told(&entries(&home, &["--topic", "short", "--verdict", "expired"]));
+    let short = summaries(&entries(&home, &["--topic", "short", "--verdict", "expired"]));
     assert!(short[0].starts_with(&format!("scout {proposal} expired, ")), "{short:?}");
     home.run(&["audit", "verify", "--data-dir", "data"]).expect(0);
 }
 
 #[test]
-fn the_log_is_whole_after_a_crash_under_load_and_goes_on() {
+fn the_log_is_intact_after_a_crash_under_load_and_continues() {
     let home = audited();
     for crash in 1..=2 {
         let gateway = start(&home, "");
@@ -326,19 +332,19 @@ fn the_log_is_whole_after_a_crash_under_load_and_goes_on() {
         gateway.signal("KILL");
         drop(open);
         drop(gateway);
-        let told = home.run(&["audit", "verify", "--data-dir", "data"]).expect(0).stdout;
-        let count: usize = told.split(' ').nth(1).unwrap().parse().unwrap();
-        assert!(count > crash * 200, "{told}");
+        let summaries = home.run(&["audit", "verify", "--data-dir", "data"]).expect(0).stdout;
+        let count: usize = summaries.split(' ').nth(1).unwrap().parse().unwrap();
+        assert!(count > crash * 200, "{summaries}");
     }
     let segment = home.path().join("data/audit/00000000000000000001.jsonl");
     let text = fs::read_to_string(&segment).unwrap();
     fs::write(&segment, text.replacen("\"boss\"", "\"loss\"", 1)).unwrap();
-    let told = home.run(&["audit", "verify", "--data-dir", "data"]).expect(1).stdout;
-    assert!(told.starts_with("entry 1, or the entry before it, was changed\n"), "{told}");
+    let summaries = home.run(&["audit", "verify", "--data-dir", "data"]).expect(1).stdout;
+    assert!(summaries.starts_with("entry 1, or the entry before it, was changed\n"), "{summaries}");
 }
 
 #[test]
-fn what_cannot_be_recorded_is_not_done() {
+fn operations_that_cannot_be_recorded_are_refused() {
     let home = audited();
     let gateway = start(&home, "");
     let boss = client(&gateway, "boss", "/mcp");
@@ -364,11 +370,11 @@ fn what_cannot_be_recorded_is_not_done() {
     let refused = metrics.lines().find_map(|line| line.strip_prefix("portmoot_audit_refused_total "));
     assert!(refused.unwrap().parse::<u64>().unwrap() >= 2, "{metrics}");
     let chat = envelope("mallory", "chat", &json!({ "text": "hello", "format": "plain" }));
-    say(&gateway, "mallory", &[chat], "log_unavailable");
+    send(&gateway, "mallory", &[chat], "log_unavailable");
 }
 
 #[test]
-fn there_is_no_log_where_none_is_wanted() {
+fn a_disabled_log_writes_nothing() {
     let home = audited();
     let mut gateway = start(&home, "enabled = false");
     client(&gateway, "boss", "/mcp").call("files_echo", json!({ "text": "hi" }));

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::runner::Home;
+use crate::home::Home;
 use crate::support::until;
 
 /// The audit log in a home's `data`.
-pub(crate) struct Ledger<'h>(pub(crate) &'h Home);
+pub(crate) struct AuditLog<'h>(pub(crate) &'h Home);
 
-impl Ledger<'_> {
+impl AuditLog<'_> {
     /// The entries that these arguments ask for, the oldest first.
     #[track_caller]
     pub(crate) fn entries(&self, args: &[&str]) -> Vec<Value> {

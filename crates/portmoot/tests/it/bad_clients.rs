@@ -101,9 +101,9 @@ fn legacy_bodies() -> Vec<(&'static str, Vec<u8>, u16, Option<i64>)> {
             200,
             Some(-32602),
         ),
-        text("a name that nobody has", &ECHO.replace("echo", &"n".repeat(100_000)), 200, Some(-32602)),
+        text("an unknown name", &ECHO.replace("echo", &"n".repeat(100_000)), 200, Some(-32602)),
         text(
-            "a URI that nobody has",
+            "an unknown URI",
             &format!(
                 r#"{{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{{"uri":"x://{}"}}}}"#,
                 "u".repeat(100_000)
@@ -112,7 +112,7 @@ fn legacy_bodies() -> Vec<(&'static str, Vec<u8>, u16, Option<i64>)> {
             Some(-32002),
         ),
         text(
-            "a cursor of nobody",
+            "an unknown cursor",
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"garbage"}}"#,
             200,
             Some(-32602),
@@ -132,9 +132,9 @@ fn legacy_bodies() -> Vec<(&'static str, Vec<u8>, u16, Option<i64>)> {
         ),
         // Accepted and to no effect: there is nobody to answer.
         text("a notification that is a call", &member(""), 202, None),
-        text("an answer that nobody asked for", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, 202, None),
+        text("an answer without a request", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, 202, None),
         text(
-            "an error that nobody asked for",
+            "an error without a request",
             r#"{"jsonrpc":"2.0","id":99,"error":{"code":1,"message":"x"}}"#,
             202,
             None,
@@ -185,7 +185,7 @@ fn heads_over_http() {
         ("no Accept", "POST /mcp", vec![kind, mine], &[406]),
         ("half an Accept", "POST /mcp", vec![kind, ("accept", "application/json"), mine], &[406]),
         ("no session", "POST /mcp", vec![kind, accept], &[400]),
-        ("unknown session", "POST /mcp", vec![kind, accept, ("mcp-session-id", "nobody")], &[404]),
+        ("unknown session", "POST /mcp", vec![kind, accept, ("mcp-session-id", "unknown")], &[404]),
         ("two sessions", "POST /mcp", vec![kind, accept, mine, mine], &[404]),
         (
             "unknown version",
@@ -210,8 +210,8 @@ fn heads_over_http() {
             vec![accept, mine, ("last-event-id", "0-18446744073709551615")],
             &[400],
         ),
-        ("stream of nobody", "GET /mcp", vec![accept, ("mcp-session-id", "nobody")], &[404]),
-        ("end of nobody", "DELETE /mcp", vec![("mcp-session-id", "nobody")], &[404]),
+        ("stream of an unknown session", "GET /mcp", vec![accept, ("mcp-session-id", "unknown")], &[404]),
+        ("end of an unknown session", "DELETE /mcp", vec![("mcp-session-id", "unknown")], &[404]),
     ];
     for (what, line, headers, statuses) in cases {
         let reply = gateway.request(line, &headers, ECHO.as_bytes());
@@ -382,7 +382,7 @@ fn modern_heads_and_bodies() {
 }
 
 #[test]
-fn nobody_uses_another_participants_session() {
+fn sessions_and_cursors_of_other_participants_are_unknown() {
     let who =
         |name: &str| format!("[participants.{name}]\ntoken_env = \"T_{name}\"\ncapabilities = [\"mcp/*\"]\n");
     let config = [fixture_server("fixture", "", &[]), who("alice"), who("mallory")].concat();

@@ -19,7 +19,7 @@ fn tools(names: &[&str]) -> String {
 /// A second call that is hidden behind line ends in a first one must stay in its string or its white space: a child
 /// hears one line for one call.
 #[test]
-fn line_ends_in_a_body_do_not_reach_a_child() {
+fn line_breaks_in_a_body_do_not_reach_a_child() {
     let peer = Peer::stdio(|message| match small(message, &tools(&["first", "second"])) {
         Some(said) => lines(&[said]),
         None => lines(&[answer(message, r#"{"content":[]}"#)]),
@@ -39,14 +39,14 @@ fn line_ends_in_a_body_do_not_reach_a_child() {
         let reply = session.post(&body);
         assert_eq!(reply.json()["result"], json!({"content": []}), "{}", reply.text());
     }
-    let calls: Vec<String> = peer.heard().into_iter().filter(|line| line.contains("tools/call")).collect();
+    let calls: Vec<String> = peer.received().into_iter().filter(|line| line.contains("tools/call")).collect();
     assert_eq!(calls.len(), 4, "{calls:#?}");
     assert!(calls.iter().all(|line| line.contains("\"name\":\"first\"") && !line.contains(['\r', '\n'])));
 }
 
 /// Line ends and field names in a result must not become fields of the event that carries it.
 #[test]
-fn line_ends_in_a_result_do_not_make_events() {
+fn line_breaks_in_a_result_do_not_make_events() {
     let peer = Peer::http(|message| {
         if message["method"] == "server/discover" {
             return vec![http(&format!(
@@ -172,7 +172,7 @@ fn hostile_answers() {
             ]),
             Some("twice") => lines(&[fine("first"), fine("second"), error(&id.to_string())]),
             Some("notices") => lines(&[
-                r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"somebody's","progress":1}}"#.to_owned(),
+                r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"foreign","progress":1}}"#.to_owned(),
                 r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#.to_owned(),
                 r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#.to_owned(),
                 r#"{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"x"}}"#.to_owned(),
@@ -211,7 +211,7 @@ fn hostile_answers() {
     ] {
         let reply = session.post(call("1", name, "{}"));
         assert_eq!(text(&reply.json()).as_deref(), Some(expected), "{name}: {}", reply.text());
-        assert!(!reply.text().contains("somebody"), "{name}: {}", reply.text());
+        assert!(!reply.text().contains("foreign"), "{name}: {}", reply.text());
         assert_eq!(text(&session.call("fine", &json!({}))).as_deref(), Some("right"), "after {name}");
         assert_eq!(
             text(&session.call("f_echo", &json!({"text": "x"}))).as_deref(),
@@ -219,7 +219,8 @@ fn hostile_answers() {
             "beside {name}"
         );
     }
-    let refused: Vec<String> = peer.heard().into_iter().filter(|line| line.contains("\"id\":\"q")).collect();
+    let refused: Vec<String> =
+        peer.received().into_iter().filter(|line| line.contains("\"id\":\"q")).collect();
     assert_eq!(refused.len(), 4, "{refused:#?}");
     assert!(refused.iter().all(|line| line.contains("-32601")), "{refused:#?}");
     let big = session.call("big", &json!({}));
@@ -233,7 +234,7 @@ fn hostile_answers() {
 
 /// Paging without end, and lists that are none, end somewhere.
 #[test]
-fn endless_and_broken_lists() {
+fn endless_and_invalid_lists_are_bounded() {
     let page = AtomicUsize::new(0);
     let endless = Peer::stdio(move |message| {
         if message["method"] == "tools/list" {
@@ -259,7 +260,7 @@ fn endless_and_broken_lists() {
             .concat(),
     );
     let session = gateway.session();
-    let pages = || endless.heard().iter().filter(|line| line.contains("tools/list")).count();
+    let pages = || endless.received().iter().filter(|line| line.contains("tools/list")).count();
     until("all are listed, the endless one as far as it was read", || {
         let listed = session.post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).text();
         listed.contains("\"echo\"") && listed.contains("\"e_t0\"") && pages() > 10
@@ -273,7 +274,7 @@ fn endless_and_broken_lists() {
 /// A client that never reads while its server floods it: bounded memory, nobody else waits, and a flood that cannot be
 /// merged costs the client its call.
 #[test]
-fn a_reader_that_never_reads() {
+fn a_client_that_never_reads_uses_bounded_memory() {
     let peer = Peer::stdio(|message| {
         let name = message["params"]["name"].as_str().unwrap_or_default();
         if let Some(said) = small(message, &tools(&["progress", "messages", "fine"])) {
@@ -328,7 +329,7 @@ fn a_reader_that_never_reads() {
     slow.post(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
     // Log messages are not: the stream ends, and its call is taken back.
     let second = call(2, "messages");
-    let cancelled = || peer.heard().iter().filter(|line| line.contains("notifications/cancelled")).count();
+    let cancelled = || peer.received().iter().filter(|line| line.contains("notifications/cancelled")).count();
     until("its call is cancelled", || cancelled() == 2);
     assert_eq!(other.call("fine", &json!({}))["result"], json!({"content": []}), "behind the flood");
     let grown = gateway.resident().saturating_sub(before);
@@ -338,7 +339,7 @@ fn a_reader_that_never_reads() {
 
 /// A server that lists what is another's: the earlier one keeps it.
 #[test]
-fn nobody_shadows_another_server() {
+fn a_server_cannot_shadow_another() {
     let shadow = Peer::stdio(|message| {
         let resources = r#"{"resources":[{"uri":"test://static-text","name":"mine now"},{"uri":"portmoot+fixture:test://static-text","name":"too"}]}"#;
         let said = match message["method"].as_str() {
@@ -383,7 +384,7 @@ fn nobody_shadows_another_server() {
     assert_eq!(answered.pointer("/result/contents/0/uri"), Some(&json!(respelled)));
     assert!(
         shadow
-            .heard()
+            .received()
             .iter()
             .any(|line| line.contains("resources/read") && line.contains("\"uri\":\"test://static-text\""))
     );

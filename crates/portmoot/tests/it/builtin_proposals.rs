@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
+use crate::home::Home;
 use crate::http::{Connection, Reply};
-use crate::listed::Listed;
-use crate::runner::Home;
+use crate::listed_server::ListedServer;
 use crate::support::{Client, Gateway, fixture, modern, until};
-use crate::ws::{Socket, people, encode_token};
+use crate::ws::{Socket, people, token};
 
 const BOSS: &[&str] = &["mcp/*", "chat", "portmoot/grants"];
 const DECIDING: [&str; 2] = ["approve_proposal", "reject_proposal"];
@@ -120,7 +120,7 @@ fn a_reviewing_client_approves_with_other_arguments() {
 }
 
 #[test]
-fn only_what_was_shown_is_approved_and_a_no_says_why() {
+fn approvals_need_the_shown_digest_and_rejections_carry_a_reason() {
     let (_home, gateway) = stage(LISTED);
     let (scout, boss) = (client(&gateway, "scout"), client(&gateway, "boss"));
     let (one, other) = (
@@ -164,21 +164,21 @@ fn only_what_was_shown_is_approved_and_a_no_says_why() {
 }
 
 #[test]
-fn nobody_decides_about_its_own_or_about_what_it_could_not_do() {
+fn own_and_unpermitted_proposals_cannot_be_decided() {
     let (_home, gateway) = stage(LISTED);
     let (scout, boss, clerk) =
         (client(&gateway, "scout"), client(&gateway, "boss"), client(&gateway, "clerk"));
     // It is in the topic already.
     let (mut agent, _) = Socket::welcomed(&gateway, "boss", "?mode=directed&echo=false");
     let params = json!({ "name": "echo", "arguments": { "text": "mine" } });
-    agent.say(
+    agent.send(
         "mcp/proposal:tools/call:echo",
         "p1",
         &["tools"],
         json!({}),
         &json!({ "method": "tools/call", "params": params }),
     );
-    until("it is told", || (agent.hear()["payload"]["state"] == "pending").then_some(()));
+    until("it is announced", || (agent.receive()["payload"]["state"] == "pending").then_some(()));
     let own = data(&boss, "show_proposal", json!({ "id": "p1" }));
     assert_eq!((&own["own"], &own["may_decide"]), (&json!(true), &json!(false)));
     for (tool, arguments) in [
@@ -209,7 +209,7 @@ fn nobody_decides_about_its_own_or_about_what_it_could_not_do() {
 }
 
 #[test]
-fn lists_show_what_could_be_done_and_the_rest_does_not_exist() {
+fn lists_show_usable_tools_and_others_look_unknown() {
     let (home, gateway) = stage(LISTED);
     let own = |client: &Client| -> Vec<String> {
         client.names("tools").into_iter().filter(|name| !name.starts_with("tools_")).collect()
@@ -282,7 +282,7 @@ fn modern_clients_have_the_same_tools() {
 }
 
 #[test]
-fn pages_go_on_where_they_ended_and_long_proposals_are_shown_alone() {
+fn proposals_are_paged_and_long_ones_are_shown_separately() {
     let (_home, gateway) = stage(LISTED);
     let boss = client(&gateway, "boss");
     let mut agent = Socket::enter(&gateway, "scout", "?mode=directed&echo=false");
@@ -291,8 +291,8 @@ fn pages_go_on_where_they_ended_and_long_proposals_are_shown_alone() {
         let params = json!({ "name": "echo", "arguments": { "text": text } });
         let payload = json!({ "method": "tools/call", "params": params });
         let id = format!("p{number}");
-        agent.say("mcp/proposal:tools/call:echo", &id, &["tools"], json!({}), &payload);
-        until("it is told", || (agent.hear()["payload"]["state"] == "pending").then_some(()));
+        agent.send("mcp/proposal:tools/call:echo", &id, &["tools"], json!({}), &payload);
+        until("it is announced", || (agent.receive()["payload"]["state"] == "pending").then_some(()));
     }
     let (mut seen, mut after) = (Vec::new(), Value::Null);
     loop {
@@ -318,10 +318,10 @@ fn pages_go_on_where_they_ended_and_long_proposals_are_shown_alone() {
 }
 
 #[test]
-fn names_of_ours_are_taken_first_where_they_are_listed_and_never_else() {
+fn listed_builtin_tools_take_precedence_over_server_tools() {
     let home = Home::new();
     let names = ["list_proposals", "say", "wait_for_proposal", "other"];
-    let server = Listed::new(&home, "a", &names.map(|name| (name, ""))).table() + "prefix = \"\"\n";
+    let server = ListedServer::new(&home, "a", &names.map(|name| (name, ""))).table() + "prefix = \"\"\n";
     let gateway = Gateway::start(&home, &(server.clone() + "[topics.main]\nbuiltin = []\n"));
     gateway.wait_for("a", "ready");
     let client = Client::plain(&gateway);
@@ -361,19 +361,19 @@ fn the_same_tools_answer_envelopes() {
             tool => (format!("mcp/request:{method}:{tool}"), json!({ "name": tool, "arguments": arguments })),
         };
         let payload = json!({ "jsonrpc": "2.0", "id": number, "method": method, "params": params });
-        socket.say(&kind, &call, &["portmoot"], json!({}), &payload);
-        let heard = loop {
-            let heard = socket.hear();
-            if heard["correlation_id"] == call {
-                break heard;
+        socket.send(&kind, &call, &["portmoot"], json!({}), &payload);
+        let received = loop {
+            let received = socket.receive();
+            if received["correlation_id"] == call {
+                break received;
             }
         };
         assert_eq!(
-            (&heard["from"], &heard["payload"]["id"]),
+            (&received["from"], &received["payload"]["id"]),
             (&json!("portmoot"), &json!(number)),
-            "{heard}"
+            "{received}"
         );
-        heard["payload"].clone()
+        received["payload"].clone()
     };
     let names = |answer: &Value| -> Vec<String> {
         let tools = answer["result"]["tools"].as_array().unwrap();
@@ -405,12 +405,12 @@ fn the_same_tools_answer_envelopes() {
     // What they say is for whoever asked, and for nobody else, whatever it hears. It hears what is said afterwards.
     boss.chat("the end");
     loop {
-        let heard = guest.hear();
-        if heard["id"] == "the end" {
+        let received = guest.receive();
+        if received["id"] == "the end" {
             break;
         }
-        let of_a_tool = heard["kind"].as_str().unwrap().starts_with("mcp/response:tools/call");
-        assert!(!of_a_tool || heard["from"] != "portmoot", "{heard}");
+        let of_a_tool = received["kind"].as_str().unwrap().starts_with("mcp/response:tools/call");
+        assert!(!of_a_tool || received["from"] != "portmoot", "{received}");
     }
     let wrong = ask(&mut boss, "tools/call", "approve_proposal", json!({ "id": id, "digest": "00" }));
     assert_eq!(wrong["result"]["isError"], true, "{wrong}");
@@ -424,7 +424,7 @@ fn the_same_tools_answer_envelopes() {
 }
 
 #[test]
-fn what_the_tool_proposes_is_fulfilled_by_an_envelope_and_run_once() {
+fn a_held_call_is_fulfilled_by_an_envelope_and_runs_once() {
     let (_home, gateway) = stage("[topics.main]\nbuiltin = [\"room\", \"proposals\"]\n");
     let mut boss = Socket::enter(&gateway, "boss", "?echo=false");
     let params = json!({ "name": "echo", "arguments": { "text": "please" } });
@@ -433,19 +433,19 @@ fn what_the_tool_proposes_is_fulfilled_by_an_envelope_and_run_once() {
     let scout = client(&gateway, "scout");
     let said = data(&scout, "say", json!({ "kind": kind, "to": ["tools"], "payload": payload }));
     // It can be fulfilled as soon as it is heard.
-    let heard = loop {
-        let heard = boss.hear();
-        if heard["kind"] == kind {
-            break heard;
+    let received = loop {
+        let received = boss.receive();
+        if received["kind"] == kind {
+            break received;
         }
     };
-    assert_eq!(heard["id"], said["id"], "{heard}");
-    let about = json!({ "correlation_id": heard["id"] });
-    boss.say("mcp/request:tools/call:echo", "yes", &["tools"], about, &payload);
+    assert_eq!(received["id"], said["id"], "{received}");
+    let about = json!({ "correlation_id": received["id"] });
+    boss.send("mcp/request:tools/call:echo", "yes", &["tools"], about, &payload);
     let answer = loop {
-        let heard = boss.hear();
-        if heard["correlation_id"] == "yes" {
-            break heard;
+        let received = boss.receive();
+        if received["correlation_id"] == "yes" {
+            break received;
         }
     };
     // An approval is answered to the proposer too; a plain request would not be.

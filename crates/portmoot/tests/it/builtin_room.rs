@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::own_tools::{data, no};
-use crate::runner::Home;
+use crate::builtin_proposals::{data, no};
+use crate::home::Home;
 use crate::support::{Client, Gateway, modern};
-use crate::ws::{Socket, people, encode_token};
+use crate::ws::{Socket, people, token};
 
 /// As many messages are kept for readers.
 const KEPT: usize = 1000;
@@ -34,7 +34,7 @@ fn read(client: &Client, arguments: Value) -> (Vec<String>, Value) {
 }
 
 #[test]
-fn what_is_said_is_heard_under_the_callers_name() {
+fn messages_are_sent_under_the_callers_name() {
     let (_home, gateway) = stage("");
     let ann = client(&gateway, "ann");
     let mut bob = Socket::enter(&gateway, "bob", "?mode=directed&echo=false");
@@ -42,32 +42,35 @@ fn what_is_said_is_heard_under_the_callers_name() {
     let said = data(&ann, "say", json!({ "text": "hello\nall" }));
     assert_eq!((&said["kind"], &said["absent"]), (&json!("chat"), &json!([])));
     for socket in [&mut bob, &mut cid] {
-        let heard = socket.hear_said();
+        let received = socket.receive_message();
         assert_eq!(
-            (&heard["from"], &heard["kind"], &heard["id"]),
+            (&received["from"], &received["kind"], &received["id"]),
             (&json!("ann"), &json!("chat"), &said["id"])
         );
-        assert_eq!(heard["payload"], json!({ "text": "hello\nall", "format": "plain" }));
-        assert!(heard.get("to").is_none() && heard["ts"].as_str().unwrap().ends_with('Z'), "{heard}");
+        assert_eq!(received["payload"], json!({ "text": "hello\nall", "format": "plain" }));
+        assert!(
+            received.get("to").is_none() && received["ts"].as_str().unwrap().ends_with('Z'),
+            "{received}"
+        );
     }
     let arguments = json!({ "kind": "acme/build", "payload": { "n": 1.0 }, "to": ["bob", "eve"], "correlation_id": "earlier" });
     let said = data(&ann, "say", arguments);
     assert_eq!(said["absent"], json!(["eve"]));
-    let heard = bob.hear_said();
-    assert_eq!((&heard["kind"], &heard["payload"]), (&json!("acme/build"), &json!({ "n": 1.0 })));
-    assert_eq!((&heard["to"], &heard["correlation_id"]), (&json!(["bob", "eve"]), &json!("earlier")));
+    let received = bob.receive_message();
+    assert_eq!((&received["kind"], &received["payload"]), (&json!("acme/build"), &json!({ "n": 1.0 })));
+    assert_eq!((&received["to"], &received["correlation_id"]), (&json!(["bob", "eve"]), &json!("earlier")));
     // A modern client says it as well. Nobody else has heard what was for bob.
     let arguments = json!({ "text": "modern" });
     let reply =
         modern(&gateway, Some(&token("ann")), "tools/call", json!({ "name": "say", "arguments": arguments }));
     assert_eq!(reply.json()["result"]["isError"], false, "{reply:?}");
     for socket in [&mut bob, &mut cid] {
-        assert_eq!(socket.hear_said()["payload"]["text"], "modern");
+        assert_eq!(socket.receive_message()["payload"]["text"], "modern");
     }
 }
 
 #[test]
-fn what_may_not_be_said_is_refused_in_words() {
+fn forbidden_messages_are_refused_with_a_reason() {
     let (_home, gateway) = stage("[server.limits]\nenvelope_bytes_max = \"2KiB\"\n");
     let mut bob = Socket::enter(&gateway, "bob", "?echo=false");
     let (ann, cid, mute) = (client(&gateway, "ann"), client(&gateway, "cid"), client(&gateway, "mute"));
@@ -95,7 +98,7 @@ fn what_may_not_be_said_is_refused_in_words() {
     let refused = mute.ask("tools/call", json!({ "name": "say", "arguments": { "text": "a" } }));
     assert_eq!(refused["error"]["data"]["code"], "unknown_target", "{refused}");
     data(&ann, "say", json!({ "text": "end" }));
-    assert_eq!(bob.hear_said()["payload"]["text"], "end", "nothing else was heard");
+    assert_eq!(bob.receive_message()["payload"]["text"], "end", "no other message was received");
 }
 
 #[test]
@@ -106,19 +109,19 @@ fn messages_are_read_page_by_page() {
     bob.expect("before");
     let (ann, cid) = (client(&gateway, "ann"), client(&gateway, "cid"));
     assert_eq!(read(&ann, json!({})).0, [""; 0], "what was said before it came is not its own");
-    let say = |socket: &mut Socket, id: &str, to: &[&str]| {
+    let send = |socket: &mut Socket, id: &str, to: &[&str]| {
         let text = json!({ "text": id });
-        socket.say("chat", id, to, json!({}), &text);
+        socket.send("chat", id, to, json!({}), &text);
         // It hears itself.
         if to.is_empty() {
             socket.expect(id);
         }
     };
-    say(&mut bob, "1", &[]);
-    say(&mut bob, "2", &["ann"]);
-    say(&mut bob, "3", &["cid", "ann"]);
-    say(&mut bob, "4", &["cid"]);
-    say(&mut bob, "5", &[]);
+    send(&mut bob, "1", &[]);
+    send(&mut bob, "2", &["ann"]);
+    send(&mut bob, "3", &["cid", "ann"]);
+    send(&mut bob, "4", &["cid"]);
+    send(&mut bob, "5", &[]);
     let (texts, first) = read(&ann, json!({ "limit": 2 }));
     assert_eq!(
         (texts, &first["more"], &first["gap"]),
@@ -139,8 +142,8 @@ fn messages_are_read_page_by_page() {
     data(&ann, "say", json!({ "text": "a\u{202e}b\u{1b}", "to": ["bob"] }));
     assert_eq!(read(&ann, json!({ "cursor": next["cursor"] })).0, ["a\\u{202e}b\\u{1b}"]);
     assert!(read(&cid, json!({ "cursor": read(&cid, json!({})).1["cursor"] })).0.is_empty());
-    assert_eq!(bob.hear_said()["payload"]["text"], "a\u{202e}b\u{1b}");
-    bob.say("acme/x", "6", &[], json!({}), &json!({ "text": "6" }));
+    assert_eq!(bob.receive_message()["payload"]["text"], "a\u{202e}b\u{1b}");
+    bob.send("acme/x", "6", &[], json!({}), &json!({ "text": "6" }));
     bob.expect("6");
     assert_eq!(read(&ann, json!({ "kind": "acme/*" })).0, ["6"]);
     assert_eq!(read(&ann, json!({ "kind": "mcp/proposal" })).0, [""; 0]);
@@ -152,7 +155,7 @@ fn messages_are_read_page_by_page() {
 }
 
 #[test]
-fn a_reader_that_comes_too_late_is_told() {
+fn a_late_reader_receives_a_gap_notice() {
     let (_home, gateway) = stage("");
     let ann = client(&gateway, "ann");
     let mut bob = Socket::enter(&gateway, "bob", "?echo=true");
@@ -178,7 +181,7 @@ fn a_reader_that_comes_too_late_is_told() {
     }
     // A long message is not the whole answer.
     let text = "x".repeat(100_000);
-    bob.say("chat", "long", &[], json!({}), &json!({ "text": text }));
+    bob.send("chat", "long", &[], json!({}), &json!({ "text": text }));
     bob.expect("long");
     let page =
         read(&ann, json!({ "kind": "chat", "limit": 200, "cursor": read(&ann, json!({})).1["cursor"] })).1;
@@ -199,14 +202,14 @@ fn last(client: &Client) -> Value {
 }
 
 #[test]
-fn a_reader_may_wait() {
+fn read_messages_can_wait() {
     let (_home, gateway) = stage("");
     let (ann, cid) = (client(&gateway, "ann"), client(&gateway, "cid"));
     let params = json!({ "name": "read_messages", "arguments": { "wait_seconds": 30 } });
     let waiting = ann.begin(&ann.request("tools/call", params));
     let mut bob = Socket::enter(&gateway, "bob", "");
     data(&cid, "say", json!({ "text": "not for ann", "to": ["bob"] }));
-    bob.hear_said();
+    bob.receive_message();
     data(&cid, "say", json!({ "text": "for ann", "to": ["ann"] }));
     let answer = waiting.next();
     let messages = &answer["result"]["structuredContent"]["messages"];
@@ -220,7 +223,7 @@ fn a_reader_may_wait() {
 }
 
 #[test]
-fn everybody_who_is_here_is_listed() {
+fn all_participants_are_listed() {
     let (_home, gateway) = stage("");
     let ann = client(&gateway, "ann");
     let _bob = Socket::enter(&gateway, "bob", "");
@@ -238,7 +241,7 @@ fn everybody_who_is_here_is_listed() {
 }
 
 #[test]
-fn nothing_is_kept_where_nobody_may_read_it() {
+fn messages_are_kept_only_in_topics_with_the_room_tools() {
     let (_home, config) = people(&[("ann", &["chat", "mcp/*"])]);
     let gateway = Gateway::start(&_home, &config);
     let ann = client(&gateway, "ann");

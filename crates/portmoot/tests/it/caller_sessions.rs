@@ -28,13 +28,13 @@ fn gone(pid: u64) {
 }
 
 #[test]
-fn the_longest_idle_session_makes_room() {
+fn the_longest_idle_session_is_closed_for_a_new_one() {
     let gateway = limited("upstream_sessions_max = 2");
     let [one, two, three] = [(); 3].map(|()| sampler(&gateway));
     let (first, second) = (child(&one), child(&two));
     assert_ne!(first, second);
     assert_eq!(status(&gateway)["sessions"], 3, "two and the shared one: the bound is reached");
-    assert_eq!((child(&one), child(&two)), (first, second), "and costs nobody anything");
+    assert_eq!((child(&one), child(&two)), (first, second), "the sessions of the others stay");
     assert_eq!(child(&one), first);
     let third = child(&three);
     gone(second);
@@ -48,7 +48,7 @@ fn the_longest_idle_session_makes_room() {
 }
 
 #[test]
-fn who_is_busy_makes_no_room() {
+fn busy_sessions_are_not_closed_for_new_ones() {
     let gateway = limited("upstream_sessions_max = 2");
     let [one, two, three] = [(); 3].map(|()| sampler(&gateway));
     let children = [child(&one), child(&two)];
@@ -69,7 +69,7 @@ fn who_is_busy_makes_no_room() {
 }
 
 #[test]
-fn a_session_that_was_lost_holds_no_place() {
+fn a_lost_session_frees_its_slot() {
     let gateway = limited("upstream_sessions_max = 2");
     let [one, two, three] = [(); 3].map(|()| sampler(&gateway));
     let children = [child(&one), child(&two)];

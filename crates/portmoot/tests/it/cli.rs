@@ -1,9 +1,9 @@
-//! The command line: usage, completions, and its side of the conversation with a gateway.
+//! Command line tests: usage, completions, requests to a fake gateway.
 
 use serde_json::Value;
 
-use crate::fake::{Seen, gateway};
-use crate::runner::Home;
+use crate::fake_gateway::{Seen, gateway};
+use crate::home::Home;
 
 const JSON: &str = "application/json";
 
@@ -24,7 +24,7 @@ fn usage_help_and_scripts() {
 }
 
 #[test]
-fn listings_are_tables_or_json_and_hide_nothing() {
+fn lists_are_tables_or_json_with_hidden_characters_shown() {
     let body = r#"{"servers":[{"name":"files","state":"ready","transport":"stdio","era":"legacy","tools":11},
         {"name":"odd\u001b[2J","state":"down","reason":"exited"}]}"#;
     let (url, seen) = gateway(move |_| (200, JSON, body.into()));
@@ -47,22 +47,22 @@ fn listings_are_tables_or_json_and_hide_nothing() {
 fn refusals_have_their_exit_codes() {
     let home = Home::new();
     for (status, code) in [(403, 3), (404, 5), (429, 3), (500, 1)] {
-        let body = r#"{"code":"some_code","message":"said the gateway","hint":"do this"}"#;
+        let body = r#"{"code":"some_code","message":"from the gateway","hint":"do this"}"#;
         let (url, _seen) = gateway(move |_| (status, JSON, body.into()));
         let ran = home.run(&["tools", "show", "a/b", "--url", &url]).expect(code);
-        assert_eq!(ran.stderr, "error: said the gateway [some_code]\nhint: do this\n");
+        assert_eq!(ran.stderr, "error: from the gateway [some_code]\nhint: do this\n");
         let ran = home.run(&["tools", "show", "a/b", "--json", "--url", &url]).expect(code);
         assert_eq!(serde_json::from_str::<Value>(&ran.stderr).unwrap()["code"], "some_code");
     }
     let (url, _seen) =
         gateway(|_| (401, JSON, r#"{"code":"unauthenticated","message":"a token is needed"}"#.into()));
     let ran = home.run(&["tools", "ls", "--url", &url]).expect(4);
-    assert!(ran.stderr.contains("hint: give a token: --token TOKEN, or PORTMOOT_TOKEN"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: pass a token with --token TOKEN or PORTMOOT_TOKEN"), "{}", ran.stderr);
     home.run(&["tools", "ls", "--url", "http://127.0.0.1:1"]).expect(1);
     home.run(&["tools", "ls", "--url", "nonsense"]).expect(2);
 }
 
-/// The gateway's side of one call that asks something first.
+/// Answers of a gateway to a tool call during which the server requests input.
 fn conversation(seen: &Seen) -> (u16, &'static str, String) {
     let message: Value = serde_json::from_str(&seen.body).unwrap_or_default();
     let result = match message["method"].as_str() {
@@ -107,7 +107,7 @@ fn a_tool_is_called_and_questions_are_declined_without_a_terminal() {
 }
 
 #[test]
-fn a_tool_that_fails_and_a_tool_that_is_not_there() {
+fn failing_and_unknown_tools_have_exit_codes() {
     let home = Home::new();
     let failing = |seen: &Seen| match seen.body.contains("tools/call") {
         true => (

@@ -1,12 +1,12 @@
-//! The command line with a real gateway behind it: identity, consent, forms and addresses at a terminal.
+//! Command line tests with a real gateway: tokens, consent, forms and URLs at a terminal.
 
-use crate::pty::talk;
-use crate::runner::Home;
+use crate::home::Home;
+use crate::pty::run_at_terminal;
 use crate::support::Gateway;
 
 const ASKER: &str = include_str!("asker.py");
 
-/// A home whose `own.toml` has the asking server.
+/// A home whose `own.toml` configures `asker.py`, a server that requests input.
 fn home() -> Home {
     let home = Home::new();
     let script = home.write("asker.py", ASKER);
@@ -26,19 +26,19 @@ fn a_form_is_filled_in_at_the_terminal() {
         ("colour", ""),
         ("Send it? [y/N]", "y"),
     ];
-    let ran = talk(&home, &["tools", "call", "a_form", "--config", "own.toml"], &steps).expect(0);
+    let ran = run_at_terminal(&home, &["tools", "call", "a_form", "--config", "own.toml"], &steps).expect(0);
     assert_eq!(
         ran.stdout.trim(),
         r#"{"action": "accept", "content": {"colour": "green", "name": "Ada", "size": 7}}"#
     );
-    assert!(ran.stderr.contains("The server asks: Who are you?"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("This is sent: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("The server requests input: Who are you?"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("This will be sent: "), "{}", ran.stderr);
 }
 
 #[test]
-fn an_address_is_shown_whole_and_opened_by_nobody() {
+fn a_url_is_shown_whole_and_not_opened() {
     let home = home();
-    // A browser that would tell on us.
+    // Fake browsers that leave a file behind when they are started.
     let opened = home.path().join("opened");
     for opener in ["xdg-open", "open", "sensible-browser", "browser"] {
         let path = home.write(&format!("bin/{opener}"), &format!("#!/bin/sh\ntouch {}\n", opened.display()));
@@ -47,27 +47,31 @@ fn an_address_is_shown_whole_and_opened_by_nobody() {
     let bin = home.path().join("bin").display().to_string();
     let home = home.env("PATH", &format!("{bin}:/usr/local/bin:/usr/bin:/bin")).env("BROWSER", "browser");
     let args = ["tools", "call", "a_link", "--config", "own.toml"];
-    let ran = talk(&home, &args, &[("Will you open it? [y/N]", "n")]).expect(0);
+    let ran = run_at_terminal(&home, &args, &[("Accept and open it? [y/N]", "n")]).expect(0);
     let url = format!("https://example.com/{}?state=end", "long/".repeat(40));
-    assert!(ran.stderr.contains(&url) && ran.stderr.contains("Its host is example.com."), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&url) && ran.stderr.contains("Host: example.com"), "{}", ran.stderr);
     assert_eq!(ran.stdout.trim(), r#"{"action": "decline"}"#);
-    let ran = talk(&home, &args, &[("Will you open it? [y/N]", "yes")]).expect(0);
+    let ran = run_at_terminal(&home, &args, &[("Accept and open it? [y/N]", "yes")]).expect(0);
     assert_eq!(ran.stdout.trim(), r#"{"action": "accept"}"#);
-    assert!(!opened.exists(), "something was opened");
+    assert!(!opened.exists(), "the URL was opened");
 }
 
 #[test]
-fn without_a_terminal_everything_is_declined() {
+fn without_a_terminal_elicitations_are_declined() {
     let home = home();
     for tool in ["a_form", "a_link"] {
         let ran = home.run(&["tools", "call", tool, "--config", "own.toml"]).expect(0);
         assert_eq!(ran.stdout.trim(), r#"{"action": "decline"}"#, "{}", ran.stderr);
-        assert!(ran.stderr.contains("nobody is at the terminal: declined"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("declined a request for input: the terminal is not interactive"),
+            "{}",
+            ran.stderr
+        );
     }
 }
 
 #[test]
-fn what_was_only_found_starts_after_consent() {
+fn servers_of_a_found_configuration_start_only_after_consent() {
     let home = home();
     let named = std::fs::read_to_string(home.path().join("own.toml")).unwrap();
     home.write(
@@ -83,14 +87,14 @@ fn what_was_only_found_starts_after_consent() {
     let variables: Vec<&str> = ran.stdout.trim().split(',').collect();
     assert!(variables.contains(&"KEY") && variables.contains(&"PATH"), "{variables:?}");
     assert!(ran.stderr.contains("consent: --yes"), "{}", ran.stderr);
-    let question = "It does not come from your own configuration. Start it? [y/N]";
-    talk(&home, &call, &[(question, "y")]).expect(0);
-    let declined = talk(&home, &call, &[(question, "")]).expect(5);
+    let question = "This server does not come from your own configuration. Start it? [y/N]";
+    run_at_terminal(&home, &call, &[(question, "y")]).expect(0);
+    let declined = run_at_terminal(&home, &call, &[(question, "")]).expect(5);
     assert!(declined.stderr.contains("no tool of this name"), "{}", declined.stderr);
 }
 
 #[test]
-fn with_participants_everybody_shows_a_token() {
+fn with_participants_every_caller_needs_a_token() {
     let home = home();
     let named = std::fs::read_to_string(home.path().join("own.toml")).unwrap();
     let toml = format!(
@@ -122,10 +126,10 @@ fn with_participants_everybody_shows_a_token() {
 }
 
 #[test]
-fn the_log_tells_when_a_server_goes_and_comes_back() {
+fn server_state_changes_are_logged() {
     let home = home();
     let gateway = Gateway::start_with(&home, &["--config", "own.toml"]);
-    let ready = gateway.hear("ready");
+    let ready = gateway.receive("ready");
     assert!(
         ready.contains(" INFO ") && ready.contains("server=\"a\"") && ready.contains("tools=4"),
         "{ready}"
@@ -133,7 +137,7 @@ fn the_log_tells_when_a_server_goes_and_comes_back() {
     let failed = home.run(&["tools", "call", "a_die", "--url", &gateway.url()]).expect(1).stderr;
     assert!(failed.contains("the server `a`") && !failed.contains("python3"), "{failed}");
     home.write("own.toml", "[servers.b]\ncommand = \"no-such-program\"\n");
-    let down = gateway.hear("down");
+    let down = gateway.receive("down");
     assert!(down.contains("server=\"b\"") && down.contains("No such file"), "{down}");
     let listed = home.run(&["servers", "ls", "--url", &gateway.url()]).expect(0).stdout;
     assert!(listed.contains("the server `b` cannot be reached") && !listed.contains("no-such"), "{listed}");

@@ -4,7 +4,7 @@
 use harness::{Running, Target, check_plain, check_tour, python_client, rust_tour};
 
 use crate::front::{Front, binary, over_http, over_stdio};
-use crate::runner::Home;
+use crate::home::Home;
 
 const PREFIX: &str = "fixture_";
 
@@ -30,7 +30,7 @@ fn python_over_http() {
 }
 
 #[test]
-fn python_over_the_endpoint_pair_of_2024() {
+fn python_over_http_sse_of_2024() {
     let fixture = Running::fixture(&[]);
     let front = Front::serve(&over_http(&fixture, ""));
     check_tour(&python("legacy", "", &[&front.url("/sse"), "--sse"]), false, "");
@@ -50,7 +50,7 @@ fn python_over_a_pipe() {
 }
 
 #[test]
-fn python_over_a_pipe_to_a_gateway_that_runs() {
+fn python_over_a_pipe_to_a_running_gateway() {
     let fixture = Running::fixture(&[]);
     for (server, prefix) in [("", ""), ("fixture", PREFIX)] {
         let front = Front::serve(&over_http(&fixture, server));
@@ -81,7 +81,7 @@ fn rust_over_a_pipe() {
 }
 
 #[test]
-fn both_clients_meet_a_server_of_the_other_era() {
+fn both_sdks_call_a_server_of_the_other_era() {
     for (client, server) in [("legacy", "modern"), ("modern", "legacy")] {
         let modern = client == "modern";
         let fixture = Running::fixture(&["--era", server]);

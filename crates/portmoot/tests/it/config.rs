@@ -1,24 +1,24 @@
-//! Configuration through the binary: layers, consent, tokens on disk, the doctor.
+//! Configuration tests with the binary: layers, consent, stored tokens, `doctor`.
 
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::runner::Home;
+use crate::home::Home;
 
 const SERVER: &str = "[servers.files]\ncommand = \"sudo\"\nargs = [\"server\", \"${ROOT:-/srv}\"]\n";
 
 #[test]
-fn check_tells_everything_and_exits_with_2() {
+fn check_reports_all_problems_and_exits_with_2() {
     let home = Home::new();
     home.write("bad.toml", "[servers.files]\ncomand = \"x\"\n[sever]\n");
     let ran = home.run(&["config", "check", "--config", "bad.toml"]).expect(2);
     assert_eq!(ran.stdout, "");
     assert_eq!(
         ran.stderr,
-        "error: the configuration cannot be used, 3 problems:\n\
-         `[servers.files]` says neither `command` nor `url` [config_missing]\n  at bad.toml:1\n  \
-         hint: give a `command` to start, or a `url` to reach\n\
+        "error: the configuration is not valid, 3 problems:\n\
+         `[servers.files]` has neither `command` nor `url` [config_missing]\n  at bad.toml:1\n  \
+         hint: add a `command` to start, or a `url` to connect to\n\
          unknown key `comand` in `[servers.files]` [config_unknown_key]\n  at bad.toml:2\n  \
          hint: did you mean `command`?\n\
          unknown key `sever` in the configuration [config_unknown_key]\n  at bad.toml:3\n  \
@@ -34,20 +34,20 @@ fn check_tells_everything_and_exits_with_2() {
 }
 
 #[test]
-fn what_does_nothing_is_told_to_programs_too() {
+fn settings_without_effect_are_notes_in_json_too() {
     let home = Home::new();
     home.write("own.toml", "[topics.main]\nbuiltin = [\"room\", \"proxy\"]\n");
     let check = ["config", "check", "--config", "own.toml"];
-    let note = "own.toml:2: `topics.main.builtin`: `proxy` does nothing yet: take it out";
+    let note = "own.toml:2: `topics.main.builtin`: `proxy` has no effect yet: remove it";
     let plain = home.run(&check).expect(0);
     assert!(plain.stderr.contains(&format!("note: {note}\n")), "{}", plain.stderr);
-    let told: Value =
+    let notice: Value =
         serde_json::from_str(&home.run(&[&check[..], &["--json"]].concat()).expect(0).stdout).unwrap();
-    assert_eq!(told, json!({ "ok": true, "problems": [], "notes": [note] }));
+    assert_eq!(notice, json!({ "ok": true, "problems": [], "notes": [note] }));
 }
 
 #[test]
-fn layers_lie_over_each_other() {
+fn later_layers_override_earlier_ones() {
     let home = Home::new().env("XDG_CONFIG_HOME", "/nowhere").env("ROOT", "/data");
     home.write("own.toml", "[server]\nlisten = \"127.0.0.1:1111\"\n[servers.a]\nprefix = \"x\"\n");
     home.write(
@@ -73,11 +73,11 @@ fn layers_lie_over_each_other() {
         ran.stdout
     );
     let ran = home.run(&["config", "check"]).expect(0);
-    assert!(ran.stdout.contains("nothing but the defaults"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("from defaults only"), "{}", ran.stdout);
 }
 
 #[test]
-fn a_configuration_that_was_only_found_needs_consent() {
+fn a_found_configuration_needs_consent() {
     let home = Home::new();
     let path = home.write("portmoot.toml", SERVER);
     let ran = home.run(&["serve", "--listen", "127.0.0.1:0"]).expect(3);
@@ -94,7 +94,7 @@ fn a_configuration_that_was_only_found_needs_consent() {
 }
 
 #[test]
-fn tokens_are_kept_as_hashes_in_a_private_place() {
+fn tokens_are_stored_as_hashes_in_a_private_directory() {
     let home = Home::new();
     let issue = ["token", "new", "scout", "--capability", "chat", "--expires", "90d", "--data-dir", "state"];
     let ran = home.run(&issue).expect(0);
@@ -123,7 +123,7 @@ fn tokens_are_kept_as_hashes_in_a_private_place() {
 }
 
 #[test]
-fn the_doctor_names_a_fix_for_what_is_wrong() {
+fn the_doctor_suggests_a_fix_for_every_failed_check() {
     let home = Home::new();
     home.write("own.toml", "[server]\nlisten = \"0.0.0.0:0\"\n[servers.a]\ncommand = \"no-such-program\"\n");
     let ran = home.run(&["doctor", "--config", "own.toml"]).expect(1);
@@ -134,7 +134,7 @@ fn the_doctor_names_a_fix_for_what_is_wrong() {
     ] {
         assert!(ran.stdout.contains(line), "{line}\n{}", ran.stdout);
     }
-    assert!(!home.path().join(".local").exists(), "the doctor makes nothing");
+    assert!(!home.path().join(".local").exists(), "the doctor creates no files");
     home.write("own.toml", "[servers.a]\ncommand = \"sh\"\n");
     let ran = home.run(&["doctor", "--json", "--listen", "127.0.0.1:0", "--config", "own.toml"]).expect(0);
     assert!(ran.stdout.contains("\"ok\": true"), "{}", ran.stdout);

@@ -11,9 +11,9 @@ use client::participant::Event;
 use model::ProposalState;
 use serde_json::{Value, json};
 
+use crate::home::Home;
 use crate::http::Connection;
 use crate::peer::Peer;
-use crate::runner::Home;
 use crate::support::{Gateway, until};
 
 const AGENT: &str = "token-of-an-agent-that-proposes";
@@ -40,7 +40,7 @@ fn worker() -> Peer {
 
 /// What the outside was told.
 #[derive(Default)]
-struct Told {
+struct Reported {
     pending: BTreeSet<String>,
     approved: BTreeSet<String>,
     /// How many were found to be interrupted.
@@ -56,7 +56,7 @@ fn api(address: &str, method: &str, path: &str, body: &str) -> Option<Value> {
 }
 
 /// Approves whatever waits, until the gateway is gone.
-fn approve(address: &str, told: &Mutex<Told>, done: &std::sync::atomic::AtomicBool) {
+fn approve(address: &str, reported: &Mutex<Reported>, done: &std::sync::atomic::AtomicBool) {
     while !done.load(std::sync::atomic::Ordering::SeqCst) {
         let Some(list) = api(address, "GET", "/api/v1/proposals", "") else { continue };
         for proposal in list["proposals"].as_array().unwrap() {
@@ -65,27 +65,27 @@ fn approve(address: &str, told: &Mutex<Told>, done: &std::sync::atomic::AtomicBo
             }
             let path = format!("/api/v1/proposals/{}/approve", proposal["id"].as_str().unwrap());
             if api(address, "POST", &path, &json!({"digest": proposal["digest"]}).to_string()).is_some() {
-                told.lock().unwrap().approved.insert(proposal["envelope"].as_str().unwrap().to_owned());
+                reported.lock().unwrap().approved.insert(proposal["envelope"].as_str().unwrap().to_owned());
             }
         }
     }
 }
 
 /// Proposes until the gateway is killed, `life` after the first approval.
-fn load(gateway: &Gateway, told: &Arc<Mutex<Told>>, first: u64, life: Duration) {
+fn load(gateway: &Gateway, reported: &Arc<Mutex<Reported>>, first: u64, life: Duration) {
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| approve(gateway.address(), told, &done));
+        scope.spawn(|| approve(gateway.address(), reported, &done));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let spec = ParticipantSpec::new(&gateway.url(), Some(AGENT), "main");
             let agent = Participant::connect(spec).await.unwrap();
             let mut events = agent.events();
-            let heard = Arc::clone(told);
-            let hearing = tokio::spawn(async move {
+            let shared = Arc::clone(reported);
+            let receiving = tokio::spawn(async move {
                 while let Some(event) = events.next().await {
                     if let Event::ProposalState { proposal, state: ProposalState::Pending, .. } = event {
-                        heard.lock().unwrap().pending.insert(proposal);
+                        shared.lock().unwrap().pending.insert(proposal);
                     }
                 }
             });
@@ -97,7 +97,7 @@ fn load(gateway: &Gateway, told: &Arc<Mutex<Told>>, first: u64, life: Duration) 
                 }
             };
             // However slow the machine is, something was approved by then.
-            let approved = || told.lock().unwrap().approved.len();
+            let approved = || reported.lock().unwrap().approved.len();
             let before = approved();
             let death = async {
                 while approved() == before {
@@ -111,14 +111,14 @@ fn load(gateway: &Gateway, told: &Arc<Mutex<Told>>, first: u64, life: Duration) 
                 () = death => {}
             }
             gateway.signal("KILL");
-            hearing.abort();
+            receiving.abort();
         });
         done.store(true, std::sync::atomic::Ordering::SeqCst);
     });
 }
 
 /// Everything that was told is still true.
-fn check(gateway: &Gateway, told: &mut Told, worker: &Peer) {
+fn check(gateway: &Gateway, reported: &mut Reported, worker: &Peer) {
     let all =
         until("the gateway answers", || api(gateway.address(), "GET", "/api/v1/proposals?all=true", ""));
     let mut known = BTreeMap::new();
@@ -126,7 +126,7 @@ fn check(gateway: &Gateway, told: &mut Told, worker: &Peer) {
         known.insert(proposal["envelope"].as_str().unwrap().to_owned(), proposal.clone());
     }
     let mut ran: BTreeMap<u64, usize> = BTreeMap::new();
-    for line in worker.heard() {
+    for line in worker.received() {
         let message: Value = serde_json::from_str(&line).unwrap();
         if message["method"] == "tools/call" {
             *ran.entry(message["params"]["arguments"]["n"].as_u64().unwrap()).or_default() += 1;
@@ -135,25 +135,25 @@ fn check(gateway: &Gateway, told: &mut Told, worker: &Peer) {
     for (number, times) in &ran {
         assert_eq!(*times, 1, "{number} was carried out {times} times");
     }
-    for envelope in &told.pending {
-        assert!(known.contains_key(envelope), "{envelope} was told to be pending and is lost");
+    for envelope in &reported.pending {
+        assert!(known.contains_key(envelope), "{envelope} was reported as pending and is lost");
     }
     for (envelope, proposal) in &known {
         let state = proposal["state"].as_str().unwrap();
         let number = proposal["params"]["arguments"]["n"].as_u64().unwrap();
-        if told.approved.contains(envelope) {
-            assert_ne!(state, "pending", "{envelope} was told to be approved: {proposal}");
+        if reported.approved.contains(envelope) {
+            assert_ne!(state, "pending", "{envelope} was reported as approved: {proposal}");
         }
         if ran.contains_key(&number) {
             assert!(["running", "completed", "failed"].contains(&state), "{number} ran: {proposal}");
         }
         if state == "failed" {
             assert!(proposal["reason"].as_str().unwrap().starts_with("outcome_unknown"), "{proposal}");
-            told.unknown += 1;
+            reported.unknown += 1;
         }
     }
     // What is over may be forgotten some day.
-    told.pending.retain(|envelope| known[envelope]["state"] == "pending");
+    reported.pending.retain(|envelope| known[envelope]["state"] == "pending");
 }
 
 #[test]
@@ -169,17 +169,21 @@ fn a_killed_gateway_loses_no_proposal_and_runs_none_twice() {
         home.path().join("data").display(),
         worker.child("worker", "worker"),
     );
-    let told = Arc::new(Mutex::new(Told::default()));
+    let reported = Arc::new(Mutex::new(Reported::default()));
     for round in 0..rounds {
         let mut gateway = Gateway::start(&home, &config);
-        check(&gateway, &mut told.lock().unwrap(), &worker);
+        check(&gateway, &mut reported.lock().unwrap(), &worker);
         let life = Duration::from_millis(60 + (round as u64 * 37) % 140);
-        load(&gateway, &told, round as u64 * 10_000, life);
+        load(&gateway, &reported, round as u64 * 10_000, life);
         gateway.wait();
     }
     let gateway = Gateway::start(&home, &config);
-    check(&gateway, &mut told.lock().unwrap(), &worker);
-    let told = told.lock().unwrap();
-    println!("{} approvals, {} interrupted (counted at every start)", told.approved.len(), told.unknown);
-    assert!(told.approved.len() >= rounds, "there was no load");
+    check(&gateway, &mut reported.lock().unwrap(), &worker);
+    let reported = reported.lock().unwrap();
+    println!(
+        "{} approvals, {} interrupted (counted at every start)",
+        reported.approved.len(),
+        reported.unknown
+    );
+    assert!(reported.approved.len() >= rounds, "there was no load");
 }

@@ -6,10 +6,10 @@ use client::participant::{Mode, Tools};
 use client::{Participant, ParticipantSpec};
 use serde_json::{Value, json};
 
+use crate::home::Home;
 use crate::http::Events;
-use crate::runner::Home;
 use crate::support::{Client, Gateway, modern, until};
-use crate::ws::{Socket, people, encode_token};
+use crate::ws::{Socket, people, token};
 
 const ALL: &[(&str, &[&str])] = &[
     ("worker", &["mcp/response:*", "mcp/request:notifications/*", "chat"]),
@@ -20,24 +20,24 @@ const ALL: &[(&str, &[&str])] = &[
 ];
 
 /// A home and a configuration in which `worker` serves, with these further lines of its own and of the file.
-fn house(own: &str, more: &str) -> (Home, String) {
+fn setup(own: &str, more: &str) -> (Home, String) {
     let (home, config) = people(ALL);
     let serving = format!("[participants.worker]\nserves = true\n{own}");
     (home, config.replace("[participants.worker]\n", &serving) + more)
 }
 
 /// A gateway and the home that it needs.
-struct House {
+struct Started {
     gateway: Gateway,
     home: Home,
 }
 
-fn start(own: &str, more: &str) -> House {
-    let (home, config) = house(own, more);
-    House { gateway: Gateway::start(&home, &config), home }
+fn start(own: &str, more: &str) -> Started {
+    let (home, config) = setup(own, more);
+    Started { gateway: Gateway::start(&home, &config), home }
 }
 
-impl House {
+impl Started {
     fn client(&self, name: &str) -> Client {
         Client::open(&self.gateway, Some(&token(name)), "/mcp", json!({}))
     }
@@ -78,16 +78,16 @@ struct Worker(Socket);
 
 impl Worker {
     /// Comes in; whatever it is asked waits.
-    fn enter(house: &House) -> Worker {
-        Worker(Socket::enter(&house.gateway, "worker", "?mode=directed&echo=false"))
+    fn enter(setup: &Started) -> Worker {
+        Worker(Socket::enter(&setup.gateway, "worker", "?mode=directed&echo=false"))
     }
 
     /// Comes in and serves these tools.
-    fn serving(house: &House, tools: &[&str]) -> Worker {
-        let mut worker = Worker::enter(house);
+    fn serving(setup: &Started, tools: &[&str]) -> Worker {
+        let mut worker = Worker::enter(setup);
         worker.greet(&tools.iter().map(|name| schema(name)).collect::<Vec<_>>());
-        house.wait_for("ready");
-        house.wait_listed(tools);
+        setup.wait_for("ready");
+        setup.wait_listed(tools);
         worker
     }
 
@@ -100,8 +100,8 @@ impl Worker {
             &asked,
             json!({ "protocolVersion": "2025-11-25", "capabilities": able, "serverInfo": info }),
         );
-        let told = self.0.hear_said();
-        assert_eq!(told["kind"], "mcp/request:notifications/initialized", "{told}");
+        let notice = self.0.receive_message();
+        assert_eq!(notice["kind"], "mcp/request:notifications/initialized", "{notice}");
         self.list(tools);
     }
 
@@ -113,40 +113,40 @@ impl Worker {
     /// The next request, which is for this method.
     #[track_caller]
     fn asked(&mut self, method: &str) -> Value {
-        let heard = self.0.hear_said();
-        assert_eq!(heard["payload"]["method"], method, "{heard}");
-        heard
+        let received = self.0.receive_message();
+        assert_eq!(received["payload"]["method"], method, "{received}");
+        received
     }
 
     /// The next request, whatever else is said in the room.
     #[track_caller]
     fn next_request(&mut self) -> Value {
         loop {
-            let heard = self.0.hear_said();
-            if heard["kind"].as_str().unwrap().starts_with("mcp/request") {
-                return heard;
+            let received = self.0.receive_message();
+            if received["kind"].as_str().unwrap().starts_with("mcp/request") {
+                return received;
             }
         }
     }
 
-    fn say(&mut self, asked: &Value, kind: &str, payload: &Value) {
+    fn send(&mut self, asked: &Value, kind: &str, payload: &Value) {
         let about = json!({ "correlation_id": asked["id"] });
         let id = format!("{kind} {}", asked["id"]);
-        self.0.say(kind, &id, &[asked["from"].as_str().unwrap()], about, payload);
+        self.0.send(kind, &id, &[asked["from"].as_str().unwrap()], about, payload);
     }
 
     fn answer(&mut self, asked: &Value, result: Value) {
         let kind = asked["kind"].as_str().unwrap().replace("mcp/request", "mcp/response");
         let payload = json!({ "jsonrpc": "2.0", "id": asked["payload"]["id"], "result": result });
-        self.say(asked, &kind, &payload);
+        self.send(asked, &kind, &payload);
     }
 
     fn answer_text(&mut self, asked: &Value, text: &str) {
-        self.answer(asked, said(text));
+        self.answer(asked, text_result(text));
     }
 }
 
-fn said(text: &str) -> Value {
+fn text_result(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
@@ -182,11 +182,11 @@ async fn sdk(gateway: &Gateway) -> Participant {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_sdk_server_that_dials_out_is_a_server_to_clients_of_both_eras() {
-    let house = start("", "");
-    let worker = sdk(&house.gateway).await;
-    house.wait_for("ready");
-    let url = format!("{}/mcp", house.gateway.url());
+async fn an_sdk_server_that_dials_in_serves_clients_of_both_eras() {
+    let setup = start("", "");
+    let worker = sdk(&setup.gateway).await;
+    setup.wait_for("ready");
+    let url = format!("{}/mcp", setup.gateway.url());
     for era in ["legacy", "modern"] {
         let ann = token("ann");
         let call = ["worker_echo", r#"{"text":"from Python"}"#];
@@ -195,11 +195,11 @@ async fn an_sdk_server_that_dials_out_is_a_server_to_clients_of_both_eras() {
         assert_eq!(report["calls"]["worker_echo"]["text"], "from Python", "{era}: {report:#}");
         assert!(report["tools"].as_array().unwrap().contains(&json!("worker_add")), "{report:#}");
     }
-    let ann = house.client("ann");
+    let ann = setup.client("ann");
     assert_eq!(ann.names("tools"), ["worker_echo", "worker_add"]);
     assert_eq!(ann.call("worker_add", json!({ "a": 2, "b": 3 }))["structuredContent"], json!({ "sum": 5 }));
     let params = json!({ "name": "worker_add", "arguments": { "a": 20, "b": 3 } });
-    let answer = modern(&house.gateway, Some(&token("ann")), "tools/call", params).json();
+    let answer = modern(&setup.gateway, Some(&token("ann")), "tools/call", params).json();
     assert_eq!(answer["result"]["structuredContent"], json!({ "sum": 23 }), "{answer}");
     let wrong = ann.call("worker_echo", json!({}));
     assert_eq!(
@@ -213,15 +213,15 @@ async fn an_sdk_server_that_dials_out_is_a_server_to_clients_of_both_eras() {
         assert_eq!(*text(&call.next()), number.to_string());
     }
     worker.close().await;
-    house.wait_for("down");
+    setup.wait_for("down");
 }
 
 #[test]
-fn the_server_is_asked_in_the_callers_name_and_nobody_else_hears() {
-    let house = start("", "[topics.main]\nmcp_calls = \"none\"\n");
-    let mut watcher = Socket::enter(&house.gateway, "mallory", "?echo=false");
-    let mut worker = Worker::serving(&house, &["look"]);
-    let ann = house.client("ann");
+fn calls_to_a_dialed_in_server_are_private_and_carry_the_callers_name() {
+    let setup = start("", "[topics.main]\nmcp_calls = \"none\"\n");
+    let mut watcher = Socket::enter(&setup.gateway, "mallory", "?echo=false");
+    let mut worker = Worker::serving(&setup, &["look"]);
+    let ann = setup.client("ann");
     let call = begin(&ann, "worker_look", json!({ "at": "SECRET" }));
     let asked = worker.asked("tools/call");
     assert_eq!(asked["kind"], "mcp/request:tools/call:look");
@@ -233,31 +233,31 @@ fn the_server_is_asked_in_the_callers_name_and_nobody_else_hears() {
     worker.answer_text(&asked, "SECRET again");
     worker.0.chat("the end");
     loop {
-        let heard = watcher.hear();
-        assert!(!heard.to_string().contains("SECRET"), "{heard}");
-        assert!(!heard["kind"].as_str().unwrap().starts_with("mcp/"), "{heard}");
-        if heard["id"] == "the end" {
+        let received = watcher.receive();
+        assert!(!received.to_string().contains("SECRET"), "{received}");
+        assert!(!received["kind"].as_str().unwrap().starts_with("mcp/"), "{received}");
+        if received["id"] == "the end" {
             break;
         }
     }
 }
 
 #[test]
-fn its_tools_come_change_and_go_and_every_client_is_told() {
-    let house = start("", "[server.limits]\naway = \"100ms\"\n");
-    let ann = house.client("ann");
+fn tool_changes_of_a_dialed_in_server_are_announced_to_clients() {
+    let setup = start("", "[server.limits]\naway = \"100ms\"\n");
+    let ann = setup.client("ann");
     let changes = ann.listen();
     assert_eq!(ann.names("tools"), [""; 0]);
-    let mut worker = Worker::serving(&house, &["one"]);
+    let mut worker = Worker::serving(&setup, &["one"]);
     changes.next_of("notifications/tools/list_changed");
     assert_eq!(ann.names("tools"), ["worker_one"]);
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
-    worker.0.say("mcp/request:notifications/tools/list_changed", "1", &[], json!({}), &changed);
+    worker.0.send("mcp/request:notifications/tools/list_changed", "1", &[], json!({}), &changed);
     let broken = json!({ "name": "odd", "inputSchema": { "type": "banana" } });
     worker.list(&[schema("one"), schema("two"), broken]);
     changes.next_of("notifications/tools/list_changed");
     assert_eq!(ann.names("tools"), ["worker_one", "worker_two"]);
-    assert_eq!(house.state()["quarantined"][0]["name"], "odd", "{}", house.state());
+    assert_eq!(setup.state()["quarantined"][0]["name"], "odd", "{}", setup.state());
     worker.0.leave();
     changes.next_of("notifications/tools/list_changed");
     assert_eq!(ann.names("tools"), [""; 0]);
@@ -266,19 +266,19 @@ fn its_tools_come_change_and_go_and_every_client_is_told() {
 }
 
 #[test]
-fn a_call_while_it_is_gone_is_told_that_it_is_not_here() {
-    let house = start("", "");
-    let down = house.state();
+fn a_call_to_a_disconnected_server_is_refused_with_the_reason() {
+    let setup = start("", "");
+    let down = setup.state();
     assert_eq!((&down["state"], &down["transport"]), (&json!("down"), &json!("participant")), "{down}");
-    Worker::serving(&house, &["one"]).0.leave();
-    let ann = house.client("ann");
-    until("it is gone", || (house.state()["state"] == "down").then_some(()));
+    Worker::serving(&setup, &["one"]).0.leave();
+    let ann = setup.client("ann");
+    until("it is gone", || (setup.state()["state"] == "down").then_some(()));
     // Its last known tools stay listed for a while.
     assert_eq!(ann.names("tools"), ["worker_one"]);
     let refused = ann.ask("tools/call", json!({ "name": "worker_one", "arguments": {} }));
     assert_eq!(refused["error"]["data"]["code"], "upstream_down", "{refused}");
     assert!(refused["error"]["message"].as_str().unwrap().contains("is not connected"), "{refused}");
-    let mut worker = Worker::serving(&house, &["one"]);
+    let mut worker = Worker::serving(&setup, &["one"]);
     let call = begin(&ann, "worker_one", json!({}));
     let asked = worker.asked("tools/call");
     worker.answer_text(&asked, "back");
@@ -286,14 +286,14 @@ fn a_call_while_it_is_gone_is_told_that_it_is_not_here() {
 }
 
 #[test]
-fn one_that_leaves_or_comes_again_ends_its_open_calls_at_once() {
-    let house = start("", "[server.limits]\nenvelope_bytes_max = \"4KiB\"\n");
-    let ann = house.client("ann");
-    let mut worker = Worker::serving(&house, &["one"]);
+fn leaving_or_reconnecting_ends_open_calls() {
+    let setup = start("", "[server.limits]\nenvelope_bytes_max = \"4KiB\"\n");
+    let ann = setup.client("ann");
+    let mut worker = Worker::serving(&setup, &["one"]);
     let call = begin(&ann, "worker_one", json!({}));
     worker.asked("tools/call");
     // A second connection takes its place.
-    let mut second = Worker::serving(&house, &["one"]);
+    let mut second = Worker::serving(&setup, &["one"]);
     let why = error(&call);
     assert_eq!(why["data"]["code"], "upstream_failed", "{why}");
     assert!(why["message"].as_str().unwrap().contains("disconnected before it answered"), "{why}");
@@ -304,7 +304,7 @@ fn one_that_leaves_or_comes_again_ends_its_open_calls_at_once() {
     assert_eq!(error(&call)["data"]["code"], "upstream_failed", "an answer beyond the limit ends the link");
     assert_eq!(second.0.closed(), 1009);
 
-    let mut third = Worker::serving(&house, &["one"]);
+    let mut third = Worker::serving(&setup, &["one"]);
     let large =
         ann.ask("tools/call", json!({ "name": "worker_one", "arguments": { "a": "x".repeat(5000) } }));
     assert_eq!(large["error"]["data"]["code"], "too_large", "{large}");
@@ -315,22 +315,22 @@ fn one_that_leaves_or_comes_again_ends_its_open_calls_at_once() {
 }
 
 #[test]
-fn nobody_answers_for_another() {
-    let house = start("", "");
-    let ann = house.client("ann");
-    let mut worker = Worker::serving(&house, &["one"]);
-    let mut mallory = Socket::enter(&house.gateway, "mallory", "?echo=false&mode=directed");
+fn answers_of_other_participants_are_ignored() {
+    let setup = start("", "");
+    let ann = setup.client("ann");
+    let mut worker = Worker::serving(&setup, &["one"]);
+    let mut mallory = Socket::enter(&setup.gateway, "mallory", "?echo=false&mode=directed");
     let call = begin(&ann, "worker_one", json!({}));
     let asked = worker.asked("tools/call");
-    let payload = json!({ "jsonrpc": "2.0", "id": asked["payload"]["id"], "result": said("FORGED") });
+    let payload = json!({ "jsonrpc": "2.0", "id": asked["payload"]["id"], "result": text_result("FORGED") });
     let about = json!({ "correlation_id": asked["id"] });
     let kind = "mcp/response:tools/call:one";
-    mallory.say(kind, "forged", &["ann"], about.clone(), &payload);
+    mallory.send(kind, "forged", &["ann"], about.clone(), &payload);
     mallory.call("after", &["portmoot"], "none", json!({}));
-    let heard = mallory.hear_said();
-    assert_eq!(heard["correlation_id"], "after", "all that came before was dealt with: {heard}");
+    let received = mallory.receive_message();
+    assert_eq!(received["correlation_id"], "after", "all earlier envelopes were processed: {received}");
     // Nor does an answer count whose `to` does not name the sender of the request.
-    worker.0.say(kind, "astray", &["mallory"], about, &payload);
+    worker.0.send(kind, "astray", &["mallory"], about, &payload);
     assert_eq!(mallory.expect("astray")["from"], "worker");
     worker.answer_text(&asked, "true");
     assert_eq!(*text(&call.next()), "true");
@@ -339,13 +339,13 @@ fn nobody_answers_for_another() {
         let call = begin(&ann, "worker_one", json!({}));
         let asked = worker.asked("tools/call");
         let id = id.unwrap_or_else(|| asked["payload"]["id"].clone());
-        worker.say(&asked, kind, &json!({ "jsonrpc": "2.0", "id": id, "result": said("odd") }));
+        worker.send(&asked, kind, &json!({ "jsonrpc": "2.0", "id": id, "result": text_result("odd") }));
         assert_eq!(error(&call)["data"]["code"], "upstream_failed", "{kind}");
     }
-    let data = house.home.path().join("data").display().to_string();
+    let data = setup.home.path().join("data").display().to_string();
     let log = until("it is recorded", || {
         let words = ["audit", "query", "--json", "--data-dir", &data];
-        let log = house.home.run(&words).expect(0).stdout;
+        let log = setup.home.run(&words).expect(0).stdout;
         (log.matches("mismatch").count() >= 4).then_some(log)
     });
     assert!(log.contains("answers what another was asked"), "{log}");
@@ -353,15 +353,15 @@ fn nobody_answers_for_another() {
 }
 
 #[test]
-fn only_clients_of_its_topic_see_it_and_only_what_they_may() {
-    let (home, config) = house("", "[topics.main]\n[topics.lab]\naccess = \"public\"\n");
+fn a_dialed_in_server_is_visible_only_in_its_topic_and_by_capability() {
+    let (home, config) = setup("", "[topics.main]\n[topics.lab]\naccess = \"public\"\n");
     let config = config.replace("[participants.ann]\n", "[participants.ann]\ntopics = [\"main\", \"lab\"]\n");
-    let house = House { gateway: Gateway::start(&home, &config), home };
-    let mut worker = Worker::serving(&house, &["add", "drop"]);
-    assert_eq!(house.client("ann").names("tools"), ["worker_add", "worker_drop"]);
-    let elsewhere = Client::open(&house.gateway, Some(&token("ann")), "/mcp/lab", json!({}));
+    let setup = Started { gateway: Gateway::start(&home, &config), home };
+    let mut worker = Worker::serving(&setup, &["add", "drop"]);
+    assert_eq!(setup.client("ann").names("tools"), ["worker_add", "worker_drop"]);
+    let elsewhere = Client::open(&setup.gateway, Some(&token("ann")), "/mcp/lab", json!({}));
     assert_eq!(elsewhere.names("tools"), [""; 0]);
-    let guest = house.client("guest");
+    let guest = setup.client("guest");
     assert_eq!(guest.names("tools"), ["worker_add"]);
     let refused = guest.ask("tools/call", json!({ "name": "worker_drop", "arguments": {} }));
     assert_eq!(refused["error"]["data"]["code"], "unknown_target", "{refused}");
@@ -374,17 +374,17 @@ fn only_clients_of_its_topic_see_it_and_only_what_they_may() {
 
 #[test]
 fn progress_keeps_a_call_alive_and_silence_ends_it() {
-    let house = start("request_timeout = \"1500ms\"\nmax_timeout = \"60s\"\n", "");
-    let ann = house.client("ann");
-    let mut worker = Worker::serving(&house, &["one"]);
+    let setup = start("request_timeout = \"1500ms\"\nmax_timeout = \"60s\"\n", "");
+    let ann = setup.client("ann");
+    let mut worker = Worker::serving(&setup, &["one"]);
     let call = ann.begin_call("worker_one", json!({}));
     let asked = worker.asked("tools/call");
     let progress =
         json!({ "progressToken": asked["payload"]["params"]["_meta"]["progressToken"], "progress": 1 });
     let payload = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": progress });
-    worker.say(&asked, "mcp/request:notifications/progress", &payload);
-    let told = call.next_of("notifications/progress");
-    assert_eq!(told["params"]["progressToken"], "p1", "{told}");
+    worker.send(&asked, "mcp/request:notifications/progress", &payload);
+    let notice = call.next_of("notifications/progress");
+    assert_eq!(notice["params"]["progressToken"], "p1", "{notice}");
     let why = error(&call);
     assert_eq!(why["data"]["code"], "upstream_timeout", "{why}");
     let cancelled = worker.asked("notifications/cancelled");
@@ -393,60 +393,60 @@ fn progress_keeps_a_call_alive_and_silence_ends_it() {
 }
 
 #[test]
-fn one_that_cannot_be_greeted_stays_a_plain_participant() {
-    let house = start("start_timeout = \"500ms\"\n", "");
-    let mut worker = Worker::enter(&house);
+fn a_participant_without_a_handshake_serves_no_tools() {
+    let setup = start("start_timeout = \"500ms\"\n", "");
+    let mut worker = Worker::enter(&setup);
     let asked = worker.asked("initialize");
     worker.answer(&asked, json!({ "protocolVersion": "banana", "capabilities": {} }));
     let state = until("it is known", || {
-        let state = house.state();
+        let state = setup.state();
         state["reason"].as_str().is_some_and(|why| why.contains("unusable answer")).then_some(state)
     });
     assert_eq!(state["tools"], 0, "{state}");
-    let mut mallory = Socket::enter(&house.gateway, "mallory", "?echo=false");
+    let mut mallory = Socket::enter(&setup.gateway, "mallory", "?echo=false");
     worker.0.chat("hello");
     assert_eq!(mallory.expect("hello")["from"], "worker");
     // Asked again, it keeps silent.
     worker.asked("initialize");
     until("the silence is known", || {
-        house.state()["reason"].as_str().is_some_and(|why| why.contains("in time")).then_some(())
+        setup.state()["reason"].as_str().is_some_and(|why| why.contains("in time")).then_some(())
     });
-    assert_eq!(house.client("ann").names("tools"), [""; 0]);
+    assert_eq!(setup.client("ann").names("tools"), [""; 0]);
     worker.0.chat("still here");
     assert_eq!(mallory.expect("still here")["from"], "worker");
 }
 
 #[test]
-fn serves_takes_effect_and_ends_while_it_is_here() {
-    let (home, on) = house("", "");
+fn the_serves_setting_can_change_while_connected() {
+    let (home, on) = setup("", "");
     let off = on.replace("serves = true\n", "");
-    let house = House { gateway: Gateway::start(&home, &off), home };
-    let mut worker = Worker::enter(&house);
-    let ann = house.client("ann");
+    let setup = Started { gateway: Gateway::start(&home, &off), home };
+    let mut worker = Worker::enter(&setup);
+    let ann = setup.client("ann");
     let changes = ann.listen();
-    assert_eq!(house.state()["code"], "unknown_target", "{}", house.state());
-    house.home.write("portmoot.toml", &on);
-    house.gateway.signal("HUP");
+    assert_eq!(setup.state()["code"], "unknown_target", "{}", setup.state());
+    setup.home.write("portmoot.toml", &on);
+    setup.gateway.signal("HUP");
     worker.greet(&[schema("one")]);
     changes.next_of("notifications/tools/list_changed");
     assert_eq!(ann.names("tools"), ["worker_one"]);
     let call = begin(&ann, "worker_one", json!({}));
     let asked = worker.asked("tools/call");
-    house.home.write("portmoot.toml", &off);
-    house.gateway.signal("HUP");
+    setup.home.write("portmoot.toml", &off);
+    setup.gateway.signal("HUP");
     assert!(error(&call)["data"]["code"].as_str().unwrap().starts_with("upstream_"));
     changes.next_of("notifications/tools/list_changed");
     assert_eq!(ann.names("tools"), [""; 0]);
     // It is still in the room.
-    let mut mallory = Socket::enter(&house.gateway, "mallory", "?echo=false");
+    let mut mallory = Socket::enter(&setup.gateway, "mallory", "?echo=false");
     // What it was asked while it served is answered to nobody, whether it serves no more or again.
     worker.answer_text(&asked, "secret");
     worker.0.chat("hello");
-    assert_eq!(mallory.hear_said()["id"], "hello");
-    house.home.write("portmoot.toml", &on);
-    house.gateway.signal("HUP");
+    assert_eq!(mallory.receive_message()["id"], "hello");
+    setup.home.write("portmoot.toml", &on);
+    setup.gateway.signal("HUP");
     while worker.next_request()["payload"]["method"] != "initialize" {}
     worker.answer_text(&asked, "secret");
     worker.0.chat("again");
-    assert_eq!(mallory.hear_said()["id"], "again");
+    assert_eq!(mallory.receive_message()["id"], "again");
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::runner::Home;
+use crate::home::Home;
 use crate::support::Gateway;
 
 fn openapi() -> PathBuf {
@@ -53,7 +53,7 @@ fn every_documented_path_answers_as_documented() {
         let filled = match path.as_str() {
             "/api/v1/servers/{name}" => "/api/v1/servers/demo",
             "/api/v1/tools/{name}" => "/api/v1/tools/demo_echo",
-            "/api/v1/tokens/{name}" => "/api/v1/tokens/nobody",
+            "/api/v1/tokens/{name}" => "/api/v1/tokens/absent",
             // Nobody has proposed anything: unknown to all of them.
             "/api/v1/proposals/{id}" => "/api/v1/proposals/00",
             "/api/v1/proposals/{id}/approve" => "/api/v1/proposals/00/approve",
@@ -90,7 +90,7 @@ fn every_documented_path_answers_as_documented() {
 }
 
 #[test]
-fn every_metric_is_documented_and_every_documented_one_is_there() {
+fn metrics_and_their_documentation_agree() {
     let home = Home::new();
     let gateway = Gateway::start_with(&home, &[]);
     let metrics = gateway.get("/metrics", None).body;
@@ -120,7 +120,7 @@ fn tests_in(folder: &Path, found: &mut HashSet<String>) {
 }
 
 #[test]
-fn every_test_that_the_documents_name_exists() {
+fn every_test_named_in_the_documents_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut tests = HashSet::new();
     tests_in(&root.join("crates"), &mut tests);

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::ledger::Ledger;
+use crate::audit_log::AuditLog;
+use crate::home::Home;
 use crate::program::{Program, example};
-use crate::runner::Home;
 use crate::support::Gateway;
-use crate::tls::Front;
-use crate::ws::{Socket, people, encode_token};
+use crate::tls::TlsProxy;
+use crate::ws::{Socket, people, token};
 
 fn start(more: &[(&str, &[&str])]) -> (Home, Gateway) {
     let all = [
@@ -27,7 +27,7 @@ fn start(more: &[(&str, &[&str])]) -> (Home, Gateway) {
 
 fn echo_server(gateway: &Gateway) -> Program {
     let mut server = Program::start(example("echo_server", gateway, "echo-server", &[]));
-    assert_eq!(server.sees("serving"), "serving as echo-server");
+    assert_eq!(server.wait_for_line("serving"), "serving as echo-server");
     server
 }
 
@@ -38,13 +38,13 @@ fn agent(gateway: &Gateway, who: &str, tool: &str, arguments: &str) -> Program {
 /// The result that an agent has printed last.
 #[track_caller]
 fn result(agent: Program) -> Value {
-    let (code, printed) = agent.ends();
+    let (code, printed) = agent.wait_for_exit();
     assert_eq!(code, 0, "{printed}");
     serde_json::from_str(printed.lines().last().unwrap()).unwrap_or_else(|_| panic!("{printed}"))
 }
 
 #[test]
-fn the_echo_server_serves_and_refuses_what_is_not_as_it_says() {
+fn the_echo_server_serves_and_rejects_envelopes_whose_kind_and_payload_disagree() {
     let (_home, gateway) = start(&[]);
     let mut server = echo_server(&gateway);
     let mut person = Socket::enter(&gateway, "person", "?mode=directed&echo=false");
@@ -56,22 +56,22 @@ fn the_echo_server_serves_and_refuses_what_is_not_as_it_says() {
     for (number, (tool, arguments, said, is_error)) in rows.into_iter().enumerate() {
         let id = format!("call {number}");
         person.call(&id, &["echo-server"], tool, arguments);
-        let answer = person.hear_said();
+        let answer = person.receive_message();
         assert_eq!((&answer["correlation_id"], &answer["from"]), (&json!(id), &json!("echo-server")));
         let result = &answer["payload"]["result"];
         assert_eq!(result["content"][0]["text"], said, "{answer}");
         assert_eq!(result["isError"] == true, is_error, "{answer}");
     }
     let forged = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "add", "arguments": {} } });
-    person.say("mcp/request:tools/call:echo", "forged", &["echo-server"], json!({}), &forged);
-    let line = server.sees("ignored an envelope");
+    person.send("mcp/request:tools/call:echo", "forged", &["echo-server"], json!({}), &forged);
+    let line = server.wait_for_line("ignored an envelope");
     assert!(line.starts_with("ignored an envelope of person: "), "{line}");
-    assert_eq!(person.hear_said()["payload"]["error"]["code"], -32600);
+    assert_eq!(person.receive_message()["payload"]["error"]["code"], -32600);
     // It comes back by itself.
     gateway.signal("STOP");
     gateway.signal("CONT");
     person.call("again", &["echo-server"], "echo", json!({ "text": "still here" }));
-    assert_eq!(person.hear_said()["payload"]["result"]["content"][0]["text"], "still here");
+    assert_eq!(person.receive_message()["payload"]["result"]["content"][0]["text"], "still here");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn the_untrusted_agent_proposes_and_a_trusted_one_calls() {
     let called = result(agent(&gateway, "trusted", "echo", r#"{"text":"mine"}"#));
     assert_eq!(called["content"][0]["text"], "mine");
     let mut proposing = agent(&gateway, "untrusted-1", "echo", r#"{"text":"please"}"#);
-    let line = proposing.sees("proposed as ");
+    let line = proposing.wait_for_line("proposed as ");
     assert!(line.ends_with("; waiting for a reviewer"), "{line}");
     let (url, person) = (gateway.url(), token("person"));
     let cli = |words: &[&str]| {
@@ -93,50 +93,50 @@ fn the_untrusted_agent_proposes_and_a_trusted_one_calls() {
     assert_eq!(result(proposing)["content"][0]["text"], "please");
     // Rejected, it ends with an error and says why.
     let mut proposing = agent(&gateway, "untrusted-1", "echo", r#"{"text":"again"}"#);
-    proposing.sees("proposed as ");
+    proposing.wait_for_line("proposed as ");
     cli(&["reject", &pending(), "--reason", "once is enough"]);
-    let (code, printed) = proposing.ends();
+    let (code, printed) = proposing.wait_for_exit();
     assert!(code == 1 && printed.contains("once is enough"), "{code} {printed}");
 }
 
 #[test]
-fn the_reviewer_shows_all_of_a_proposal_and_does_as_it_is_told() {
+fn the_reviewer_shows_the_whole_proposal_and_carries_out_the_decision() {
     let (home, gateway) = start(&[]);
     let _server = echo_server(&gateway);
     let mut reviewer = Program::start(example("reviewer", &gateway, "person", &[]));
-    assert_eq!(reviewer.sees("reviewing"), "reviewing as person");
+    assert_eq!(reviewer.wait_for_line("reviewing"), "reviewing as person");
     let text = "{\"text\":\"a\u{202e}b\\u001b[2J\"}";
     let mut proposing = agent(&gateway, "untrusted-1", "echo", text);
-    reviewer.sees("proposal ");
+    reviewer.wait_for_line("proposal ");
     for line in ["  by      untrusted-1", "  at      echo-server", "  method  tools/call", "  target  echo"] {
-        assert_eq!(reviewer.sees(line), line);
+        assert_eq!(reviewer.wait_for_line(line), line);
     }
-    let shown = reviewer.sees("  params");
+    let shown = reviewer.wait_for_line("  params");
     assert!(
         shown.contains(r"a\u{202e}b\u001b[2J") && !shown.chars().any(client::visible::is_hidden),
         "{shown}"
     );
-    reviewer.types("y");
-    reviewer.sees(r"a\u{202e}b");
-    proposing.sees(r"a\u{202e}b\u001b[2J");
-    assert_eq!(proposing.ends().0, 0);
+    reviewer.type_line("y");
+    reviewer.wait_for_line(r"a\u{202e}b");
+    proposing.wait_for_line(r"a\u{202e}b\u001b[2J");
+    assert_eq!(proposing.wait_for_exit().0, 0);
     let mut proposing = agent(&gateway, "untrusted-1", "add", r#"{"a":1,"b":2}"#);
-    reviewer.sees("  target  add");
-    reviewer.types("no");
-    reviewer.sees("rejected");
-    proposing.sees("the reviewer said no");
-    assert_eq!(proposing.ends().0, 1);
-    let ledger = Ledger(&home);
-    ledger.has("person", "mcp/proposal:tools/call:echo", "approved", "proposed by untrusted-1");
-    ledger.has("person", "mcp/proposal:tools/call:add", "rejected", "the reviewer said no");
+    reviewer.wait_for_line("  target  add");
+    reviewer.type_line("no");
+    reviewer.wait_for_line("rejected");
+    proposing.wait_for_line("the reviewer said no");
+    assert_eq!(proposing.wait_for_exit().0, 1);
+    let audit_log = AuditLog(&home);
+    audit_log.has("person", "mcp/proposal:tools/call:echo", "approved", "proposed by untrusted-1");
+    audit_log.has("person", "mcp/proposal:tools/call:add", "rejected", "the reviewer said no");
 }
 
 /// The examples over `wss://`, where the machine trusts the certificate and where it does not; and the command line.
 #[test]
-fn participants_come_in_over_tls() {
+fn participants_connect_over_tls() {
     let (home, gateway) = start(&[]);
-    let front = Front::of(gateway.address());
-    let other = Front::of(gateway.address());
+    let front = TlsProxy::of(gateway.address());
+    let other = TlsProxy::of(gateway.address());
     let trusted = home.write("trusted.pem", &front.pem);
     let secure = |scheme: &str, name: &str, who: &str, args: &[&str], port: u16| {
         let mut command = example(name, &gateway, who, args);
@@ -145,7 +145,7 @@ fn participants_come_in_over_tls() {
         Program::start(command)
     };
     let mut server = secure("wss", "echo_server", "echo-server", &[], front.port);
-    server.sees("serving as echo-server");
+    server.wait_for_line("serving as echo-server");
     let call = ["echo-server", "echo", r#"{"text":"over TLS"}"#];
     let called = result(secure("https", "untrusted_agent", "trusted", &call, front.port));
     assert_eq!(called["content"][0]["text"], "over TLS");
@@ -153,14 +153,14 @@ fn participants_come_in_over_tls() {
     let mut chat = home.command(&["chat", "--url", &url, "--token", &token("person")]);
     chat.env("SSL_CERT_FILE", &trusted);
     let mut chat = Program::start(chat);
-    chat.types(r#"/call echo-server echo {"text":"typed over TLS"}"#);
-    chat.sees("= typed over TLS");
-    assert_eq!(chat.ends().0, 0);
+    chat.type_line(r#"/call echo-server echo {"text":"typed over TLS"}"#);
+    chat.wait_for_line("= typed over TLS");
+    assert_eq!(chat.wait_for_exit().0, 0);
     // Another certificate for the same name, and the right one under another name.
-    let (code, printed) = secure("wss", "untrusted_agent", "trusted", &call, other.port).ends();
+    let (code, printed) = secure("wss", "untrusted_agent", "trusted", &call, other.port).wait_for_exit();
     assert!(code == 1 && printed.contains("certificate"), "{code} {printed}");
     let mut elsewhere = example("untrusted_agent", &gateway, "trusted", &call);
     elsewhere.env("PORTMOOT_URL", format!("wss://127.0.0.1:{}", front.port)).env("SSL_CERT_FILE", &trusted);
-    let (code, printed) = Program::start(elsewhere).ends();
+    let (code, printed) = Program::start(elsewhere).wait_for_exit();
     assert!(code == 1 && printed.contains("certificate"), "{code} {printed}");
 }

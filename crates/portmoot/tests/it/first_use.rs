@@ -1,10 +1,10 @@
-//! What a new user does first, as the README tells it: no configuration, an empty home.
+//! First use as the README describes it: no configuration, an empty home directory.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::runner::Home;
+use crate::home::Home;
 use crate::support::Gateway;
 
 fn readme() -> String {
@@ -12,12 +12,12 @@ fn readme() -> String {
 }
 
 #[test]
-fn the_first_screen_says_what_to_do_next() {
+fn the_start_banner_names_the_next_step() {
     let home = Home::new();
     let gateway = Gateway::start_with(&home, &[]);
-    gateway.hear("next");
+    gateway.receive("next");
     let url = gateway.url();
-    // Without --url the running gateway is found by its data directory.
+    // Without --url, commands find the running gateway by its data directory.
     assert_eq!(home.run(&["tools", "call", "demo_echo", "text=hello"]).expect(0).stdout, "hello\n");
     let json = home.run(&["servers", "ls", "--json"]).expect(0).stdout;
     let servers: Value = serde_json::from_str(&json).unwrap();
@@ -31,30 +31,30 @@ fn the_first_screen_says_what_to_do_next() {
     let screen = screen.replace(env!("CARGO_BIN_EXE_portmoot"), "target/release/portmoot");
     let (_, shown) = screen.split_once("portmoot 0.").unwrap();
     let shown = shown.split("\n\n").take(2).collect::<Vec<_>>().join("\n\n");
-    // The transcript in the README is this screen, line for line.
-    assert!(readme().contains(shown.trim_end()), "the README shows another screen than this:\n{shown}");
+    // The README has this banner, line for line.
+    assert!(readme().contains(shown.trim_end()), "the banner in the README differs from this:\n{shown}");
     assert!(screen.contains("server=\"demo\"") && screen.contains("ready"), "{screen}");
 }
 
 #[test]
-fn the_readme_lists_the_tools_that_there_are() {
+fn the_readme_lists_the_demo_tools() {
     let home = Home::new();
     let listed = home.run(&["tools", "ls"]).expect(0);
     assert!(readme().contains(&listed.stdout), "{}", listed.stdout);
-    assert_eq!(listed.stderr, "", "one command on the demo server is not chatty");
+    assert_eq!(listed.stderr, "", "one command on the demo server prints no messages");
 }
 
 #[test]
-fn the_readme_tells_two_commands_that_work() {
+fn the_commands_and_links_of_the_readme_work() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
-    // A bare `cargo run` in the workspace means the program.
+    // `cargo run` in the workspace runs this program.
     assert!(manifest.contains("default-members = [\"crates/portmoot\"]"));
     let readme = readme();
     let first = readme.find("cargo run --release -- serve").unwrap();
     assert!(first < readme.find("cargo nextest run --workspace").unwrap());
     for link in readme.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-        assert!(link.starts_with("https://") || root.join(link).exists(), "{link} leads nowhere");
+        assert!(link.starts_with("https://") || root.join(link).exists(), "{link} is broken");
     }
 }
 
@@ -64,16 +64,16 @@ fn a_command_needs_no_gateway() {
     assert_eq!(home.run(&["tools", "call", "demo_add", "a:=40", "b:=2"]).expect(0).stdout, "42\n");
     assert!(home.run(&["tools", "show", "demo_echo"]).expect(0).stdout.contains("Returns the text."));
     assert!(home.run(&["servers", "show", "demo"]).expect(0).stdout.contains("ready"));
-    assert!(!home.path().join(".local").exists(), "nothing is kept on disk");
+    assert!(!home.path().join(".local").exists(), "nothing is stored on disk");
 }
 
 #[test]
-fn every_end_has_its_code() {
+fn failures_have_exit_codes() {
     let home = Home::new();
     let unknown = home.run(&["tools", "call", "nope"]).expect(5).stderr;
     assert_eq!(
         unknown,
-        "error: there is no tool of this name [unknown_target]\nhint: list what there is: portmoot tools ls; whether all servers are up: portmoot servers ls\n"
+        "error: there is no tool of this name [unknown_target]\nhint: list the tools with: portmoot tools ls; check the servers with: portmoot servers ls\n"
     );
     home.run(&["tools", "show", "nope"]).expect(5);
     home.run(&["servers", "show", "nope"]).expect(5);
@@ -83,11 +83,11 @@ fn every_end_has_its_code() {
 }
 
 #[test]
-fn the_doctor_finds_nothing_wrong_with_an_empty_home() {
+fn the_doctor_passes_in_an_empty_home() {
     let home = Home::new();
     let ran = home.run(&["doctor", "--listen", "127.0.0.1:0"]).expect(0);
     assert!(ran.stdout.lines().all(|line| line.starts_with("ok ")), "{}", ran.stdout);
-    assert_eq!(ran.stderr, "nothing is wrong\n");
+    assert_eq!(ran.stderr, "all checks passed\n");
     home.run(&["config", "check"]).expect(0);
     let shown = home.run(&["config", "show"]).expect(0).stdout;
     home.write("again.toml", &shown);

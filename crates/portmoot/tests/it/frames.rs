@@ -6,8 +6,8 @@ use std::ops::Deref;
 
 use serde_json::json;
 
-use crate::ledger::Ledger;
-use crate::runner::Home;
+use crate::audit_log::AuditLog;
+use crate::home::Home;
 use crate::support::{Gateway, until};
 use crate::ws::{BINARY, CLOSE, PING, PONG, Socket, TEXT, envelope, masked, people};
 
@@ -15,18 +15,18 @@ const FULL: &[&str] = &["mcp/*", "chat", "acme/*"];
 const CONNECTION: &str = "portmoot/connection";
 
 /// A gateway and the home that it needs.
-struct Held {
+struct Started {
     gateway: Gateway,
     home: Home,
 }
 
-impl Held {
-    fn ledger(&self) -> Ledger<'_> {
-        Ledger(&self.home)
+impl Started {
+    fn audit_log(&self) -> AuditLog<'_> {
+        AuditLog(&self.home)
     }
 }
 
-impl Deref for Held {
+impl Deref for Started {
     type Target = Gateway;
 
     fn deref(&self) -> &Gateway {
@@ -34,13 +34,13 @@ impl Deref for Held {
     }
 }
 
-fn two(more: &str) -> (Held, Socket, Socket) {
+fn two(more: &str) -> (Started, Socket, Socket) {
     let (home, config) = people(&[("mallory", FULL), ("watcher", FULL)]);
     let gateway = Gateway::start(&home, &format!("{more}\n{config}"));
     let mut watcher = Socket::enter(&gateway, "watcher", "");
     let mallory = Socket::enter(&gateway, "mallory", "");
-    watcher.hear();
-    (Held { gateway, home }, watcher, mallory)
+    watcher.receive();
+    (Started { gateway, home }, watcher, mallory)
 }
 
 fn chat(id: &str) -> String {
@@ -66,25 +66,29 @@ fn resident(gateway: &Gateway) -> usize {
 /// Everybody hears that this one is gone, and goes on.
 #[track_caller]
 fn gone(watcher: &mut Socket) {
-    let heard = watcher.hear();
-    assert_eq!(heard["payload"], json!({ "event": "leave", "participant": { "id": "mallory" } }), "{heard}");
+    let received = watcher.receive();
+    assert_eq!(
+        received["payload"],
+        json!({ "event": "leave", "participant": { "id": "mallory" } }),
+        "{received}"
+    );
     watcher.chat("on");
     watcher.expect("on");
 }
 
 #[test]
-fn the_longest_message_passes_and_a_longer_one_ends_its_connection() {
+fn the_longest_message_passes_and_a_longer_one_closes_the_connection() {
     const MAX: usize = 64 * 1024;
     let (gateway, mut watcher, mut mallory) = two("[server.limits]\nenvelope_bytes_max = \"64KiB\"");
     let longest = of_bytes("longest", MAX);
     mallory.text(&longest);
-    assert_eq!(mallory.hear_text(), longest);
-    assert_eq!(watcher.hear_text(), longest);
+    assert_eq!(mallory.receive_text(), longest);
+    assert_eq!(watcher.receive_text(), longest);
     // The same in two fragments.
     mallory.frame(TEXT, &longest.as_bytes()[..MAX / 2]);
     mallory.frame(0x80, &longest.as_bytes()[MAX / 2..]);
-    assert_eq!(mallory.hear_text(), longest);
-    assert_eq!(watcher.hear_text(), longest);
+    assert_eq!(mallory.receive_text(), longest);
+    assert_eq!(watcher.receive_text(), longest);
 
     let longer = of_bytes("longer", MAX + 1);
     let halves = [masked(TEXT, &longer.as_bytes()[..MAX / 2]), masked(0x80, &longer.as_bytes()[MAX / 2..])];
@@ -99,22 +103,22 @@ fn the_longest_message_passes_and_a_longer_one_ends_its_connection() {
         masked(0x80 | BINARY, longer.as_bytes()),
     ] {
         mallory.raw(&bytes);
-        let told = mallory.refused("", "message_too_large");
-        assert!(told["payload"]["message"].as_str().unwrap().contains("65536"), "{told}");
+        let woken = mallory.refused("", "message_too_large");
+        assert!(woken["payload"]["message"].as_str().unwrap().contains("65536"), "{woken}");
         assert_eq!(mallory.closed(), 1009);
         gone(&mut watcher);
         mallory = Socket::enter(&gateway, "mallory", "");
-        watcher.hear();
+        watcher.receive();
     }
-    let ledger = gateway.ledger();
-    ledger.has("mallory", CONNECTION, "refused", "closed 1009");
-    ledger.comes_to(4, "mallory", "portmoot/malformed", "refused", "message_too_large");
-    ledger.comes_to(4, "mallory", CONNECTION, "refused", "closed 1009: the message is too long");
-    ledger.comes_to(2, "mallory", "chat", "admitted", "");
+    let audit_log = gateway.audit_log();
+    audit_log.has("mallory", CONNECTION, "refused", "closed 1009");
+    audit_log.comes_to(4, "mallory", "portmoot/malformed", "refused", "message_too_large");
+    audit_log.comes_to(4, "mallory", CONNECTION, "refused", "closed 1009: the message is too long");
+    audit_log.comes_to(2, "mallory", "chat", "admitted", "");
 }
 
 #[test]
-fn sixteen_malformed_messages_in_a_row_are_too_many() {
+fn sixteen_malformed_messages_in_a_row_close_the_connection() {
     let (gateway, mut watcher, mut mallory) = two("");
     for round in 0..3 {
         for _ in 0..15 {
@@ -128,7 +132,7 @@ fn sixteen_malformed_messages_in_a_row_are_too_many() {
     }
     // What was understood and refused is not malformed, and binary messages are.
     for _ in 0..40 {
-        mallory.say("system/error", "x", &[], json!({}), &json!({}));
+        mallory.send("system/error", "x", &[], json!({}), &json!({}));
         mallory.refused("x", "capability_violation");
     }
     for number in 0..16 {
@@ -138,14 +142,14 @@ fn sixteen_malformed_messages_in_a_row_are_too_many() {
     mallory.text(chat("too late"));
     assert_eq!(mallory.closed(), 1008);
     gone(&mut watcher);
-    let ledger = gateway.ledger();
-    ledger.has("mallory", CONNECTION, "refused", "closed 1008: too many malformed messages");
-    ledger.comes_to(3 * 15 + 16, "mallory", "portmoot/malformed", "refused", "malformed");
-    ledger.comes_to(40, "mallory", "system/error", "refused", "reserved");
+    let audit_log = gateway.audit_log();
+    audit_log.has("mallory", CONNECTION, "refused", "closed 1008: too many malformed messages");
+    audit_log.comes_to(3 * 15 + 16, "mallory", "portmoot/malformed", "refused", "malformed");
+    audit_log.comes_to(40, "mallory", "system/error", "refused", "reserved");
 }
 
 #[test]
-fn a_binary_message_is_no_envelope() {
+fn binary_messages_are_refused() {
     let (_gateway, mut watcher, mut mallory) = two("");
     mallory.frame(0x80 | BINARY, chat("binary").as_bytes());
     mallory.refused("", "malformed_envelope");
@@ -155,7 +159,7 @@ fn a_binary_message_is_no_envelope() {
 }
 
 #[test]
-fn fragments_are_one_message() {
+fn fragments_are_joined_to_one_message() {
     let (gateway, mut watcher, mut mallory) = two("");
     let text = chat("in pieces");
     let bytes = text.as_bytes();
@@ -172,27 +176,27 @@ fn fragments_are_one_message() {
         }
     }
     mallory.frame(0x80, b"");
-    assert_eq!(mallory.hear_text(), text);
-    assert_eq!(watcher.hear_text(), text);
+    assert_eq!(mallory.receive_text(), text);
+    assert_eq!(watcher.receive_text(), text);
     // One that is never finished is heard by nobody.
     mallory.frame(TEXT, text.as_bytes());
     mallory.frame(0x80 | CLOSE, &1000_u16.to_be_bytes());
     assert_eq!(mallory.closed(), 1000);
     gone(&mut watcher);
     let mut mallory = Socket::enter(&gateway, "mallory", "");
-    watcher.hear();
+    watcher.receive();
     mallory.frame(TEXT, text.as_bytes());
     drop(mallory);
     gone(&mut watcher);
     // What was begun twice and never said is in the log as that: two connections ended, one thing said.
-    let ledger = gateway.ledger();
-    ledger.has("mallory", CONNECTION, "completed", "lost");
-    ledger.has("mallory", CONNECTION, "completed", "left");
-    ledger.comes_to(1, "mallory", "chat", "admitted", "");
+    let audit_log = gateway.audit_log();
+    audit_log.has("mallory", CONNECTION, "completed", "lost");
+    audit_log.has("mallory", CONNECTION, "completed", "left");
+    audit_log.comes_to(1, "mallory", "chat", "admitted", "");
 }
 
 #[test]
-fn who_breaks_the_protocol_is_closed_with_the_code_that_says_so() {
+fn protocol_violations_close_the_connection_with_their_code() {
     let (gateway, mut watcher, mallory) = two("");
     mallory.leave();
     gone(&mut watcher);
@@ -214,7 +218,7 @@ fn who_breaks_the_protocol_is_closed_with_the_code_that_says_so() {
     ];
     for (what, bytes, code) in rows {
         let mut socket = Socket::enter(&gateway, "mallory", "");
-        watcher.hear();
+        watcher.receive();
         socket.raw(&bytes);
         socket.raw(chat("after").as_bytes());
         assert_eq!(socket.closed(), code, "{what}");
@@ -222,21 +226,21 @@ fn who_breaks_the_protocol_is_closed_with_the_code_that_says_so() {
     }
     // A close without a code is answered as one.
     let mut socket = Socket::enter(&gateway, "mallory", "");
-    watcher.hear();
+    watcher.receive();
     socket.frame(0x80 | CLOSE, b"");
     assert_eq!(socket.closed(), 0);
     gone(&mut watcher);
-    let ledger = gateway.ledger();
+    let audit_log = gateway.audit_log();
     until("all are recorded", || {
-        (ledger.count("mallory", CONNECTION, "completed", "left") == 2).then_some(())
+        (audit_log.count("mallory", CONNECTION, "completed", "left") == 2).then_some(())
     });
-    ledger.comes_to(10, "mallory", CONNECTION, "refused", "closed 1002: the protocol was broken");
-    ledger.comes_to(2, "mallory", CONNECTION, "refused", "closed 1007: the protocol was broken");
-    assert_eq!(ledger.count("mallory", "chat", "admitted", ""), 0);
+    audit_log.comes_to(10, "mallory", CONNECTION, "refused", "closed 1002: the protocol was broken");
+    audit_log.comes_to(2, "mallory", CONNECTION, "refused", "closed 1007: the protocol was broken");
+    assert_eq!(audit_log.count("mallory", "chat", "admitted", ""), 0);
 }
 
 #[test]
-fn pings_are_answered_and_silence_is_not_endured() {
+fn pings_are_answered_and_silent_connections_are_closed() {
     let (gateway, mut watcher, mut mallory) = two("[server.limits]\nkeep_alive = \"100ms\"");
     // Many at once, and each is answered or a later one is (RFC 6455, section 5.5.3).
     for number in 0..50_u8 {
@@ -260,18 +264,18 @@ fn pings_are_answered_and_silence_is_not_endured() {
             }
         }
     });
-    let heard = watcher.hear();
-    assert_eq!(heard["payload"]["event"], "leave", "{heard}");
+    let received = watcher.receive();
+    assert_eq!(received["payload"]["event"], "leave", "{received}");
     let (pings, code) = silent.join().unwrap();
     assert!(pings >= 2, "{pings}");
     assert_eq!(code, Some(4004));
     watcher.chat("still here");
     watcher.expect("still here");
-    gateway.ledger().has("mallory", CONNECTION, "refused", "closed 4004: no frame arrived");
+    gateway.audit_log().has("mallory", CONNECTION, "refused", "closed 4004: no frame arrived");
 }
 
 #[test]
-fn who_never_reads_is_cut_off_and_costs_the_others_nothing() {
+fn a_participant_that_never_reads_is_disconnected_without_delaying_others() {
     const MESSAGES: usize = 3_000;
     let (home, config) = people(&[("sender", FULL), ("reader", FULL), ("stuck", FULL), ("dead", FULL)]);
     let gateway = Gateway::start(&home, &config);
@@ -281,29 +285,29 @@ fn who_never_reads_is_cut_off_and_costs_the_others_nothing() {
     // Reads nothing and says much.
     let mut dead = Socket::open(&gateway, "dead", "");
     for _ in 0..3 {
-        reader.hear();
+        reader.receive();
     }
     let before = resident(&gateway);
     let text = "x".repeat(16 * 1024);
-    let (tell, told) = std::sync::mpsc::channel();
+    let (wake, woken) = std::sync::mpsc::channel();
     // Once it is cut off it looks, and finds out why behind all that it left unread.
     let looking = std::thread::spawn(move || {
-        told.recv().unwrap();
+        woken.recv().unwrap();
         stuck.closed()
     });
     let hearing = std::thread::spawn(move || {
         let (mut left, mut next) = (Vec::new(), 0);
         while next < MESSAGES || left.len() < 2 {
-            let heard = reader.hear();
-            if heard["kind"] == "system/presence" {
-                assert_eq!(heard["payload"]["event"], "leave");
-                let who = heard["payload"]["participant"]["id"].as_str().unwrap().to_owned();
+            let received = reader.receive();
+            if received["kind"] == "system/presence" {
+                assert_eq!(received["payload"]["event"], "leave");
+                let who = received["payload"]["participant"]["id"].as_str().unwrap().to_owned();
                 if who == "stuck" {
-                    tell.send(()).unwrap();
+                    wake.send(()).unwrap();
                 }
                 left.push(who);
-            } else if heard["from"] == "sender" {
-                assert_eq!(heard["id"], next.to_string(), "none is lost");
+            } else if received["from"] == "sender" {
+                assert_eq!(received["id"], next.to_string(), "none is lost");
                 next += 1;
             }
         }
@@ -312,7 +316,7 @@ fn who_never_reads_is_cut_off_and_costs_the_others_nothing() {
     });
     let mut peak = 0;
     for number in 0..MESSAGES {
-        sender.say("chat", &number.to_string(), &[], json!({}), &json!({ "text": text }));
+        sender.send("chat", &number.to_string(), &[], json!({}), &json!({ "text": text }));
         if number % 100 == 0 {
             dead.chat("me too");
             peak = peak.max(resident(&gateway));
@@ -325,17 +329,17 @@ fn who_never_reads_is_cut_off_and_costs_the_others_nothing() {
     assert_eq!(looking.join().unwrap(), 4003);
     // The sender has heard of it as all others have.
     sender.chat("end");
-    assert_eq!(sender.hear()["payload"]["event"], "join");
-    let ledger = Ledger(&home);
+    assert_eq!(sender.receive()["payload"]["event"], "join");
+    let audit_log = AuditLog(&home);
     for who in ["stuck", "dead"] {
-        ledger.has(who, CONNECTION, "refused", "closed 4003: reading too slowly");
+        audit_log.has(who, CONNECTION, "refused", "closed 4003: reading too slowly");
     }
-    ledger.comes_to(MESSAGES + 1, "sender", "chat", "admitted", "chat");
-    ledger.is_whole();
+    audit_log.comes_to(MESSAGES + 1, "sender", "chat", "admitted", "chat");
+    audit_log.is_whole();
 }
 
 #[test]
-fn ten_thousand_comings_and_goings_leave_nothing_behind() {
+fn ten_thousand_joins_and_leaves_leave_no_state() {
     const ROUNDS: usize = 2_500;
     let names = ["a", "b", "c", "d"];
     let mut all: Vec<(&str, &[&str])> = names.iter().map(|name| (*name, FULL)).collect();
@@ -383,11 +387,11 @@ fn ten_thousand_comings_and_goings_leave_nothing_behind() {
     // Every coming and every going is in the log; so many of them as counts.
     gateway.signal("TERM");
     gateway.wait();
-    let ledger = Ledger(&home);
+    let audit_log = AuditLog(&home);
     for name in names {
-        assert_eq!(ledger.counted(name, CONNECTION, "admitted", "opened"), ROUNDS as u64, "{name}");
-        let ends = ["left", "lost"].map(|end| ledger.counted(name, CONNECTION, "completed", end));
-        let replaced = ledger.counted(name, CONNECTION, "completed", "closed 4001");
+        assert_eq!(audit_log.counted(name, CONNECTION, "admitted", "opened"), ROUNDS as u64, "{name}");
+        let ends = ["left", "lost"].map(|end| audit_log.counted(name, CONNECTION, "completed", end));
+        let replaced = audit_log.counted(name, CONNECTION, "completed", "closed 4001");
         assert_eq!(ends[0] + ends[1] + replaced, ROUNDS as u64, "{name}: {ends:?} {replaced}");
     }
     let bytes: u64 = std::fs::read_dir(home.path().join("data/audit"))
@@ -395,11 +399,11 @@ fn ten_thousand_comings_and_goings_leave_nothing_behind() {
         .map(|file| file.unwrap().metadata().unwrap().len())
         .sum();
     assert!(bytes < 4 << 20, "{bytes}");
-    ledger.is_whole();
+    audit_log.is_whole();
 }
 
 #[test]
-fn a_hearer_is_told_of_every_coming_and_going_in_turn() {
+fn joins_and_leaves_are_delivered_in_order() {
     let (gateway, mut watcher, mallory) = two("");
     mallory.leave();
     for _ in 0..50 {
@@ -407,12 +411,12 @@ fn a_hearer_is_told_of_every_coming_and_going_in_turn() {
     }
     let expected = (0..101).map(|number| if number % 2 == 0 { "leave" } else { "join" });
     for event in expected {
-        assert_eq!(watcher.hear()["payload"]["event"], event);
+        assert_eq!(watcher.receive()["payload"]["event"], event);
     }
 }
 
 #[test]
-fn who_loses_access_is_cut_off_and_all_are_told_when_the_gateway_stops() {
+fn lost_access_and_shutdown_close_connections_with_their_codes() {
     let (home, config) = people(&[("admin", &["portmoot/*", "chat"]), ("watcher", FULL)]);
     let mut gateway = Gateway::start(&home, &config);
     let cli = |gateway: &Gateway, args: &[&str]| {
@@ -422,18 +426,18 @@ fn who_loses_access_is_cut_off_and_all_are_told_when_the_gateway_stops() {
     let issued = cli(&gateway, &["token", "new", "guest", "--capability", "chat"]);
     let mut watcher = Socket::enter(&gateway, "watcher", "");
     let mut guest = Socket::open_with(&gateway, "guest", "", &format!("Bearer {issued}"));
-    assert_eq!(watcher.hear()["payload"]["participant"]["id"], "guest");
+    assert_eq!(watcher.receive()["payload"]["participant"]["id"], "guest");
     cli(&gateway, &["token", "revoke", "guest"]);
     assert_eq!(guest.closed(), 4002);
-    assert_eq!(watcher.hear()["payload"], json!({ "event": "leave", "participant": { "id": "guest" } }));
+    assert_eq!(watcher.receive()["payload"], json!({ "event": "leave", "participant": { "id": "guest" } }));
     // Another participant that the configuration no longer has.
     let mut admin = Socket::enter(&gateway, "admin", "");
-    watcher.hear();
-    let without = config.replace("[participants.watcher]", "[participants.somebody]");
+    watcher.receive();
+    let without = config.replace("[participants.watcher]", "[participants.another]");
     home.write("portmoot.toml", &without);
     gateway.signal("HUP");
     assert_eq!(watcher.closed(), 4002);
-    assert_eq!(admin.hear()["payload"]["event"], "leave");
+    assert_eq!(admin.receive()["payload"]["event"], "leave");
     gateway.signal("TERM");
     assert_eq!(admin.closed(), 1001);
     drop((admin, watcher, guest));
@@ -441,10 +445,10 @@ fn who_loses_access_is_cut_off_and_all_are_told_when_the_gateway_stops() {
 }
 
 #[test]
-fn what_comes_with_the_upgrade_is_not_lost() {
+fn frames_sent_with_the_upgrade_are_not_lost() {
     let (gateway, mut watcher, mallory) = two("");
     mallory.leave();
-    watcher.hear();
+    watcher.receive();
     let mut stream = TcpStream::connect(gateway.address()).unwrap();
     let head = format!(
         "GET /ws HTTP/1.1\r\nhost: {}\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\

@@ -2,7 +2,7 @@
 
 use harness::Running;
 
-use crate::runner::Home;
+use crate::home::Home;
 use crate::support::Gateway;
 
 /// Leaves out everything of the gateway's own, so that its lists are those of the servers.

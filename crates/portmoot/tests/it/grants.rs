@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::http::{Connection, PATIENCE, Reply};
-use crate::runner::Home;
+use crate::home::Home;
+use crate::http::{Connection, Reply, TIMEOUT};
 use crate::support::{Client, Gateway, fixture, modern, until};
 
 const ADMIN: &str = "token-of-the-administrator";
@@ -20,7 +20,7 @@ const PEOPLE: &str = "[participants.admin-user]\ntoken_env = \"ADMIN_TOKEN\"\n\
 const TOPICS: &str = "[topics.main]\n[topics.board]\naccess = \"private\"\n[topics.lobby]\naccess = \"public\"\n\
     anonymous = \"reader\"\n[profiles.reader]\ncapabilities = [\"chat\", \"mcp/request:tools/call:a_echo\"]\n";
 
-fn house() -> (Home, String) {
+fn setup() -> (Home, String) {
     let home = Home::new().env("ADMIN_TOKEN", ADMIN).env("AGENT_TOKEN", AGENT);
     let data = format!("[server]\ndata_dir = \"{}\"\n", home.path().join("data").display());
     (home, data + PEOPLE + TOPICS + &fixture("a", &[]))
@@ -33,7 +33,7 @@ impl Ws {
     /// The status of the upgrade, and the connection when there is one.
     fn try_open(gateway: &Gateway, topic: &str, token: Option<&str>) -> (u16, String, Option<Ws>) {
         let mut stream = TcpStream::connect(gateway.address()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let bearer = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
         let head = format!(
             "GET /ws?topic={topic} HTTP/1.1\r\nhost: {}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
@@ -63,7 +63,7 @@ impl Ws {
         ws.unwrap_or_else(|| panic!("{status} {why}"))
     }
 
-    fn say(&mut self, envelope: &Value) {
+    fn send(&mut self, envelope: &Value) {
         let text = envelope.to_string();
         let length = u16::try_from(text.len()).unwrap();
         let mut frame = vec![0x81, 0x80 | 126];
@@ -75,7 +75,7 @@ impl Ws {
     }
 
     fn request(&mut self, from: &str, id: &str, tool: &str) {
-        self.say(&json!({
+        self.send(&json!({
             "protocol": "mcpx/v0.1", "id": id, "from": from, "to": ["a"],
             "kind": format!("mcp/request:tools/call:{tool}"),
             "payload": { "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": tool, "arguments": { "text": id } } }
@@ -84,7 +84,7 @@ impl Ws {
 
     /// The next envelope of this kind; others are passed over.
     #[track_caller]
-    fn hear(&mut self, kind: &str) -> Value {
+    fn receive(&mut self, kind: &str) -> Value {
         loop {
             let mut head = [0; 2];
             self.0.read_exact(&mut head).unwrap_or_else(|error| panic!("{kind}: {error}"));
@@ -111,7 +111,7 @@ impl Ws {
     /// What the next welcome says that it may do.
     #[track_caller]
     fn welcomed(&mut self) -> Value {
-        self.hear("system/welcome")["payload"]["you"]["capabilities"].clone()
+        self.receive("system/welcome")["payload"]["you"]["capabilities"].clone()
     }
 }
 
@@ -137,8 +137,8 @@ fn held(gateway: &Gateway, topic: &str) -> Value {
 }
 
 #[test]
-fn the_printed_promotion() {
-    let (home, config) = house();
+fn the_promotion_example_of_the_specification_works() {
+    let (home, config) = setup();
     let gateway = Gateway::start(&home, &config);
     let mut answer = change(&gateway, "", json!({ "add": ["mcp/request:tools/*"], "remove": [] }));
     let at = answer["modifiedAt"].take();
@@ -166,7 +166,7 @@ fn the_printed_promotion() {
         (ADMIN, path, json!({ "add": ["mcp/request:*"], "expires": "soon" }), 400, "malformed"),
         (ADMIN, path, json!({ "add": ["mcp/request:*"], "more": 1 }), 400, "malformed"),
         (ADMIN, path, json!({}), 400, "malformed"),
-        (ADMIN, "/admin/participants/nobody/capabilities", json!({ "add": ["chat"] }), 404, "unknown_target"),
+        (ADMIN, "/admin/participants/absent/capabilities", json!({ "add": ["chat"] }), 404, "unknown_target"),
         (ADMIN, "/admin/participants/a/capabilities", json!({ "add": ["chat"] }), 404, "unknown_target"),
         (
             ADMIN,
@@ -183,13 +183,13 @@ fn the_printed_promotion() {
 }
 
 #[test]
-fn who_is_promoted_while_connected_is_told_and_may_go_on_until_it_is_taken_back() {
-    let (home, config) = house();
+fn a_connected_participant_is_notified_of_grants_and_revocations() {
+    let (home, config) = setup();
     let gateway = Gateway::start(&home, &config);
     let mut agent = Ws::open(&gateway, "main", Some(AGENT));
     assert_eq!(agent.welcomed(), json!(["mcp/proposal:*", "chat"]));
     agent.request("agent-a", "r1", "echo");
-    let refused = agent.hear("system/error");
+    let refused = agent.receive("system/error");
     assert_eq!(
         (&refused["payload"]["error"], &refused["correlation_id"]),
         (&json!("capability_violation"), &json!("r1"))
@@ -197,7 +197,7 @@ fn who_is_promoted_while_connected_is_told_and_may_go_on_until_it_is_taken_back(
     change(&gateway, "", json!({ "add": ["mcp/request:tools/*"] }));
     assert_eq!(agent.welcomed(), json!(["mcp/proposal:*", "mcp/request:tools/*", "chat"]));
     agent.request("agent-a", "r2", "echo");
-    let answer = agent.hear("mcp/response");
+    let answer = agent.receive("mcp/response");
     assert_eq!(answer["correlation_id"], "r2", "{answer}");
     // A call that is open when it is taken back ends; the same for MCP.
     let client = Client::open(&gateway, Some(AGENT), "/mcp", json!({}));
@@ -215,12 +215,12 @@ fn who_is_promoted_while_connected_is_told_and_may_go_on_until_it_is_taken_back(
     assert!(ended["error"].is_object(), "{ended}");
     assert!(began.elapsed() < Duration::from_secs(10), "at once");
     agent.request("agent-a", "r3", "echo");
-    assert_eq!(agent.hear("system/error")["correlation_id"], "r3");
+    assert_eq!(agent.receive("system/error")["correlation_id"], "r3");
 }
 
 #[test]
-fn a_grant_for_a_time_ends_on_time() {
-    let (home, config) = house();
+fn a_temporary_grant_expires_on_time() {
+    let (home, config) = setup();
     let gateway = Gateway::start(&home, &config);
     let mut agent = Ws::open(&gateway, "main", Some(AGENT));
     agent.welcomed();
@@ -237,8 +237,8 @@ fn a_grant_for_a_time_ends_on_time() {
 }
 
 #[test]
-fn what_was_granted_outlives_a_restart_and_a_reload_and_can_be_forgotten() {
-    let (home, config) = house();
+fn grants_outlive_restarts_and_reloads_and_can_be_cleared() {
+    let (home, config) = setup();
     let mut gateway = Gateway::start(&home, &config);
     change(&gateway, "", json!({ "add": ["mcp/request:tools/*"], "remove": ["chat"] }));
     change(&gateway, "?topic=lobby", json!({ "add": ["mcp/request:prompts/*"] }));
@@ -264,18 +264,18 @@ fn what_was_granted_outlives_a_restart_and_a_reload_and_can_be_forgotten() {
 }
 
 #[test]
-fn who_comes_without_a_token_has_the_profile_and_no_more() {
-    let (home, config) = house();
+fn guests_have_the_capabilities_of_the_anonymous_profile() {
+    let (home, config) = setup();
     let gateway = Gateway::start(&home, &config);
     let [mut one, mut two] = [(); 2].map(|()| Ws::open(&gateway, "lobby", None));
-    let names = [&mut one, &mut two].map(|ws| ws.hear("system/welcome")["payload"]["you"].clone());
+    let names = [&mut one, &mut two].map(|ws| ws.receive("system/welcome")["payload"]["you"].clone());
     assert!(names.iter().all(|you| you["id"].as_str().unwrap().starts_with("anonymous-")), "{names:?}");
     assert_ne!(names[0]["id"], names[1]["id"]);
     assert_eq!(names[0]["capabilities"], json!(["chat", "mcp/request:tools/call:a_echo"]));
     one.request(names[0]["id"].as_str().unwrap(), "r1", "hang");
-    assert_eq!(one.hear("system/error")["payload"]["error"], "capability_violation");
+    assert_eq!(one.receive("system/error")["payload"]["error"], "capability_violation");
     one.request("admin-user", "r2", "echo");
-    assert_eq!(one.hear("system/error")["payload"]["error"], "auth_violation");
+    assert_eq!(one.receive("system/error")["payload"]["error"], "auth_violation");
     // The same over MCP, in sessions and without.
     let client = Client::open(&gateway, None, "/mcp/lobby", json!({}));
     assert_eq!(client.names("tools"), ["a_echo"]);
@@ -295,15 +295,15 @@ fn who_comes_without_a_token_has_the_profile_and_no_more() {
     Ws::open(&gateway, "lobby", Some(AGENT)).welcomed();
     home.write("portmoot.toml", &config.replace("anonymous = \"reader\"\n", ""));
     gateway.signal("HUP");
-    until("no guest is let in", || (Ws::try_open(&gateway, "lobby", None).0 == 401).then_some(()));
+    until("guests are refused", || (Ws::try_open(&gateway, "lobby", None).0 == 401).then_some(()));
     let mut rest = Vec::new();
     one.0.read_to_end(&mut rest).unwrap();
     assert_eq!(client.status("ping", json!({})), 401);
 }
 
 #[test]
-fn the_command_line_lists_gives_and_takes() {
-    let (home, config) = house();
+fn the_command_line_lists_grants_and_revokes() {
+    let (home, config) = setup();
     let gateway = Gateway::start(&home, &config);
     let url = gateway.url();
     let cli = |args: &[&str], token: &str| home.run(&[args, &["--url", &url, "--token", token]].concat());
@@ -319,14 +319,14 @@ fn the_command_line_lists_gives_and_takes() {
     let taken = cli(&["participants", "revoke", "agent-a", "mcp/request:*", "chat"], ADMIN).expect(0);
     assert_eq!(taken.stdout, "mcp/proposal:*\n");
     cli(&["participants", "grant", "agent-a", "chat"], AGENT).expect(3);
-    cli(&["participants", "grant", "nobody", "chat"], ADMIN).expect(5);
+    cli(&["participants", "grant", "absent", "chat"], ADMIN).expect(5);
     cli(&["participants", "grant", "agent-a", "chat", "--for", "soon"], ADMIN).expect(2);
     home.run(&["participants", "ls", "--data-dir", "nowhere"]).expect(1);
 }
 
 #[test]
-fn a_private_topic_is_to_others_as_one_that_is_not_there() {
-    let (home, config) = house();
+fn a_private_topic_looks_like_an_unknown_one_to_outsiders() {
+    let (home, config) = setup();
     let gateway = Gateway::start(&home, &config);
     Ws::open(&gateway, "board", Some(ADMIN)).welcomed();
     let seen = |token: &str, topic: &str| {

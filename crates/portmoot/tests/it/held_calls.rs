@@ -5,8 +5,8 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::listed::Listed;
-use crate::runner::Home;
+use crate::home::Home;
+use crate::listed_server::ListedServer;
 use crate::support::{Client, Gateway, fixture, is_alive, signal, until};
 
 const BOSS: &str = "token-of-the-one-who-decides";
@@ -14,7 +14,7 @@ const SCOUT: &str = "token-of-the-one-who-proposes";
 /// So long are calls held here before their callers are answered for now.
 const HOLD: &str = "700ms";
 
-fn house() -> Home {
+fn setup() -> Home {
     Home::new().env("BOSS_TOKEN", BOSS).env("SCOUT_TOKEN", SCOUT)
 }
 
@@ -60,7 +60,7 @@ fn report(client: Child) -> Value {
 /// One call in this way, approved and then another rejected; both reports.
 #[track_caller]
 fn both_ways(way: &str) -> [Value; 2] {
-    let home = house();
+    let home = setup();
     let gateway = Gateway::start(&home, &config(&home));
     // Somebody who could decide is there.
     let _boss = Client::open(&gateway, Some(BOSS), "/mcp", json!({}));
@@ -74,8 +74,8 @@ fn both_ways(way: &str) -> [Value; 2] {
         // Longer than a call is held, so that every way has to go on waiting.
         std::thread::sleep(std::time::Duration::from_millis(1200));
         let id = id_of(&proposal);
-        let told = proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 0);
-        assert!(["running\n", "completed\n"].contains(&told.as_str()), "{told}");
+        let notice = proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 0);
+        assert!(["running\n", "completed\n"].contains(&notice.as_str()), "{notice}");
         let report = report(client);
         until("the outcome", || (state(&home, &gateway, &id)["state"] == "completed").then_some(()));
         assert_eq!(state(&home, &gateway, &id)["decided_by"], "boss");
@@ -116,7 +116,7 @@ fn a_client_of_2025_gets_a_task_if_it_asks_for_one() {
 }
 
 #[test]
-fn a_modern_client_without_tasks_comes_back_with_the_state_it_was_given() {
+fn a_modern_client_without_tasks_retries_with_its_request_state() {
     let [approved, _] = both_ways("retry");
     let first = &approved["first"];
     assert_eq!(first["resultType"], "input_required");
@@ -125,7 +125,7 @@ fn a_modern_client_without_tasks_comes_back_with_the_state_it_was_given() {
 }
 
 #[test]
-fn any_other_client_is_told_in_words() {
+fn any_other_client_receives_an_explanation() {
     let [approved, _] = both_ways("words");
     let first = &approved["first"];
     assert_eq!(first["error"], true);
@@ -136,8 +136,8 @@ fn any_other_client_is_told_in_words() {
 }
 
 #[test]
-fn closing_a_modern_stream_withdraws() {
-    let home = house();
+fn closing_a_modern_stream_withdraws_the_proposal() {
+    let home = setup();
     let gateway = Gateway::start(&home, &config(&home));
     let client = client(&gateway, "leave", "never mind");
     let id = id_of(&gateway.pending(&home, BOSS));
@@ -146,13 +146,13 @@ fn closing_a_modern_stream_withdraws() {
 }
 
 #[test]
-fn decisions_are_single_and_bound_to_what_was_shown() {
-    let home = house();
+fn decisions_count_once_and_are_bound_to_the_digest() {
+    let home = setup();
     let gateway = Gateway::start(&home, &config(&home));
     let scout = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
     let call = || {
-        let told = scout.call("a_echo", json!({ "text": "as proposed\u{202e}" }));
-        assert_eq!(told["isError"], true, "{told}");
+        let notice = scout.call("a_echo", json!({ "text": "as proposed\u{202e}" }));
+        assert_eq!(notice["isError"], true, "{notice}");
         id_of(&gateway.pending(&home, BOSS))
     };
     let id = call();
@@ -185,12 +185,12 @@ fn decisions_are_single_and_bound_to_what_was_shown() {
     proposals(&home, &gateway, SCOUT, &["withdraw", &id], 0);
     proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 3);
     proposals(&home, &gateway, BOSS, &["show", "00"], 5);
-    proposals(&home, &gateway, "nobody's", &["ls"], 4);
+    proposals(&home, &gateway, "not-a-token", &["ls"], 4);
 }
 
 #[test]
-fn what_waits_outlives_a_restart_and_then_runs_once() {
-    let home = house();
+fn a_pending_proposal_outlives_a_restart_and_runs_once() {
+    let home = setup();
     let config = config(&home).replace(HOLD, "50s");
     let gateway = Gateway::start(&home, &config);
     let client = client(&gateway, "words", "after the restart");
@@ -209,9 +209,9 @@ fn what_waits_outlives_a_restart_and_then_runs_once() {
 }
 
 #[test]
-fn a_tool_that_was_described_otherwise_is_not_approved() {
-    let home = house();
-    let server = Listed::new(&home, "b", &[("act", "described as one"), ("change", "")]);
+fn a_changed_tool_description_invalidates_an_approval() {
+    let home = setup();
+    let server = ListedServer::new(&home, "b", &[("act", "described as one"), ("change", "")]);
     let gateway = Gateway::start(&home, &(config(&home) + &server.table()));
     let scout = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
     until("its tool", || scout.names("tools").contains(&"b_act".to_owned()).then_some(()));

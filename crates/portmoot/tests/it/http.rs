@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// Nothing in these tests takes longer, on a busy machine either.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Header names are lower case.
 pub(crate) type Headers = Vec<(String, String)>;
@@ -55,7 +55,7 @@ impl Connection {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Reply {
-        self.reader.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
+        self.reader.get_ref().set_read_timeout(Some(TIMEOUT)).unwrap();
         self.write(method, path, headers, body);
         let mut reply = self.head().expect("an answer");
         let mut body = Vec::new();
@@ -81,7 +81,7 @@ impl Connection {
             self.body(&of, |part| {
                 rest.extend_from_slice(part);
                 if is_events(&of) {
-                    tell(&mut rest, &send);
+                    send_messages(&mut rest, &send);
                 }
             });
             if let Ok(message) = serde_json::from_slice(&rest) {
@@ -146,7 +146,7 @@ fn is_events(head: &Reply) -> bool {
 }
 
 /// Sends on the messages of all events that are complete.
-fn tell(rest: &mut Vec<u8>, send: &Sender<Value>) {
+fn send_messages(rest: &mut Vec<u8>, send: &Sender<Value>) {
     while let Some(end) = rest.windows(2).position(|two| two == b"\n\n") {
         let event: Vec<u8> = rest.drain(..end + 2).collect();
         let event = String::from_utf8(event).unwrap();
@@ -170,13 +170,13 @@ impl Events {
     /// The answer's status and headers.
     #[track_caller]
     pub(crate) fn head(&self) -> &Reply {
-        self.head.get_or_init(|| self.heads.recv_timeout(PATIENCE).expect("an answer in time"))
+        self.head.get_or_init(|| self.heads.recv_timeout(TIMEOUT).expect("an answer in time"))
     }
 
     /// The next message.
     #[track_caller]
     pub(crate) fn next(&self) -> Value {
-        self.messages.recv_timeout(PATIENCE).expect("a message in time")
+        self.messages.recv_timeout(TIMEOUT).expect("a message in time")
     }
 
     /// The next message of this method.
@@ -195,7 +195,7 @@ impl Events {
     pub(crate) fn rest(&self) -> Vec<Value> {
         let mut rest = Vec::new();
         loop {
-            match self.messages.recv_timeout(PATIENCE) {
+            match self.messages.recv_timeout(TIMEOUT) {
                 Ok(message) => rest.push(message),
                 Err(RecvTimeoutError::Disconnected) => return rest,
                 Err(RecvTimeoutError::Timeout) => panic!("the stream did not end; it said {rest:?}"),

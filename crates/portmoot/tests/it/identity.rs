@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::home::Home;
 use crate::http::{Connection, Reply};
-use crate::runner::Home;
 use crate::support::{Client, Gateway, fixture, modern, modern_stream, until};
 
 const ADMIN: &str = "token-of-the-administrator";
@@ -13,7 +13,7 @@ const SCOUT: &str = "token-of-the-narrow-scout";
 const OTHER: &str = "token-of-the-other-scout";
 
 /// A home with three participants: `admin` may all, `scout` little, `other` the same through other ways.
-fn house() -> Home {
+fn setup() -> Home {
     let home = Home::new().env("ADMIN_TOKEN", ADMIN).env("OTHER_TOKEN", OTHER);
     home.write("scout.token", &format!("{SCOUT}\n"));
     home
@@ -47,8 +47,8 @@ fn like(reply: &Reply, word: &str) -> (u16, String) {
 }
 
 #[test]
-fn what_is_refused_is_absent_from_lists_and_answers_as_what_is_not_there() {
-    let home = house();
+fn refused_targets_are_unlisted_and_look_unknown() {
+    let home = setup();
     let gateway = Gateway::start(&home, &(fixture("a", &[]) + ADMIN_TABLE + &scout(&NARROW)));
     let admin = Client::open(&gateway, Some(ADMIN), "/mcp", json!({}));
     assert!(admin.names("tools").len() > 20);
@@ -104,7 +104,7 @@ fn what_is_refused_is_absent_from_lists_and_answers_as_what_is_not_there() {
 
 #[test]
 fn a_capability_can_be_narrowed_to_an_addressee() {
-    let home = house();
+    let home = setup();
     let participant = "[participants.scout]\ntoken_file = \"scout.token\"\n\
         capabilities = [{ kind = \"mcp/request:tools/call:*_echo\", to = [\"b\"] }]\n";
     let gateway = Gateway::start(&home, &(fixture("a", &[]) + &fixture("b", &[]) + participant));
@@ -116,8 +116,8 @@ fn a_capability_can_be_narrowed_to_an_addressee() {
 }
 
 #[test]
-fn without_a_token_nobody_comes_in_once_tokens_are_configured() {
-    let home = house();
+fn configured_tokens_are_required() {
+    let home = setup();
     let gateway = Gateway::start(&home, &(fixture("a", &[]) + ADMIN_TABLE));
     for token in [None, Some("wrong"), Some(""), Some("token-of-the-administrato")] {
         for reply in [
@@ -163,17 +163,17 @@ fn a_wider_bind_without_tokens_is_refused() {
 }
 
 #[test]
-fn what_is_anothers_answers_as_unknown() {
-    let home = house();
+fn resources_of_other_participants_look_unknown() {
+    let home = setup();
     let other = "[participants.other]\ntoken_env = \"OTHER_TOKEN\"\ncapabilities = [\"mcp/request:*\"]\n";
     let gateway = Gateway::start(&home, &(fixture("a", &[]) + ADMIN_TABLE + other));
     let admin = Client::open(&gateway, Some(ADMIN), "/mcp", json!({}));
     let thief = Client::resume(&gateway, Some(OTHER), "/mcp", &admin.session);
-    let nobody = Client::resume(&gateway, Some(OTHER), "/mcp", "no-such-session");
+    let absent = Client::resume(&gateway, Some(OTHER), "/mcp", "no-such-session");
     let [stolen, unknown] =
-        [&thief, &nobody].map(|client| like(&client.post(&client.request("tools/list", json!({}))), ""));
+        [&thief, &absent].map(|client| like(&client.post(&client.request("tools/list", json!({}))), ""));
     assert_eq!((stolen.0, &stolen), (404, &unknown));
-    assert_eq!((thief.delete(), nobody.delete()), (404, 404));
+    assert_eq!((thief.delete(), absent.delete()), (404, 404));
     assert!(admin.names("tools").len() > 10, "it is still there");
 
     // An event id of another's stream.
@@ -194,8 +194,8 @@ fn what_is_anothers_answers_as_unknown() {
 }
 
 #[test]
-fn too_many_requests_are_refused_with_the_time_to_wait() {
-    let home = house();
+fn rate_limited_requests_are_refused_with_a_retry_delay() {
+    let home = setup();
     let config = fixture("a", &[]) + &scout(&NARROW) + "rate = { limit = \"60/min\", burst = 3 }\n";
     let gateway = Gateway::start(&home, &config);
     let scout = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
@@ -242,7 +242,7 @@ fn all_ends(gateway: &Gateway, token: &str, admin: &Client, end: impl FnOnce()) 
 
 #[test]
 fn revoking_a_token_ends_what_is_open() {
-    let home = house();
+    let home = setup();
     let gateway =
         Gateway::start(&home, &(data_dir(&home) + &fixture("a", &["--era", "legacy"]) + ADMIN_TABLE));
     let admin = Client::open(&gateway, Some(ADMIN), "/mcp", json!({}));
@@ -273,8 +273,8 @@ fn revoking_a_token_ends_what_is_open() {
 }
 
 #[test]
-fn a_token_issued_on_the_data_directory_is_known_at_the_next_start() {
-    let home = house();
+fn a_token_issued_offline_is_valid_after_the_next_start() {
+    let home = setup();
     let config = data_dir(&home) + &fixture("a", &[]);
     home.write("portmoot.toml", &config);
     let new = [
@@ -294,7 +294,7 @@ fn a_token_issued_on_the_data_directory_is_known_at_the_next_start() {
 
 #[test]
 fn an_expired_token_ends_what_is_open() {
-    let home = house();
+    let home = setup();
     let gateway =
         Gateway::start(&home, &(data_dir(&home) + &fixture("a", &["--era", "legacy"]) + ADMIN_TABLE));
     let admin = Client::open(&gateway, Some(ADMIN), "/mcp", json!({}));
@@ -319,8 +319,8 @@ fn an_expired_token_ends_what_is_open() {
 }
 
 #[test]
-fn a_participant_taken_out_of_the_configuration_is_put_out() {
-    let home = house();
+fn removing_a_participant_from_the_configuration_ends_its_sessions() {
+    let home = setup();
     let config = fixture("a", &["--era", "legacy"]) + ADMIN_TABLE;
     let wide = config.clone() + &scout(&["mcp/request:*"]);
     let gateway = Gateway::start(&home, &wide);
@@ -333,8 +333,8 @@ fn a_participant_taken_out_of_the_configuration_is_put_out() {
 }
 
 #[test]
-fn narrowed_capabilities_hold_at_once() {
-    let home = house();
+fn reduced_capabilities_take_effect_at_once() {
+    let home = setup();
     let config = fixture("a", &["--era", "legacy"]) + ADMIN_TABLE;
     let gateway = Gateway::start(&home, &(config.clone() + &scout(&NARROW)));
     let admin = Client::open(&gateway, Some(ADMIN), "/mcp", json!({}));
@@ -368,6 +368,9 @@ fn narrowed_capabilities_hold_at_once() {
     assert_eq!(scout_client.names("resources"), Vec::<String>::new());
     admin.call("a_touch_watched_resource", json!({}));
     scout_client.call("a_echo", json!({ "text": "a round trip" }));
-    let heard = [free.so_far(), listening.so_far()].concat();
-    assert!(heard.iter().all(|message| message["method"] != "notifications/resources/updated"), "{heard:?}");
+    let received = [free.so_far(), listening.so_far()].concat();
+    assert!(
+        received.iter().all(|message| message["method"] != "notifications/resources/updated"),
+        "{received:?}"
+    );
 }

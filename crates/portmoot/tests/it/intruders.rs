@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::ledger::Ledger;
+use crate::audit_log::AuditLog;
 use crate::support::{Client, Gateway, fixture, until};
-use crate::ws::{GOOD, Socket, answer, people, encode_token};
+use crate::ws::{GOOD, Socket, answer, people, token};
 
 const FULL: &[&str] = &["mcp/*", "chat"];
 const ECHO: &str = "mcp/request:tools/call:echo";
@@ -21,7 +21,7 @@ fn call(text: &str) -> Value {
 }
 
 #[test]
-fn an_answer_of_somebody_who_was_not_asked_ends_nothing() {
+fn an_answer_from_a_participant_that_was_not_asked_settles_no_request() {
     let (home, config) = people(&[
         ("agent", &["mcp/proposal:*", "chat"]),
         ("boss", FULL),
@@ -33,16 +33,16 @@ fn an_answer_of_somebody_who_was_not_asked_ends_nothing() {
         ["agent", "boss", "worker", "mallory"].map(|name| Socket::enter(&gateway, name, "?echo=false"));
     // What boss lets worker do for agent: mallory hears all of it and answers first, to each and to all.
     let asks = json!({ "method": "tools/call", "params": { "name": "echo", "arguments": { "text": "x" } } });
-    agent.say("mcp/proposal:tools/call:echo", "p1", &["worker"], json!({}), &asks);
-    agent.hear_until(|heard| heard["payload"]["state"] == "pending");
-    boss.say(ECHO, "f1", &["worker"], json!({ "correlation_id": "p1" }), &call("x"));
-    agent.hear_until(|heard| heard["payload"]["state"] == "running");
-    mallory.hear_until(|heard| heard["id"] == "f1");
+    agent.send("mcp/proposal:tools/call:echo", "p1", &["worker"], json!({}), &asks);
+    agent.receive_until(|received| received["payload"]["state"] == "pending");
+    boss.send(ECHO, "f1", &["worker"], json!({ "correlation_id": "p1" }), &call("x"));
+    agent.receive_until(|received| received["payload"]["state"] == "running");
+    mallory.receive_until(|received| received["id"] == "f1");
     let forged: [&[&str]; 3] = [&["boss"], &["boss", "agent"], &[]];
     for (number, to) in forged.iter().enumerate() {
         let id = format!("forged {number}");
-        mallory.say(ANSWER, &id, to, json!({ "correlation_id": "f1" }), &result("forged"));
-        boss.hear_until(|heard| heard["id"] == id);
+        mallory.send(ANSWER, &id, to, json!({ "correlation_id": "f1" }), &result("forged"));
+        boss.receive_until(|received| received["id"] == id);
     }
     let url = gateway.url();
     let listed = || {
@@ -51,17 +51,17 @@ fn an_answer_of_somebody_who_was_not_asked_ends_nothing() {
         all["proposals"][0].clone()
     };
     assert_eq!((&listed()["state"], &listed()["answer"]), (&json!("running"), &Value::Null));
-    worker.hear_until(|heard| heard["id"] == "f1");
-    worker.say(ANSWER, "real", &["boss"], json!({ "correlation_id": "f1" }), &result("real"));
-    agent.hear_until(|heard| heard["payload"]["state"] == "completed");
+    worker.receive_until(|received| received["id"] == "f1");
+    worker.send(ANSWER, "real", &["boss"], json!({ "correlation_id": "f1" }), &result("real"));
+    agent.receive_until(|received| received["payload"]["state"] == "completed");
     assert_eq!(listed()["answer"]["result"]["content"][0]["text"], "real");
-    let ledger = Ledger(&home);
+    let audit_log = AuditLog(&home);
     until("all are recorded", || {
-        (ledger.count("mallory", ANSWER, "refused", "not_asked: \"f1\" named others") == 3).then_some(())
+        (audit_log.count("mallory", ANSWER, "refused", "not_asked: \"f1\" named others") == 3).then_some(())
     });
-    ledger.comes_to(3, "mallory", ANSWER, "admitted", "mcp/response:*");
-    assert_eq!(ledger.count("worker", ANSWER, "refused", ""), 0);
-    ledger.has("worker", ANSWER, "admitted", "mcp/response:*");
+    audit_log.comes_to(3, "mallory", ANSWER, "admitted", "mcp/response:*");
+    assert_eq!(audit_log.count("worker", ANSWER, "refused", ""), 0);
+    audit_log.has("worker", ANSWER, "admitted", "mcp/response:*");
 }
 
 #[test]
@@ -80,26 +80,26 @@ fn a_capability_for_one_server_reaches_no_other() {
     let rows: [(&str, &[&str]); 4] =
         [("1", &["more"]), ("2", &["tools", "more"]), ("3", &[]), ("4", &["more", "more", "tools"])];
     for (id, to) in rows {
-        clerk.say(ECHO, id, to, json!({}), &call("x"));
+        clerk.send(ECHO, id, to, json!({}), &call("x"));
         clerk.refused(id, "capability_violation");
     }
-    clerk.say(ECHO, "5", &["tools"], json!({}), &call("x"));
-    assert_eq!(clerk.hear_said()["correlation_id"], "5");
+    clerk.send(ECHO, "5", &["tools"], json!({}), &call("x"));
+    assert_eq!(clerk.receive_message()["correlation_id"], "5");
     // The same over MCP, where what is not granted does not exist.
     let client = Client::open(&gateway, Some(&token("clerk")), "/mcp", json!({}));
     let refused = client.ask("tools/call", json!({ "name": "more_echo", "arguments": { "text": "x" } }));
     assert!(refused["error"].is_object(), "{refused}");
     boss.call("count", &["more"], "record", json!({}));
-    let counted = boss.hear_until(|heard| heard["correlation_id"] == "count");
+    let counted = boss.receive_until(|received| received["correlation_id"] == "count");
     assert_eq!(counted["payload"]["result"]["structuredContent"]["calls"], 1, "{counted}");
-    let ledger = Ledger(&home);
-    ledger.has("clerk", "mcp/request:tools/call:more_echo", "refused", "not_admitted");
-    ledger.comes_to(4, "clerk", ECHO, "refused", "not_admitted");
-    ledger.comes_to(1, "clerk", ECHO, "admitted", "");
+    let audit_log = AuditLog(&home);
+    audit_log.has("clerk", "mcp/request:tools/call:more_echo", "refused", "not_admitted");
+    audit_log.comes_to(4, "clerk", ECHO, "refused", "not_admitted");
+    audit_log.comes_to(1, "clerk", ECHO, "admitted", "");
 }
 
 #[test]
-fn who_is_not_let_in_is_recorded() {
+fn refused_connections_are_recorded() {
     let (home, mut config) = people(&[("insider", FULL), ("outsider", FULL)]);
     config = config.replace("[participants.outsider]\n", "[participants.outsider]\ntopics = [\"other\"]\n");
     config = config.replace("[server]\n", "[server]\nlegacy_sse = true\n");
@@ -129,14 +129,14 @@ fn who_is_not_let_in_is_recorded() {
     }
     insider.chat("undisturbed");
     insider.expect("undisturbed");
-    let ledger = Ledger(&home);
+    let audit_log = AuditLog(&home);
     // In the room, as an MCP client of both kinds, and over the API.
-    ledger.comes_to(4, "outsider", CONNECTION, "refused", "forbidden: for topic \"main\"");
-    ledger.comes_to(2, "system:nobody", CONNECTION, "refused", "unauthenticated: for the API");
-    ledger.comes_to(2, "system:nobody", CONNECTION, "refused", "unauthenticated: for topic \"main\"");
-    ledger.has("insider", CONNECTION, "refused", "forbidden: for topic \"nowhere\"");
-    ledger.has("system:nobody", CONNECTION, "refused", "unauthenticated: for topic \"\u{202e}niam\"");
-    assert_eq!(ledger.count("outsider", CONNECTION, "admitted", ""), 0);
+    audit_log.comes_to(4, "outsider", CONNECTION, "refused", "forbidden: for topic \"main\"");
+    audit_log.comes_to(2, "system:nobody", CONNECTION, "refused", "unauthenticated: for the API");
+    audit_log.comes_to(2, "system:nobody", CONNECTION, "refused", "unauthenticated: for topic \"main\"");
+    audit_log.has("insider", CONNECTION, "refused", "forbidden: for topic \"nowhere\"");
+    audit_log.has("system:nobody", CONNECTION, "refused", "unauthenticated: for topic \"\u{202e}niam\"");
+    assert_eq!(audit_log.count("outsider", CONNECTION, "admitted", ""), 0);
     // Shown to people, nothing in it turns the line around; and no token is in it.
     let shown = home.run(&["audit", "query", CONNECTION, "--data-dir", "data"]).expect(0).stdout;
     assert!(shown.contains(r"\u{202e}niam") && !shown.contains('\u{202e}'), "{shown}");
@@ -145,7 +145,7 @@ fn who_is_not_let_in_is_recorded() {
 }
 
 #[test]
-fn guests_who_come_again_and_again_do_not_fill_the_log() {
+fn reconnecting_guests_do_not_fill_the_log() {
     let (home, config) = people(&[("boss", FULL)]);
     let config = config
         + "[profiles.reader]\ncapabilities = [\"chat\"]\n[topics.main]\n[topics.lobby]\naccess = \"public\"\nanonymous = \"reader\"\n";
@@ -156,17 +156,17 @@ fn guests_who_come_again_and_again_do_not_fill_the_log() {
         guest.id = welcome["payload"]["you"]["id"].as_str().unwrap().to_owned();
         assert!(guest.id.starts_with("anonymous-"), "{welcome}");
         for number in 0..200 {
-            guest.say("acme/x", &number.to_string(), &[], json!({}), &json!({}));
+            guest.send("acme/x", &number.to_string(), &[], json!({}), &json!({}));
             // After a while because it is too much.
-            assert_eq!(guest.hear_said()["kind"], "system/error");
+            assert_eq!(guest.receive_message()["kind"], "system/error");
         }
         last.clone_from(&guest.id);
         guest.leave();
     }
     gateway.signal("TERM");
     gateway.wait();
-    let ledger = Ledger(&home);
-    let refused = ledger.entries(&["--verdict", "refused", "--topic", "lobby"]);
+    let audit_log = AuditLog(&home);
+    let refused = audit_log.entries(&["--verdict", "refused", "--topic", "lobby"]);
     let (counts, written): (Vec<_>, Vec<_>) =
         refused.iter().partition(|entry| entry["why"].as_str().unwrap().starts_with("counted"));
     assert_eq!((&counts[0]["from"], &counts[0]["kind"]), (&json!("anonymous-"), &json!("acme/x")));
@@ -174,10 +174,10 @@ fn guests_who_come_again_and_again_do_not_fill_the_log() {
     // The first of each cause are written out.
     for cause in ["not_admitted", "rate_limited"] {
         let of = written.iter().filter(|entry| entry["why"].as_str().unwrap().starts_with(cause)).count();
-        let counted = ledger.counted("anonymous-", "acme/x", "refused", cause);
+        let counted = audit_log.counted("anonymous-", "acme/x", "refused", cause);
         assert!(of == 256 || (of < 256 && counted == 0), "{cause}: {of} and {counted}");
         all += of as u64 + counted;
     }
     assert_eq!(all, 600, "{counts:?}");
-    assert!(ledger.count(&last, CONNECTION, "admitted", "opened") == 1);
+    assert!(audit_log.count(&last, CONNECTION, "admitted", "opened") == 1);
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::runner::Home;
+use crate::home::Home;
 use crate::support::{Client, Gateway, fixture, is_alive, signal, until};
 
 fn pid(server: &Value) -> u32 {
@@ -16,7 +16,7 @@ fn own(names: &[String], server: &str) -> usize {
 }
 
 #[test]
-fn one_killed_one_hung_one_flooding_and_the_fourth_answers() {
+fn a_server_answers_while_others_are_killed_hung_or_flooding() {
     let home = Home::new();
     let servers = ["killed", "hung", "flooding", "fine"].map(|name| fixture(name, &["--era", "legacy"]));
     let gateway = Gateway::start(&home, &servers.concat());
@@ -104,7 +104,7 @@ fn a_hung_server_is_degraded_then_started_again_and_its_calls_end_in_time() {
 }
 
 #[test]
-fn a_slow_start_is_waited_for_so_long_and_told_later() {
+fn a_slow_start_delays_the_first_list_up_to_a_limit() {
     let home = Home::new();
     let config = fixture("slow", &["--start-delay-ms", "1500"])
         + &fixture("fine", &[])
@@ -117,7 +117,7 @@ fn a_slow_start_is_waited_for_so_long_and_told_later() {
     let names = client.names("tools");
     assert!(own(&names, "slow") == 0, "{names:?}");
     until("the quick one is listed", || (own(&client.names("tools"), "fine") > 10).then_some(()));
-    until("the slow one is told", || {
+    until("the slow server is announced", || {
         changes.next_of("notifications/tools/list_changed");
         (own(&client.names("tools"), "slow") > 10).then_some(())
     });
@@ -125,7 +125,7 @@ fn a_slow_start_is_waited_for_so_long_and_told_later() {
 }
 
 #[test]
-fn a_start_that_never_succeeds_is_down_and_tells_nothing_internal() {
+fn a_server_that_never_starts_is_down_and_reveals_nothing_internal() {
     let home = Home::new();
     let config = "[servers.gone]\ncommand = \"/opt/secret-place/no-such-program\"\nargs = [\"--key=hush\"]\n\
         [servers.quits]\ncommand = \"sh\"\nargs = [\"-c\", \"echo hush-hush >&2; exit 3\"]\n\
@@ -136,17 +136,17 @@ fn a_start_that_never_succeeds_is_down_and_tells_nothing_internal() {
     let gateway = Gateway::start(&home, &config);
     let client = Client::plain(&gateway);
     assert!(own(&client.names("tools"), "fine") > 10);
-    let mut told = String::new();
+    let mut shown = String::new();
     for name in ["gone", "quits", "nowhere", "mute"] {
         let seen = gateway.wait_for(name, "down");
         assert!(seen["reason"].as_str().is_some_and(|reason| reason.contains(name)), "{seen}");
-        told += &seen.to_string();
+        shown += &seen.to_string();
     }
-    told += &gateway.get("/readyz", None).body;
-    told += &home.run(&["servers", "ls", "--url", &gateway.url()]).expect(0).stdout;
-    told += &client.ask("tools/call", json!({ "name": "gone_echo" })).to_string();
+    shown += &gateway.get("/readyz", None).body;
+    shown += &home.run(&["servers", "ls", "--url", &gateway.url()]).expect(0).stdout;
+    shown += &client.ask("tools/call", json!({ "name": "gone_echo" })).to_string();
     for secret in ["secret-place", "no-such-program", "hush", "127.0.0.1", "sleep"] {
-        assert!(!told.contains(secret), "{secret} is told: {told}");
+        assert!(!shown.contains(secret), "{secret} is revealed: {shown}");
     }
 }
 

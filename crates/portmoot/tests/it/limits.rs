@@ -52,12 +52,12 @@ fn connections() {
     waiting.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     assert!(waiting.read(&mut [0; 16]).is_err(), "it waits for a place");
     drop(held);
-    waiting.set_read_timeout(Some(crate::http::PATIENCE)).unwrap();
+    waiting.set_read_timeout(Some(crate::http::TIMEOUT)).unwrap();
     assert!(waiting.read(&mut [0; 16]).unwrap() > 0, "and has it then");
 }
 
 #[test]
-fn slow_heads_keep_nobody_out() {
+fn slow_request_heads_do_not_block_other_connections() {
     let gateway = limited("");
     // Many that never finish their head keep nobody out.
     let mut slow: Vec<_> = (0..200).map(|_| gateway.connect()).collect();
@@ -270,7 +270,7 @@ fn resumed(limits: &str, peer: &Peer) -> (u16, usize) {
 }
 
 #[test]
-fn events_kept_for_those_who_come_back() {
+fn resumable_events() {
     let peer = chatty(10, 10);
     assert_eq!(resumed("resume_events_max = 10", &peer), (200, 10), "ten of eleven follow the first");
     assert_eq!(resumed("resume_events_max = 9", &peer), (400, 0), "the second is forgotten");
@@ -278,7 +278,7 @@ fn events_kept_for_those_who_come_back() {
 }
 
 #[test]
-fn messages_that_wait() {
+fn queued_messages() {
     // Nobody reads them: the free stream of a session that was never opened takes so many and no more.
     let peer = chatty(100, 10);
     let gateway = Gateway::serve(&format!("[server.limits]\nqueue_len_max = 50\n{}", peer.child("peer", "")));
@@ -288,13 +288,13 @@ fn messages_that_wait() {
     stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     let _ = stream.read_to_string(&mut text);
     // Either it was read as fast as it came, or its stream ended: it is never whole with a gap.
-    let heard = text.matches("notifications/message").count();
-    assert!(heard == 100 || !text.contains("\"result\""), "{heard} heard");
+    let received = text.matches("notifications/message").count();
+    assert!(received == 100 || !text.contains("\"result\""), "{received} heard");
     assert_eq!(session.call("fine", &json!({}))["result"], json!({"content": []}));
 }
 
 #[test]
-fn bytes_held_for_all() {
+fn held_bytes() {
     let gateway = limited("held_bytes_max = \"256KiB\"");
     let session = gateway.session();
     assert_eq!(code(&session.call("big", &json!({"bytes": 300_000}))), Some("overloaded"));
@@ -318,7 +318,7 @@ fn held(gateway: &Gateway, session: &Session<'_>) -> std::net::TcpStream {
 }
 
 #[test]
-fn signs_of_life() {
+fn keep_alive_comments() {
     let gateway = limited("keep_alive = \"50ms\"");
     let session = gateway.session();
     let mut stream = held(&gateway, &session);

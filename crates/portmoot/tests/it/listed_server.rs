@@ -2,19 +2,19 @@
 
 use serde_json::{Value, json};
 
-use crate::runner::Home;
+use crate::home::Home;
 
 /// A server whose tools a test lists, and lists otherwise later: `listed.py`.
-pub(crate) struct Listed<'h> {
+pub(crate) struct ListedServer<'h> {
     home: &'h Home,
     name: &'static str,
 }
 
-impl<'h> Listed<'h> {
+impl<'h> ListedServer<'h> {
     /// A server of this name with these tools: what each is called and how it is described.
-    pub(crate) fn new(home: &'h Home, name: &'static str, tools: &[(&str, &str)]) -> Listed<'h> {
+    pub(crate) fn new(home: &'h Home, name: &'static str, tools: &[(&str, &str)]) -> ListedServer<'h> {
         home.write("listed.py", include_str!("listed.py"));
-        let listed = Listed { home, name };
+        let listed = ListedServer { home, name };
         listed.list(tools);
         listed
     }

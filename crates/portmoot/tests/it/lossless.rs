@@ -31,7 +31,7 @@ fn raw_requests() -> Vec<(&'static str, Option<&'static str>, &'static str)> {
         ("tools/call", Some("params"), r#""x-vendor":[1.0,null], "name":"params","arguments":{"a" : 1E+2}"#),
         ("tools/call", Some("pretty"), r#""name":"pretty""#),
         ("tools/call", Some("stray"), r#""name":"stray""#),
-        ("tools/call", Some("nobody"), r#""name":"nobody","arguments":{}"#),
+        ("tools/call", Some("unknown"), r#""name":"unknown","arguments":{}"#),
         ("resources/read", Some("raw://one"), r#""uri":"raw://one","x-vendor":-0.0"#),
         ("resources/read", Some("raw://item/7"), r#""uri":"raw://item/7""#),
         ("prompts/get", Some("canned"), r#""name":"canned","arguments":{"a":"\u00e9"}"#),
@@ -266,7 +266,7 @@ fn survives(config: impl Fn(&str) -> String, cases: u32) {
 }
 
 #[test]
-fn anything_survives_through_a_child() {
+fn arbitrary_json_survives_over_stdio() {
     survives(|era| fixture_server("raw", "", &["--raw", "--era", era]), 150);
 }
 
@@ -277,12 +277,12 @@ fn over_http(query: &str) {
 }
 
 #[test]
-fn anything_survives_over_http() {
+fn arbitrary_json_survives_over_http() {
     over_http("");
 }
 
 #[test]
-fn anything_survives_over_an_event_stream() {
+fn arbitrary_json_survives_over_an_event_stream() {
     over_http("?sse");
 }
 
@@ -342,7 +342,7 @@ fn names_are_shortened_and_prefixed() {
 
 /// The identity and capabilities are the gateway's; instructions are the server's.
 #[test]
-fn only_the_greeting_is_our_own() {
+fn only_the_handshake_is_the_gateways_own() {
     let gateway = Gateway::serve(&fixture_server("raw", "", &["--raw"]));
     let greeting = gateway.post(&[], initialize(LEGACY, "{}")).json();
     assert_eq!(greeting.pointer("/result/serverInfo/name"), Some(&json!("portmoot")));

@@ -3,10 +3,10 @@
 use client::participant::Event;
 use serde_json::{Value, json};
 
-use crate::participants::{self, hear, home, join};
-use crate::runner::Home;
+use crate::home::Home;
+use crate::participants::{self, home, join, receive};
 use crate::support::{Gateway, fixture};
-use crate::ws::{Socket, people, encode_token};
+use crate::ws::{Socket, people, token};
 
 const FULL: &[&str] = &["mcp/*", "chat", "acme/*"];
 
@@ -34,8 +34,8 @@ fn servers_carry_out_every_method_under_both_forms_of_its_kind() {
     for (method, context, params, key) in rows {
         for kind in [format!("mcp/request:{method}:{context}"), format!("mcp/request:{method}")] {
             let payload = json!({ "jsonrpc": "2.0", "id": 9, "method": method, "params": params });
-            agent.say(&kind, &kind, &["tools"], json!({}), &payload);
-            let answer = agent.hear_said();
+            agent.send(&kind, &kind, &["tools"], json!({}), &payload);
+            let answer = agent.receive_message();
             assert_eq!(answer["kind"], format!("mcp/response:{method}:{context}"), "{answer}");
             assert_eq!((&answer["correlation_id"], &answer["payload"]["id"]), (&json!(kind), &json!(9)));
             assert!(!answer["payload"]["result"][key].is_null(), "{answer}");
@@ -43,14 +43,14 @@ fn servers_carry_out_every_method_under_both_forms_of_its_kind() {
         // Another context than what the payload names.
         let kind = format!("mcp/request:{method}:{context}x");
         let payload = json!({ "jsonrpc": "2.0", "id": 9, "method": method, "params": params });
-        agent.say(&kind, &kind, &["tools"], json!({}), &payload);
-        assert_eq!(agent.hear_said()["payload"]["error"]["code"], -32600, "{kind}");
+        agent.send(&kind, &kind, &["tools"], json!({}), &payload);
+        assert_eq!(agent.receive_message()["payload"]["error"]["code"], -32600, "{kind}");
     }
 }
 
 /// Section 4.1 has the kind; who asks learns what to do instead.
 #[test]
-fn whoever_subscribes_in_a_room_is_told_what_to_do() {
+fn subscribing_in_a_room_is_answered_with_a_hint() {
     let (_home, gateway) = start(&[("agent", FULL)], "");
     let mut agent = Socket::enter(&gateway, "agent", "?mode=directed&echo=false");
     let uri = "test://watched-resource";
@@ -60,8 +60,8 @@ fn whoever_subscribes_in_a_room_is_told_what_to_do() {
         ("acme/no", "acme/no"),
     ] {
         let payload = json!({ "jsonrpc": "2.0", "id": 9, "method": method, "params": { "uri": uri } });
-        agent.say(&format!("mcp/request:{method}"), method, &["tools"], json!({}), &payload);
-        let error = agent.hear_said()["payload"]["error"].clone();
+        agent.send(&format!("mcp/request:{method}"), method, &["tools"], json!({}), &payload);
+        let error = agent.receive_message()["payload"]["error"].clone();
         let said = error["message"].as_str().unwrap_or_default();
         assert!(error["code"] == -32601 && said.contains(method) && said.contains(instead), "{error}");
     }
@@ -69,7 +69,7 @@ fn whoever_subscribes_in_a_room_is_told_what_to_do() {
 
 /// Section 3: any envelope may reference another, for threads.
 #[test]
-fn anything_may_refer_to_anything() {
+fn any_envelope_may_name_another_in_correlation_id() {
     let (_home, gateway) = start(&[("agent", FULL), ("listener", FULL)], "");
     let mut listener = Socket::enter(&gateway, "listener", "");
     let mut agent = Socket::enter(&gateway, "agent", "?echo=false");
@@ -80,23 +80,26 @@ fn anything_may_refer_to_anything() {
         ("mcp/request:ping", call),
         ("mcp/response:ping", json!({ "jsonrpc": "2.0", "id": 1, "result": {} })),
     ] {
-        agent.say(kind, kind, &["listener"], json!({ "correlation_id": "what was said before" }), &payload);
-        let heard = listener.expect(kind);
-        assert_eq!((&heard["correlation_id"], &heard["payload"]), (&json!("what was said before"), &payload));
+        agent.send(kind, kind, &["listener"], json!({ "correlation_id": "an earlier envelope" }), &payload);
+        let received = listener.expect(kind);
+        assert_eq!(
+            (&received["correlation_id"], &received["payload"]),
+            (&json!("an earlier envelope"), &payload)
+        );
     }
 }
 
 /// Sections 3.2.1 and 10.2: only what names the proposal fulfils it; it waits for five minutes.
 #[test]
-fn the_same_call_without_the_proposals_id_fulfils_nothing() {
+fn a_request_without_the_proposal_id_does_not_fulfil_it() {
     let (home, gateway) = start(&[("agent", &["mcp/proposal:*"]), ("boss", FULL)], "");
     let mut agent = Socket::enter(&gateway, "agent", "?mode=directed&echo=false");
     let mut boss = Socket::enter(&gateway, "boss", "?mode=directed&echo=false");
     let asks = json!({ "method": "tools/call", "params": { "name": "echo", "arguments": { "text": "x" } } });
-    agent.say("mcp/proposal:tools/call:echo", "p1", &["tools"], json!({}), &asks);
-    agent.hear_until(|heard| heard["payload"]["state"] == "pending");
+    agent.send("mcp/proposal:tools/call:echo", "p1", &["tools"], json!({}), &asks);
+    agent.receive_until(|received| received["payload"]["state"] == "pending");
     boss.call("by itself", &["tools"], "echo", json!({ "text": "x" }));
-    let answer = boss.hear_until(|heard| heard["correlation_id"] == "by itself");
+    let answer = boss.receive_until(|received| received["correlation_id"] == "by itself");
     assert_eq!(answer["to"], json!(["boss"]), "{answer}");
     let (url, boss) = (gateway.url(), token("boss"));
     let listed = ["proposals", "ls", "--json", "--url", &url, "--token", &boss];
@@ -114,7 +117,7 @@ fn the_same_call_without_the_proposals_id_fulfils_nothing() {
 
 /// Section 7.1: who is given nothing in particular may propose, answer and chat.
 #[test]
-fn a_newcomer_begins_with_little() {
+fn a_new_participant_has_the_default_capabilities() {
     let home = Home::new().env("TOKEN_NEWCOMER", &token("newcomer"));
     let config = format!(
         "[server]\ndata_dir = {:?}\n[participants.newcomer]\ntoken_env = \"TOKEN_NEWCOMER\"\n",
@@ -124,22 +127,22 @@ fn a_newcomer_begins_with_little() {
     let (mut newcomer, welcome) = Socket::welcomed(&gateway, "newcomer", "?mode=directed");
     let held = &welcome["payload"]["you"]["capabilities"];
     assert_eq!(*held, json!(["mcp/proposal:*", "mcp/response:*", "chat"]), "{welcome}");
-    newcomer.hear();
+    newcomer.receive();
     newcomer.call("call", &["portmoot"], "echo", json!({}));
     newcomer.refused("call", "capability_violation");
 }
 
 /// Section 4.3: who joins in the middle sees answers to what it never heard; nobody is blamed for them.
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_to_what_was_never_heard_are_seen_and_blamed_on_nobody() {
+async fn answers_to_requests_from_before_the_join_are_no_violations() {
     let home = home();
     let gateway = Gateway::start(&home, &participants::config(&home));
     let (worker, _) = join(&gateway, "worker").await;
-    let (late, mut heard) = join(&gateway, "boss").await;
+    let (late, mut received) = join(&gateway, "boss").await;
     let answer = json!({ "jsonrpc": "2.0", "id": 7, "result": { "content": [] } });
     let kind = "mcp/response:tools/call:read_file";
-    let id = worker.send(kind, &["somebody"], Some("long ago"), &answer).unwrap();
-    let seen = hear(&mut heard, "the answer", |event| match event {
+    let id = worker.send(kind, &["absent"], Some("long ago"), &answer).unwrap();
+    let seen = receive(&mut received, "the answer", |event| match event {
         Event::Other(envelope) if envelope.id() == id => Some(envelope.kind().to_owned()),
         Event::Violation { .. } => panic!("{event:?}"),
         _ => None,

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::runner::Home;
+use crate::home::Home;
 use crate::support::{Client, Gateway, fixture, modern, modern_stream};
-use crate::ws::{Socket, people, encode_token};
+use crate::ws::{Socket, people, token};
 
 const FULL: &[&str] = &["mcp/*", "chat"];
 const SECRET: &str = "the-secret-of-ann";
@@ -32,7 +32,7 @@ fn verdict(payload: &Value) -> &Value {
 /// The next two envelopes: a call of ann's and its end.
 #[track_caller]
 fn call(watch: &mut Socket, kind: &str) -> [Value; 2] {
-    let [request, response] = [watch.hear_said(), watch.hear_said()];
+    let [request, response] = [watch.receive_message(), watch.receive_message()];
     assert_eq!(request["kind"], format!("mcp/request:{kind}"), "{request}");
     assert_eq!(response["kind"], format!("mcp/response:{kind}"), "{response}");
     assert_eq!((&request["from"], &request["to"]), (&json!("ann"), &json!(["tools"])), "{request}");
@@ -62,7 +62,7 @@ fn echo(text: &str) -> Value {
 }
 
 #[test]
-fn others_see_that_a_call_is_made_and_how_it_ends_and_nothing_of_it() {
+fn kinds_mirrors_calls_without_arguments_and_results() {
     let (_home, gateway) = stage("kinds");
     let ann = Client::open(&gateway, Some(&token("ann")), "/mcp", json!({}));
     let mut watch = Socket::enter(&gateway, "watch", "");
@@ -110,7 +110,7 @@ fn others_see_that_a_call_is_made_and_how_it_ends_and_nothing_of_it() {
 }
 
 #[test]
-fn what_the_gateway_answers_or_refuses_is_not_shown() {
+fn calls_answered_or_refused_by_the_gateway_are_not_mirrored() {
     let (_home, gateway) = stage("full");
     let ann = Client::open(&gateway, Some(&token("ann")), "/mcp", json!({}));
     let mut watch = Socket::enter(&gateway, "watch", "");
@@ -132,7 +132,7 @@ fn what_the_gateway_answers_or_refuses_is_not_shown() {
 }
 
 #[test]
-fn all_of_it_is_shown_where_the_topic_says_so() {
+fn full_mirrors_calls_with_arguments_and_results() {
     let (_home, gateway) = stage("full");
     let ann = Client::open(&gateway, Some(&token("ann")), "/mcp", json!({}));
     let mut watch = Socket::enter(&gateway, "watch", "");
@@ -154,7 +154,7 @@ fn all_of_it_is_shown_where_the_topic_says_so() {
 }
 
 #[test]
-fn nothing_is_shown_where_the_topic_says_so() {
+fn none_mirrors_no_calls() {
     let (_home, gateway) = stage("none");
     let ann = Client::open(&gateway, Some(&token("ann")), "/mcp", json!({}));
     let mut watch = Socket::enter(&gateway, "watch", "");
@@ -166,7 +166,7 @@ fn nothing_is_shown_where_the_topic_says_so() {
 }
 
 #[test]
-fn what_a_user_is_asked_is_shown_to_nobody() {
+fn questions_to_users_are_not_mirrored() {
     for mcp_calls in ["kinds", "full"] {
         let (_home, gateway) = stage(mcp_calls);
         let able = json!({ "elicitation": { "form": {} }, "sampling": {} });
@@ -176,17 +176,17 @@ fn what_a_user_is_asked_is_shown_to_nobody() {
         // Legacy: the server asks while the call is open.
         let open = ann.begin_call("tools_test_elicitation", json!({ "message": "who?" }));
         let question = open.next_of("elicitation/create");
-        assert_eq!(watch.hear_said()["kind"], "mcp/request:tools/call:test_elicitation");
+        assert_eq!(watch.receive_message()["kind"], "mcp/request:tools/call:test_elicitation");
         is_silent(&mut watch, &mut side, "while it asks");
         ann.answer(&question, json!({ "action": "decline" }));
-        assert_eq!(watch.hear_said()["kind"], "mcp/response:tools/call:test_elicitation");
+        assert_eq!(watch.receive_message()["kind"], "mcp/response:tools/call:test_elicitation");
         let open = ann.begin_call("tools_test_sampling", json!({ "prompt": "say" }));
         let question = open.next_of("sampling/createMessage");
-        assert_eq!(watch.hear_said()["kind"], "mcp/request:tools/call:test_sampling");
+        assert_eq!(watch.receive_message()["kind"], "mcp/request:tools/call:test_sampling");
         is_silent(&mut watch, &mut side, "while it samples");
         let said = json!({ "type": "text", "text": "x" });
         ann.answer(&question, json!({ "role": "assistant", "content": said, "model": "m" }));
-        assert_eq!(watch.hear_said()["kind"], "mcp/response:tools/call:test_sampling");
+        assert_eq!(watch.receive_message()["kind"], "mcp/response:tools/call:test_sampling");
         // Modern: the answer is a question, and the answer to that comes with the next call.
         let name = "tools_test_streaming_elicitation";
         let answer = json!({ "action": "accept", "content": { "value": SECRET } });
@@ -206,58 +206,62 @@ fn what_a_user_is_asked_is_shown_to_nobody() {
 }
 
 #[test]
-fn a_call_without_an_answer_ends_in_the_gateways_name() {
+fn the_gateway_announces_the_end_of_unanswered_calls() {
     let (_home, gateway) = stage("kinds");
     let ann = Client::open(&gateway, Some(&token("ann")), "/mcp", json!({}));
     let mut watch = Socket::enter(&gateway, "watch", "");
     // Taken back by its client.
     let request = ann.request("tools/call", json!({ "name": "tools_hang", "arguments": {} }));
     let _open = ann.begin(&request);
-    assert_eq!(watch.hear_said()["kind"], "mcp/request:tools/call:hang");
-    ann.tell("notifications/cancelled", json!({ "requestId": request["id"] }));
-    let end = watch.hear_said();
+    assert_eq!(watch.receive_message()["kind"], "mcp/request:tools/call:hang");
+    ann.notify("notifications/cancelled", json!({ "requestId": request["id"] }));
+    let end = watch.receive_message();
     assert_eq!((&end["from"], verdict(&end["payload"])), (&json!("portmoot"), &json!("cancelled")), "{end}");
     // Closed by a modern client.
     let params = json!({ "name": "tools_hang", "arguments": {} });
     let open = modern_stream(&gateway, Some(&token("ann")), "tools/call", params);
-    let asked = watch.hear_said();
+    let asked = watch.receive_message();
     drop(open);
-    let end = watch.hear_said();
+    let end = watch.receive_message();
     assert_eq!((&end["from"], verdict(&end["payload"])), (&json!("portmoot"), &json!("cancelled")), "{end}");
     assert_eq!(end["correlation_id"], asked["id"]);
     // Lost with its server, which is heard of only once.
     let answer = ann.ask("tools/call", json!({ "name": "tools_crash", "arguments": {} }));
     assert!(answer["error"].is_object(), "{answer}");
-    let asked = watch.hear_said();
-    let end = watch.hear_said();
+    let asked = watch.receive_message();
+    let end = watch.receive_message();
     assert_eq!((&end["from"], verdict(&end["payload"])), (&json!("portmoot"), &json!("refused")), "{end}");
     assert_eq!(end["correlation_id"], asked["id"]);
 }
 
 #[test]
-fn mcp_clients_are_seen_coming_and_going() {
+fn mcp_clients_join_and_leave_the_room() {
     let (_home, gateway) = stage("kinds");
     let mut watch = Socket::enter(&gateway, "watch", "");
-    let here = |event: &str, who: &str, heard: &Value| {
-        assert_eq!(heard["kind"], "system/presence", "{heard}");
-        let told = &heard["payload"];
-        assert_eq!((&told["event"], &told["participant"]["id"]), (&json!(event), &json!(who)), "{heard}");
+    let here = |event: &str, who: &str, received: &Value| {
+        assert_eq!(received["kind"], "system/presence", "{received}");
+        let notice = &received["payload"];
+        assert_eq!(
+            (&notice["event"], &notice["participant"]["id"]),
+            (&json!(event), &json!(who)),
+            "{received}"
+        );
     };
     let [one, two] = [(); 2].map(|()| Client::open(&gateway, Some(&token("ann")), "/mcp", json!({})));
-    here("join", "ann", &watch.hear());
+    here("join", "ann", &watch.receive());
     let (_late, welcome) = Socket::welcomed(&gateway, "side", "");
     let others = welcome["payload"]["participants"].as_array().unwrap();
     let ann = others.iter().find(|other| other["id"] == "ann").unwrap();
     assert_eq!(ann["capabilities"], json!(FULL));
-    here("join", "side", &watch.hear());
+    here("join", "side", &watch.receive());
     // It leaves with its last link, and its calls are shown in between.
     assert_eq!(one.delete(), 204);
     two.call("tools_echo", json!({ "text": "x" }));
-    assert_eq!(watch.hear()["kind"], "mcp/request:tools/call:echo");
-    assert_eq!(watch.hear()["kind"], "mcp/response:tools/call:echo");
+    assert_eq!(watch.receive()["kind"], "mcp/request:tools/call:echo");
+    assert_eq!(watch.receive()["kind"], "mcp/response:tools/call:echo");
     assert_eq!(two.delete(), 204);
-    here("leave", "ann", &watch.hear());
+    here("leave", "ann", &watch.receive());
     let reply = modern(&gateway, Some(&token("ann")), "tools/list", json!({}));
     assert_eq!(reply.status, 200);
-    here("join", "ann", &watch.hear());
+    here("join", "ann", &watch.receive());
 }

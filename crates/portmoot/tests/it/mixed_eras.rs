@@ -113,12 +113,12 @@ fn calls_survive(era: &'static str) {
             } else {
                 assert_eq!(got.matches(r#""resultType":"complete""#).count(), 1, "{got}");
             }
-            let heard = peer.heard().pop().unwrap();
-            assert!(heard.contains(&format!(r#"{target},"arguments": {value}{members}"#)), "{heard}");
+            let received = peer.received().pop().unwrap();
+            assert!(received.contains(&format!(r#"{target},"arguments": {value}{members}"#)), "{received}");
             if era == "modern" {
-                assert!(heard.contains(&format!(r#""_meta":{{{meta},"#)), "{heard}");
+                assert!(received.contains(&format!(r#""_meta":{{{meta},"#)), "{received}");
             } else {
-                assert!(!heard.contains("io.modelcontextprotocol/"), "{heard}");
+                assert!(!received.contains("io.modelcontextprotocol/"), "{received}");
             }
         }
     });

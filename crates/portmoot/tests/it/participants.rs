@@ -5,8 +5,8 @@ use client::{Participant, ParticipantSpec};
 use model::ProposalState;
 use serde_json::{Value, json};
 
-use crate::http::PATIENCE;
-use crate::runner::Home;
+use crate::home::Home;
+use crate::http::TIMEOUT;
 use crate::support::Gateway;
 
 /// Who there is, with the token `token-of-NAME-in-the-room` each.
@@ -38,7 +38,7 @@ pub(crate) fn config(home: &Home) -> String {
 
 pub(crate) fn spec(gateway: &Gateway, name: &str) -> ParticipantSpec {
     let spec = ParticipantSpec::new(&gateway.url(), Some(&token(name)), "main");
-    ParticipantSpec { request_timeout: PATIENCE, ..spec }
+    ParticipantSpec { request_timeout: TIMEOUT, ..spec }
 }
 
 pub(crate) async fn join(gateway: &Gateway, name: &str) -> (Participant, Events) {
@@ -52,7 +52,11 @@ pub(crate) async fn enter(spec: ParticipantSpec) -> (Participant, Events) {
 }
 
 /// The first event of which `pick` makes something.
-pub(crate) async fn hear<T>(events: &mut Events, what: &str, mut pick: impl FnMut(Event) -> Option<T>) -> T {
+pub(crate) async fn receive<T>(
+    events: &mut Events,
+    what: &str,
+    mut pick: impl FnMut(Event) -> Option<T>,
+) -> T {
     let wait = async {
         loop {
             let event = events.next().await.unwrap_or_else(|| panic!("the end, but not {what}"));
@@ -61,11 +65,11 @@ pub(crate) async fn hear<T>(events: &mut Events, what: &str, mut pick: impl FnMu
             }
         }
     };
-    tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("never: {what}"))
+    tokio::time::timeout(TIMEOUT, wait).await.unwrap_or_else(|_| panic!("never: {what}"))
 }
 
 async fn misbehaved(events: &mut Events) -> String {
-    hear(events, "somebody misbehaves", |event| match event {
+    receive(events, "somebody misbehaves", |event| match event {
         Event::Violation { from, .. } => Some(from),
         _ => None,
     })
@@ -87,10 +91,10 @@ pub(crate) fn read(raw: &serde_json::value::RawValue) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn they_learn_who_they_are_and_who_is_there() {
+async fn participants_learn_their_id_and_the_roster() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
-    let (boss, mut heard) = join(&gateway, "boss").await;
+    let (boss, mut received) = join(&gateway, "boss").await;
     assert_eq!((boss.you().id.as_str(), boss.you().capabilities.len()), ("boss", 3));
     let (worker, _) = join(&gateway, "worker").await;
     assert!(worker.others().iter().any(|seen| seen.id == "boss"));
@@ -98,19 +102,19 @@ async fn they_learn_who_they_are_and_who_is_there() {
         Event::Joined(seen) if seen.id == "worker" => Some(seen.capabilities),
         _ => None,
     };
-    assert_eq!(hear(&mut heard, "the worker comes", came).await, ["mcp/response:*", "chat"]);
+    assert_eq!(receive(&mut received, "the worker comes", came).await, ["mcp/response:*", "chat"]);
     assert!(boss.others().iter().any(|seen| seen.id == "worker"));
     worker.close().await;
     let went = |event| matches!(event, Event::Left(seen) if seen.id == "worker").then_some(());
-    hear(&mut heard, "the worker goes", went).await;
+    receive(&mut received, "the worker goes", went).await;
     assert!(!boss.others().iter().any(|seen| seen.id == "worker"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_not_come_in_is_told_why() {
+async fn refused_connections_report_the_reason() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
-    let wrong = ParticipantSpec::new(&gateway.url(), Some("a-token-of-nobody-at-all"), "main");
+    let wrong = ParticipantSpec::new(&gateway.url(), Some("a-token-that-is-not-issued"), "main");
     assert!(matches!(Participant::connect(wrong).await, Err(ConnectError::Unauthenticated(_))));
     let elsewhere = ParticipantSpec { topic: "vault".into(), ..spec(&gateway, "boss") };
     assert!(matches!(Participant::connect(elsewhere).await, Err(ConnectError::Forbidden(_))));
@@ -119,7 +123,7 @@ async fn who_may_not_come_in_is_told_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_hear_the_same_in_the_same_order() {
+async fn all_participants_receive_the_same_order_in_the_sdk() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
     let mut all = Vec::new();
@@ -139,7 +143,7 @@ async fn all_hear_the_same_in_the_same_order() {
                 Event::Chat { from, text, .. } => Some((from, text)),
                 _ => None,
             };
-            order.push(hear(events, "150 things are said", said).await);
+            order.push(receive(events, "150 things are said", said).await);
         }
         orders.push(order);
     }
@@ -151,7 +155,7 @@ async fn all_hear_the_same_in_the_same_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_one_serves_is_called_by_another() {
+async fn a_participant_calls_a_tool_of_another() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
     let (_worker, _) = enter(spec(&gateway, "worker").serving(tools()).receiving(Mode::Directed)).await;
@@ -175,7 +179,7 @@ async fn a_tool_that_one_serves_is_called_by_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_capabilities_do_not_allow_is_not_even_sent() {
+async fn messages_without_a_capability_are_not_sent() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
     let (worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
@@ -193,17 +197,17 @@ async fn what_the_capabilities_do_not_allow_is_not_even_sent() {
         }
     }
     let refused = scout.request("worker", "tools/call", &echo("x")).await.unwrap_err();
-    let CallError::Refused(told) = refused else { panic!("{refused}") };
-    assert_eq!(told.error, "capability_violation");
-    assert_eq!(told.attempted_kind.as_deref(), Some("mcp/request:tools/call:echo"));
-    let (mute, mut heard) = join(&gateway, "mute").await;
+    let CallError::Refused(notice) = refused else { panic!("{refused}") };
+    assert_eq!(notice.error, "capability_violation");
+    assert_eq!(notice.attempted_kind.as_deref(), Some("mcp/request:tools/call:echo"));
+    let (mute, mut received) = join(&gateway, "mute").await;
     let id = mute.chat("hm").unwrap();
     let about = |event| match event {
         Event::Refused { envelope_id, error } => Some((envelope_id, error.error)),
         _ => None,
     };
-    let told = hear(&mut heard, "the refusal of a chat", about).await;
-    assert_eq!(told, (Some(id), "capability_violation".to_owned()));
+    let notice = receive(&mut received, "the refusal of a chat", about).await;
+    assert_eq!(notice, (Some(id), "capability_violation".to_owned()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -211,11 +215,11 @@ async fn a_proposal_is_fulfilled_by_another_and_both_get_the_answer() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
     let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
-    let (boss, mut heard) = enter(spec(&gateway, "boss").receiving(Mode::DirectedAndProposals)).await;
+    let (boss, mut received) = enter(spec(&gateway, "boss").receiving(Mode::DirectedAndProposals)).await;
     for mode in [Mode::All, Mode::Directed] {
         let (scout, _) = enter(spec(&gateway, "scout").receiving(mode)).await;
         let waiting = tokio::spawn(async move { scout.call("worker", "tools/call", &echo("please")).await });
-        let proposed = hear(&mut heard, "a proposal", |event| match event {
+        let proposed = receive(&mut received, "a proposal", |event| match event {
             Event::Proposal(proposed) => Some(proposed),
             _ => None,
         });
@@ -232,15 +236,15 @@ async fn a_rejection_reaches_the_proposer_with_its_reason() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
     let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
-    let (boss, mut heard) = join(&gateway, "boss").await;
-    let (scout, mut told) = join(&gateway, "scout").await;
+    let (boss, mut received) = join(&gateway, "boss").await;
+    let (scout, mut notice) = join(&gateway, "scout").await;
     let mut proposal = scout.propose(&["worker"], "tools/call", &echo("please")).unwrap();
     let state = |event| match event {
         Event::ProposalState { state, reason, .. } => Some((state, reason)),
         _ => None,
     };
-    assert_eq!(hear(&mut told, "that it waits", state).await.0, ProposalState::Pending);
-    let proposed = hear(&mut heard, "a proposal", |event| match event {
+    assert_eq!(receive(&mut notice, "that it waits", state).await.0, ProposalState::Pending);
+    let proposed = receive(&mut received, "a proposal", |event| match event {
         Event::Proposal(proposed) => Some(proposed),
         _ => None,
     });
@@ -248,10 +252,10 @@ async fn a_rejection_reaches_the_proposer_with_its_reason() {
     let said = read(&boss.reject(&id, "not today").await.unwrap());
     assert_eq!(said["isError"], false, "{said}");
     assert_eq!(
-        hear(&mut told, "the rejection", state).await,
+        receive(&mut notice, "the rejection", state).await,
         (ProposalState::Rejected, Some("not today".to_owned()))
     );
-    match proposal.outcome(PATIENCE).await {
+    match proposal.outcome(TIMEOUT).await {
         Err(CallError::Ended { state: ProposalState::Rejected, reason }) => {
             assert_eq!(reason.as_deref(), Some("not today"));
         }
@@ -264,17 +268,17 @@ async fn a_rejection_reaches_the_proposer_with_its_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_of_somebody_else_is_ignored_and_counted() {
+async fn an_answer_from_another_participant_is_ignored_and_counted() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
     let (worker, mut asked) = join(&gateway, "worker").await;
     let (mallory, mut overheard) = join(&gateway, "mallory").await;
-    let (boss, mut heard) = join(&gateway, "boss").await;
+    let (boss, mut received) = join(&gateway, "boss").await;
     // Two that overhear a request for a third that is not there.
     let calling = boss.clone();
     let call = tokio::spawn(async move { calling.request("absent", "tools/call", &echo("x")).await });
     for (participant, events) in [(&mallory, &mut overheard), (&worker, &mut asked)] {
-        let request = hear(events, "the request", |event| match event {
+        let request = receive(events, "the request", |event| match event {
             Event::Other(envelope) if envelope.kind() == "mcp/request:tools/call:echo" => Some(envelope),
             _ => None,
         });
@@ -282,7 +286,7 @@ async fn an_answer_of_somebody_else_is_ignored_and_counted() {
         let payload: Value = serde_json::from_slice(request.payload()).unwrap();
         let forged = json!({ "jsonrpc": "2.0", "id": payload["id"], "result": { "content": [] } });
         participant.send("mcp/response:tools/call:echo", &["boss"], Some(request.id()), &forged).unwrap();
-        assert_eq!(misbehaved(&mut heard).await, participant.you().id);
+        assert_eq!(misbehaved(&mut received).await, participant.you().id);
     }
     assert!(!call.is_finished());
     let counted: Vec<_> = boss.violations().into_iter().collect();
@@ -301,12 +305,12 @@ async fn a_kind_that_differs_from_its_payload_is_refused_and_counted() {
         |_| async { panic!("it ran") },
     )))
     .await;
-    let (mallory, mut heard) = join(&gateway, "mallory").await;
+    let (mallory, mut received) = join(&gateway, "mallory").await;
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "wipe" } });
     // Admitted for what its kind says; the payload says otherwise.
     let id = mallory.send("mcp/request:tools/call:echo", &["worker"], None, &call).unwrap();
     assert_eq!(misbehaved(&mut noticed).await, "mallory");
-    let answer = hear(&mut heard, "the refusal", |event| match event {
+    let answer = receive(&mut received, "the refusal", |event| match event {
         Event::Other(envelope) if envelope.correlation_id() == Some(&id) => Some(envelope),
         _ => None,
     });
@@ -319,7 +323,7 @@ async fn a_kind_that_differs_from_its_payload_is_refused_and_counted() {
     boss.send("mcp/request:tools/call:wipe", &["mallory"], None, &call).unwrap();
     boss.send("mcp/proposal:tools/call:wipe", &["worker"], None, &call).unwrap();
     let proposed = |event| matches!(event, Event::Proposal(_)).then_some(());
-    hear(&mut noticed, "a proposal", proposed).await;
+    receive(&mut noticed, "a proposal", proposed).await;
     let honest = boss.request("worker", "tools/call", &echo("still here")).await.unwrap();
     assert_eq!(read(&honest)["content"][0]["text"], "still here");
     assert_eq!(
@@ -331,33 +335,33 @@ async fn a_kind_that_differs_from_its_payload_is_refused_and_counted() {
         Event::Other(envelope) if envelope.from() == "mallory" => Some(envelope),
         _ => None,
     };
-    let said = hear(&mut seen, "an answer of mallory", said).await;
+    let said = receive(&mut seen, "an answer of mallory", said).await;
     assert!(String::from_utf8_lossy(said.payload()).contains("-32602"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn they_come_back_after_the_gateway_restarts() {
+async fn participants_reconnect_after_a_gateway_restart() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
     let address = gateway.address().to_owned();
-    let (worker, mut heard) = enter(spec(&gateway, "worker").serving(tools())).await;
+    let (worker, mut received) = enter(spec(&gateway, "worker").serving(tools())).await;
     let (boss, _) = join(&gateway, "boss").await;
     let calling = boss.clone();
     let open = tokio::spawn(async move { calling.request("nobody", "ping", &()).await });
     let asked =
         |event| matches!(event, Event::Other(envelope) if envelope.kind().ends_with("ping")).then_some(());
-    hear(&mut heard, "the request", asked).await;
+    receive(&mut received, "the request", asked).await;
     drop(gateway);
     assert_eq!(open.await.unwrap().unwrap_err(), CallError::Lost);
     let away = |event| match event {
         Event::Disconnected { is_final, .. } => Some(is_final),
         _ => None,
     };
-    assert!(!hear(&mut heard, "the connection is lost", away).await);
+    assert!(!receive(&mut received, "the connection is lost", away).await);
     assert_eq!(worker.chat("anybody?").unwrap_err(), CallError::NotConnected);
     let again = Gateway::serve(home.command(&["serve", "--config", "portmoot.toml", "--listen", &address]));
     for participant in [&worker, &boss] {
-        tokio::time::timeout(PATIENCE, participant.connected()).await.unwrap().unwrap();
+        tokio::time::timeout(TIMEOUT, participant.connected()).await.unwrap().unwrap();
     }
     let result = boss.call("worker", "tools/call", &echo("again")).await.unwrap();
     assert_eq!(read(&result)["content"][0]["text"], "again");
@@ -365,16 +369,16 @@ async fn they_come_back_after_the_gateway_restarts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_connection_takes_over_and_the_first_stays_away() {
+async fn a_second_connection_replaces_the_first_for_good() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
-    let (first, mut heard) = join(&gateway, "boss").await;
+    let (first, mut received) = join(&gateway, "boss").await;
     let (second, _) = join(&gateway, "boss").await;
     let away = |event| match event {
         Event::Disconnected { is_final, why } => Some((is_final, why)),
         _ => None,
     };
-    let (is_final, why) = hear(&mut heard, "the first is replaced", away).await;
+    let (is_final, why) = receive(&mut received, "the first is replaced", away).await;
     assert!(is_final, "{why}");
     assert_eq!(first.connected().await, Err(ConnectError::Replaced));
     let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
@@ -382,17 +386,17 @@ async fn a_second_connection_takes_over_and_the_first_stays_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_proposes_may_stop_waiting_and_ask_again() {
+async fn a_proposer_can_stop_waiting_and_resume() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
     let (scout, _) = join(&gateway, "scout").await;
     let mut proposal = scout.propose(&["worker"], "tools/call", &json!({ "name": "echo" })).unwrap();
     let waited = proposal.outcome(std::time::Duration::from_millis(1)).await;
     assert_eq!(waited.unwrap_err(), CallError::Timeout);
-    let (boss, mut heard) = join(&gateway, "boss").await;
+    let (boss, mut received) = join(&gateway, "boss").await;
     let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
     let again = scout.propose(&["worker"], "tools/call", &echo("second")).unwrap();
-    let proposed = hear(&mut heard, "a proposal", |event| match event {
+    let proposed = receive(&mut received, "a proposal", |event| match event {
         Event::Proposal(proposed) => Some(proposed),
         _ => None,
     });
@@ -401,5 +405,5 @@ async fn whoever_proposes_may_stop_waiting_and_ask_again() {
     boss.fulfil(&proposed, None).await.unwrap();
     let (mut again, waited) = (again, proposal.outcome(std::time::Duration::from_millis(1)).await);
     assert_eq!(waited.unwrap_err(), CallError::Timeout, "the answer to another is none for this one");
-    assert_eq!(read(&again.outcome(PATIENCE).await.unwrap())["content"][0]["text"], "second");
+    assert_eq!(read(&again.outcome(TIMEOUT).await.unwrap())["content"][0]["text"], "second");
 }

@@ -13,17 +13,17 @@ type Script = dyn Fn(&Value) -> Vec<Vec<u8>> + Send + Sync;
 /// A scripted upstream. What it hears is kept.
 pub(crate) struct Peer {
     port: u16,
-    heard: Arc<Mutex<Vec<String>>>,
+    received: Arc<Mutex<Vec<String>>>,
 }
 
 impl Peer {
     /// A child process whose pipes lead here. `script` gives the lines to say after each line that was heard.
     pub(crate) fn stdio(script: impl Fn(&Value) -> Vec<Vec<u8>> + Send + Sync + 'static) -> Peer {
-        Self::listen(script, |stream, heard, script| {
+        Self::listen(script, |stream, received, script| {
             let mut out = stream.try_clone().unwrap();
             for line in BufReader::new(stream).lines().map_while(Result::ok) {
                 let said = script(&read(&line));
-                heard.lock().unwrap().push(line);
+                received.lock().unwrap().push(line);
                 for mut line in said {
                     line.push(b'\n');
                     if out.write_all(&line).is_err() {
@@ -36,7 +36,7 @@ impl Peer {
 
     /// An HTTP server. `script` gives one whole response (head and body) to each body; the request is kept whole.
     pub(crate) fn http(script: impl Fn(&Value) -> Vec<Vec<u8>> + Send + Sync + 'static) -> Peer {
-        Self::listen(script, |stream, heard, script| {
+        Self::listen(script, |stream, received, script| {
             let mut out = stream.try_clone().unwrap();
             let mut reader = BufReader::new(stream);
             loop {
@@ -54,7 +54,7 @@ impl Peer {
                     return;
                 }
                 let said = script(&serde_json::from_slice(&body).unwrap_or_default());
-                heard.lock().unwrap().push(format!("{head}{}", String::from_utf8_lossy(&body)));
+                received.lock().unwrap().push(format!("{head}{}", String::from_utf8_lossy(&body)));
                 for bytes in said {
                     if out.write_all(&bytes).is_err() {
                         return;
@@ -70,15 +70,15 @@ impl Peer {
     ) -> Peer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (kept, script) = (Arc::clone(&heard), Arc::new(script));
+        let received: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (kept, script) = (Arc::clone(&received), Arc::new(script));
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (kept, script) = (Arc::clone(&kept), Arc::clone(&script));
                 std::thread::spawn(move || serve(stream, &kept, &*script));
             }
         });
-        Peer { port, heard }
+        Peer { port, received }
     }
 
     /// Its table in the configuration, as a child process.
@@ -95,14 +95,14 @@ impl Peer {
     }
 
     /// What it has heard so far.
-    pub(crate) fn heard(&self) -> Vec<String> {
-        self.heard.lock().unwrap().clone()
+    pub(crate) fn received(&self) -> Vec<String> {
+        self.received.lock().unwrap().clone()
     }
 
     /// How many calls of this tool it has heard.
     pub(crate) fn calls(&self, tool: &str) -> usize {
         let named = format!("\"name\":\"{tool}\"");
-        self.heard().iter().filter(|line| line.contains("tools/call") && line.contains(&named)).count()
+        self.received().iter().filter(|line| line.contains("tools/call") && line.contains(&named)).count()
     }
 }
 

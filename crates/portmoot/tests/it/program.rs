@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Instant;
 
-use crate::http::PATIENCE;
+use crate::http::TIMEOUT;
 use crate::support::Gateway;
 use crate::ws::token;
 
@@ -42,14 +42,14 @@ impl Program {
     }
 
     /// Types a line.
-    pub(crate) fn types(&mut self, line: &str) {
+    pub(crate) fn type_line(&mut self, line: &str) {
         writeln!(self.keys.as_mut().unwrap(), "{line}").unwrap();
     }
 
     /// Waits for a line that contains this, and gives it.
     #[track_caller]
-    pub(crate) fn sees(&mut self, wanted: &str) -> String {
-        let end = Instant::now() + PATIENCE;
+    pub(crate) fn wait_for_line(&mut self, wanted: &str) -> String {
+        let end = Instant::now() + TIMEOUT;
         while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
             self.seen.push_str(&line);
             self.seen.push('\n');
@@ -61,15 +61,15 @@ impl Program {
     }
 
     /// Ends its input.
-    pub(crate) fn types_no_more(&mut self) {
+    pub(crate) fn close_input(&mut self) {
         self.keys = None;
     }
 
     /// Types nothing more, and waits for its end: the exit code and all that it has printed.
     #[track_caller]
-    pub(crate) fn ends(mut self) -> (i32, String) {
-        self.types_no_more();
-        let end = Instant::now() + PATIENCE;
+    pub(crate) fn wait_for_exit(mut self) -> (i32, String) {
+        self.close_input();
+        let end = Instant::now() + TIMEOUT;
         loop {
             match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(line) => self.seen += &format!("{line}\n"),

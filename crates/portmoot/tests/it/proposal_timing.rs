@@ -7,52 +7,55 @@ use crate::ws::Socket;
 
 /// Whoever hears a proposal in the room may be quicker than the disk.
 #[test]
-fn what_is_approved_at_once_counts() {
+fn an_immediate_decision_counts() {
     let mut stage = Stage::new();
     let mut worker = Socket::enter(&stage.gateway, "worker", "?mode=directed&echo=false");
     let mut chief = Socket::enter(&stage.gateway, "chief", "?mode=directed%2Bproposals&echo=false");
     let before = stage.executed();
     for round in 0..20 {
         let (proposal, request) = (format!("p{round}"), format!("f{round}"));
-        stage.agent.say(ECHO, &proposal, &["tools"], json!({}), &echoes("quick"));
+        stage.agent.send(ECHO, &proposal, &["tools"], json!({}), &echoes("quick"));
         chief.expect(&proposal);
-        chief.say(FULFIL, &request, &["tools"], names(&proposal), &fulfilment("quick"));
-        says(&chief.hear_until(|heard| heard["correlation_id"] == request), "quick");
+        chief.send(FULFIL, &request, &["tools"], names(&proposal), &fulfilment("quick"));
+        says(&chief.receive_until(|received| received["correlation_id"] == request), "quick");
         state(&mut stage.agent, &proposal, "pending");
         state(&mut stage.agent, &proposal, "running");
         says(&answer_and(&mut stage.agent, &proposal, "completed"), "quick");
         // The same with somebody who is no server here, and answers at once.
         let (proposal, request) = (format!("q{round}"), format!("g{round}"));
-        stage.agent.say(ECHO, &proposal, &["worker"], json!({}), &echoes("quick"));
+        stage.agent.send(ECHO, &proposal, &["worker"], json!({}), &echoes("quick"));
         chief.expect(&proposal);
-        chief.say(FULFIL, &request, &["worker"], names(&proposal), &fulfilment("quick"));
-        worker.hear_until(|heard| heard["id"] == request);
+        chief.send(FULFIL, &request, &["worker"], names(&proposal), &fulfilment("quick"));
+        worker.receive_until(|received| received["id"] == request);
         let result = json!({ "jsonrpc": "2.0", "id": 7, "result": { "content": [{ "type": "text", "text": "dug" }] } });
-        worker.say(
+        worker.send(
             "mcp/response:tools/call:echo",
             &format!("a{round}"),
             &["chief"],
             names(&request),
             &result,
         );
-        chief.hear_until(|heard| heard["correlation_id"] == request);
+        chief.receive_until(|received| received["correlation_id"] == request);
         let ends: Vec<Value> =
-            std::iter::repeat_with(|| stage.agent.hear_until(|heard| heard["kind"] != "chat"))
+            std::iter::repeat_with(|| stage.agent.receive_until(|received| received["kind"] != "chat"))
                 .take(4)
                 .collect();
-        let states: Vec<&Value> =
-            ends.iter().map(|heard| &heard["payload"]["state"]).filter(|state| state.is_string()).collect();
+        let states: Vec<&Value> = ends
+            .iter()
+            .map(|received| &received["payload"]["state"])
+            .filter(|state| state.is_string())
+            .collect();
         assert_eq!(states, ["pending", "running", "completed"], "{ends:?}");
-        assert!(ends.iter().any(|heard| heard["payload"]["result"].is_object()), "{ends:?}");
+        assert!(ends.iter().any(|received| received["payload"]["result"].is_object()), "{ends:?}");
         // A no at once counts too.
         let proposal = format!("r{round}");
-        stage.agent.say(ECHO, &proposal, &["tools"], json!({}), &echoes("quick"));
+        stage.agent.send(ECHO, &proposal, &["tools"], json!({}), &echoes("quick"));
         chief.expect(&proposal);
         let id = format!("no {round}");
         let arguments = json!({ "proposal": proposal, "reason": "no" });
         chief.call(&id, &["portmoot"], "reject_proposal", arguments);
-        let told = chief.hear_until(|heard| heard["correlation_id"] == id);
-        assert_eq!(told["payload"]["result"]["isError"], false, "{told}");
+        let notice = chief.receive_until(|received| received["correlation_id"] == id);
+        assert_eq!(notice["payload"]["result"]["isError"], false, "{notice}");
         state(&mut stage.agent, &proposal, "pending");
         state(&mut stage.agent, &proposal, "rejected");
     }
@@ -60,7 +63,7 @@ fn what_is_approved_at_once_counts() {
 }
 
 #[test]
-fn approvals_at_the_same_moment_are_one() {
+fn simultaneous_approvals_count_once() {
     let mut stage = Stage::new();
     let mut chief = Socket::enter(&stage.gateway, "chief", "?mode=directed&echo=false");
     let before = stage.executed();
@@ -89,11 +92,11 @@ fn approvals_at_the_same_moment_are_one() {
         let id = format!("q{round}");
         stage.propose(&id, &text);
         let (one, two) = (format!("b{round}"), format!("c{round}"));
-        stage.boss.say(FULFIL, &one, &["tools"], names(&id), &fulfilment(&text));
-        chief.say(FULFIL, &two, &["tools"], names(&id), &fulfilment(&text));
-        let one = stage.boss.hear_until(|heard| heard["correlation_id"] == one);
-        let two = chief.hear_until(|heard| heard["correlation_id"] == two);
-        let ran = [&one, &two].iter().filter(|heard| heard["payload"]["result"].is_object()).count();
+        stage.boss.send(FULFIL, &one, &["tools"], names(&id), &fulfilment(&text));
+        chief.send(FULFIL, &two, &["tools"], names(&id), &fulfilment(&text));
+        let one = stage.boss.receive_until(|received| received["correlation_id"] == one);
+        let two = chief.receive_until(|received| received["correlation_id"] == two);
+        let ran = [&one, &two].iter().filter(|received| received["payload"]["result"].is_object()).count();
         assert_eq!(ran, 1, "{one} {two}");
         state(&mut stage.agent, &id, "running");
         answer_and(&mut stage.agent, &id, "completed");
@@ -102,30 +105,30 @@ fn approvals_at_the_same_moment_are_one() {
 }
 
 #[test]
-fn what_nobody_decides_expires() {
+fn undecided_proposals_expire() {
     let mut stage = Stage::with("[topics.main]\nproposal_ttl = \"3s\"\n");
     let mut worker = Socket::enter(&stage.gateway, "worker", "?mode=directed&echo=false");
     let before = stage.executed();
     // A decision in time is enough, however long it runs: this one is answered when another, made later, has expired.
     let params = json!({ "name": "dig", "arguments": {} });
     let dig = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params });
-    stage.agent.say("mcp/proposal:tools/call:dig", "p1", &["worker"], json!({}), &dig);
+    stage.agent.send("mcp/proposal:tools/call:dig", "p1", &["worker"], json!({}), &dig);
     state(&mut stage.agent, "p1", "pending");
-    stage.boss.say("mcp/request:tools/call:dig", "f1", &["worker"], names("p1"), &dig);
+    stage.boss.send("mcp/request:tools/call:dig", "f1", &["worker"], names("p1"), &dig);
     state(&mut stage.agent, "p1", "running");
     let two = stage.propose("p2", "please");
     state(&mut stage.agent, "p2", "expired");
     let result = json!({ "jsonrpc": "2.0", "id": 3, "result": { "content": [] } });
-    worker.say("mcp/response:tools/call:dig", "a1", &["boss"], names("f1"), &result);
+    worker.send("mcp/response:tools/call:dig", "a1", &["boss"], names("f1"), &result);
     state(&mut stage.agent, "p1", "completed");
     assert_eq!(stage.approve("boss", &two).status, 409);
-    stage.boss.say(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("please"));
-    fails(&stage.boss.hear_until(|heard| heard["correlation_id"] == "f2"), "f2");
+    stage.boss.send(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("please"));
+    fails(&stage.boss.receive_until(|received| received["correlation_id"] == "f2"), "f2");
     assert_eq!(stage.executed(), before);
 }
 
 #[test]
-fn who_answers_at_once_is_heard() {
+fn an_immediate_answer_counts() {
     let mut stage = Stage::new();
     let mut worker = Socket::enter(&stage.gateway, "worker", "?mode=directed&echo=false");
     let rounds: Vec<String> = (0..50).map(|round| format!("p{round}")).collect();
@@ -137,17 +140,17 @@ fn who_answers_at_once_is_heard() {
         scope.spawn(|| {
             let result = json!({ "jsonrpc": "2.0", "id": 3, "result": { "content": [] } });
             for _ in &rounds {
-                let asked = worker.hear_until(|heard| heard["from"] == "boss");
+                let asked = worker.receive_until(|received| received["from"] == "boss");
                 let about = names(asked["id"].as_str().unwrap());
                 let id = format!("answer to {}", asked["id"]);
-                worker.say("mcp/response:tools/call:dig", &id, &["boss"], about, &result);
+                worker.send("mcp/response:tools/call:dig", &id, &["boss"], about, &result);
             }
         });
         for proposal in &rounds {
-            stage.agent.say("mcp/proposal:tools/call:dig", proposal, &["worker"], json!({}), &call(0));
+            stage.agent.send("mcp/proposal:tools/call:dig", proposal, &["worker"], json!({}), &call(0));
             state(&mut stage.agent, proposal, "pending");
             let id = format!("f {proposal}");
-            stage.boss.say("mcp/request:tools/call:dig", &id, &["worker"], names(proposal), &call(3));
+            stage.boss.send("mcp/request:tools/call:dig", &id, &["worker"], names(proposal), &call(3));
             state(&mut stage.agent, proposal, "running");
             state(&mut stage.agent, proposal, "completed");
         }
@@ -155,7 +158,7 @@ fn who_answers_at_once_is_heard() {
 }
 
 #[test]
-fn two_who_use_one_id_fulfil_each_their_own() {
+fn equal_envelope_ids_of_two_proposers_are_kept_apart() {
     let mut stage = Stage::new();
     let mut worker = Socket::enter(&stage.gateway, "worker", "?mode=directed&echo=false");
     let mut chief = Socket::enter(&stage.gateway, "chief", "?mode=directed&echo=false");
@@ -164,21 +167,21 @@ fn two_who_use_one_id_fulfil_each_their_own() {
         json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
     };
     for proposal in ["p1", "p2"] {
-        stage.agent.say("mcp/proposal:tools/call:dig", proposal, &["worker"], json!({}), &dig(0));
+        stage.agent.send("mcp/proposal:tools/call:dig", proposal, &["worker"], json!({}), &dig(0));
         state(&mut stage.agent, proposal, "pending");
     }
     let kind = "mcp/request:tools/call:dig";
-    stage.boss.say(kind, "same", &["worker"], names("p1"), &dig(3));
+    stage.boss.send(kind, "same", &["worker"], names("p1"), &dig(3));
     state(&mut stage.agent, "p1", "running");
-    chief.say(kind, "same", &["worker"], names("p2"), &dig(3));
+    chief.send(kind, "same", &["worker"], names("p2"), &dig(3));
     state(&mut stage.agent, "p2", "running");
     let result = json!({ "jsonrpc": "2.0", "id": 3, "result": { "content": [] } });
     // It is nobody's outcome if it may be either's.
-    worker.say("mcp/response:tools/call:dig", "a0", &[], names("same"), &result);
-    worker.say("mcp/response:tools/call:other", "a1", &["chief"], names("same"), &result);
-    worker.say("mcp/response:tools/call:dig", "a2", &["chief"], names("same"), &result);
+    worker.send("mcp/response:tools/call:dig", "a0", &[], names("same"), &result);
+    worker.send("mcp/response:tools/call:other", "a1", &["chief"], names("same"), &result);
+    worker.send("mcp/response:tools/call:dig", "a2", &["chief"], names("same"), &result);
     state(&mut stage.agent, "p2", "completed");
     assert_eq!(stage.shown("p1")["state"], "running");
-    worker.say("mcp/response:tools/call", "a3", &["boss"], names("same"), &result);
+    worker.send("mcp/response:tools/call", "a3", &["boss"], names("same"), &result);
     state(&mut stage.agent, "p1", "completed");
 }

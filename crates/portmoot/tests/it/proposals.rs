@@ -8,7 +8,7 @@ use crate::support::{Gateway, until};
 use crate::ws::Socket;
 
 #[test]
-fn what_was_refused_and_proposed_runs_once_when_it_is_approved_over_the_api() {
+fn a_refused_call_runs_once_after_approval_over_the_api() {
     let mut stage = Stage::new();
     let before = stage.executed();
     stage.agent.call("r1", &["tools"], "echo", json!({ "text": "please" }));
@@ -27,9 +27,9 @@ fn what_was_refused_and_proposed_runs_once_when_it_is_approved_over_the_api() {
         (&json!("boss"), &proposal["id"])
     );
     says(&answer_and(&mut stage.agent, "p1", "completed"), "please");
-    let heard = stage.boss.hear_until(|heard| heard["from"] == "tools");
-    says(&heard, "please");
-    assert_eq!(heard["to"], json!(["boss", "agent"]));
+    let received = stage.boss.receive_until(|received| received["from"] == "tools");
+    says(&received, "please");
+    assert_eq!(received["to"], json!(["boss", "agent"]));
     assert_eq!(stage.executed(), before + 1);
     let shown = stage.shown("p1");
     assert_eq!(
@@ -45,19 +45,19 @@ fn a_request_that_names_the_proposal_approves_it_once() {
     stage.propose("p1", "please");
     for _ in 0..3 {
         // The server is named twice, and the envelope comes again.
-        stage.boss.say(FULFIL, "f1", &["tools", "tools"], names("p1"), &fulfilment("please"));
+        stage.boss.send(FULFIL, "f1", &["tools", "tools"], names("p1"), &fulfilment("please"));
     }
     state(&mut stage.agent, "p1", "running");
     says(&answer_and(&mut stage.agent, "p1", "completed"), "please");
-    let heard = stage.boss.hear_until(|heard| heard["correlation_id"] == "f1");
-    says(&heard, "please");
-    assert_eq!(heard["to"], json!(["boss", "agent"]));
+    let received = stage.boss.receive_until(|received| received["correlation_id"] == "f1");
+    says(&received, "please");
+    assert_eq!(received["to"], json!(["boss", "agent"]));
     // A second envelope, of the same or another, and the API come too late.
-    stage.boss.say(FULFIL, "f2", &["tools"], names("p1"), &fulfilment("please"));
-    fails(&stage.boss.hear_until(|heard| heard["from"] == "tools"), "f2");
+    stage.boss.send(FULFIL, "f2", &["tools"], names("p1"), &fulfilment("please"));
+    fails(&stage.boss.receive_until(|received| received["from"] == "tools"), "f2");
     let mut chief = Socket::enter(&stage.gateway, "chief", "?mode=directed&echo=false");
-    chief.say(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
-    fails(&chief.hear_until(|heard| heard["from"] == "tools"), "f1");
+    chief.send(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
+    fails(&chief.receive_until(|received| received["from"] == "tools"), "f1");
     let shown = stage.shown("p1");
     for what in ["approve", "reject", "withdraw"] {
         let body = if what == "approve" { json!({ "digest": shown["digest"] }) } else { json!({}) };
@@ -75,98 +75,98 @@ fn a_request_that_names_the_proposal_approves_it_once() {
     stage.boss = Socket::enter(&stage.gateway, "boss", "?mode=directed&echo=false");
     stage.asked = 0;
     let before = stage.executed();
-    stage.boss.say(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
-    fails(&stage.boss.hear_until(|heard| heard["from"] == "tools"), "f1");
+    stage.boss.send(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
+    fails(&stage.boss.receive_until(|received| received["from"] == "tools"), "f1");
     assert_eq!(stage.executed(), before);
-    let ledger = stage.ledger();
+    let audit_log = stage.audit_log();
     let id = shown["id"].as_str().unwrap();
-    ledger.has("boss", ECHO, "approved", "proposed by agent");
-    ledger.comes_to(2, "boss", FULFIL, "refused", "repeat: \"f1\"");
+    audit_log.has("boss", ECHO, "approved", "proposed by agent");
+    audit_log.comes_to(2, "boss", FULFIL, "refused", "repeat: \"f1\"");
     // By another envelope, and by the same after the restart; by somebody else's, and over the API.
-    until("it is recorded", || (ledger.count("boss", ECHO, "refused", "conflict") == 2).then_some(()));
-    ledger.comes_to(4, "chief", ECHO, "refused", "conflict");
-    let all = ledger.entries(&["--operation", id]);
+    until("it is recorded", || (audit_log.count("boss", ECHO, "refused", "conflict") == 2).then_some(()));
+    audit_log.comes_to(4, "chief", ECHO, "refused", "conflict");
+    let all = audit_log.entries(&["--operation", id]);
     assert_eq!(all.iter().filter(|entry| entry["verdict"] == "approved").count(), 1, "{all:?}");
     assert_eq!(all.iter().filter(|entry| entry["verdict"] == "completed").count(), 1, "{all:?}");
-    ledger.is_whole();
+    audit_log.is_whole();
 }
 
 #[test]
-fn somebody_who_is_no_server_here_may_carry_it_out() {
+fn a_participant_that_is_not_a_server_can_fulfil_a_proposal() {
     let mut stage = Stage::new();
     let mut worker = Socket::enter(&stage.gateway, "worker", "?mode=directed&echo=false");
     for (number, to) in [&["boss"][..], &["boss", "agent"]].iter().enumerate() {
         let (proposal, request, answer) = (format!("p{number}"), format!("f{number}"), format!("a{number}"));
         let asks = json!({ "method": "tools/call", "params": { "name": "dig", "arguments": {} } });
         let kind = "tools/call:dig";
-        stage.agent.say(&format!("mcp/proposal:{kind}"), &proposal, &["worker"], json!({}), &asks);
+        stage.agent.send(&format!("mcp/proposal:{kind}"), &proposal, &["worker"], json!({}), &asks);
         state(&mut stage.agent, &proposal, "pending");
-        assert_eq!(worker.hear_said()["id"], proposal);
+        assert_eq!(worker.receive_message()["id"], proposal);
         let mut payload = asks;
         payload["jsonrpc"] = json!("2.0");
         payload["id"] = json!(3);
-        stage.boss.say(&format!("mcp/request:{kind}"), &request, &["worker"], names(&proposal), &payload);
+        stage.boss.send(&format!("mcp/request:{kind}"), &request, &["worker"], names(&proposal), &payload);
         // It answers at once, perhaps before the approval is on disk.
         assert_eq!(worker.expect(&request)["correlation_id"], proposal);
         let result = json!({ "jsonrpc": "2.0", "id": 3, "result": { "content": [{ "type": "text", "text": "dug" }] } });
-        worker.say(&format!("mcp/response:{kind}"), &answer, to, names(&request), &result);
+        worker.send(&format!("mcp/response:{kind}"), &answer, to, names(&request), &result);
         // It names the agent itself in the second round: then the answer may be there before the word that it runs.
-        let (mut heard, mut told) = (None, Vec::new());
-        while heard.is_none() || told.len() < 2 {
-            let next = stage.agent.hear();
+        let (mut received, mut notice) = (None, Vec::new());
+        while received.is_none() || notice.len() < 2 {
+            let next = stage.agent.receive();
             if next["kind"] == "portmoot/proposal" {
                 assert_eq!(next["payload"]["proposal"], proposal, "{next}");
-                told.push(next["payload"]["state"].as_str().unwrap().to_owned());
+                notice.push(next["payload"]["state"].as_str().unwrap().to_owned());
             } else if next["kind"].as_str().unwrap().starts_with("mcp/response") {
-                assert!(heard.replace(next).is_none(), "two answers");
+                assert!(received.replace(next).is_none(), "two answers");
             }
         }
-        assert_eq!(told, ["running", "completed"], "round {number}");
-        let heard = heard.unwrap();
-        says(&heard, "dug");
-        assert_eq!(heard["from"], if to.len() == 1 { "portmoot" } else { "worker" }, "{heard}");
-        assert_eq!(heard["correlation_id"], request, "{heard}");
-        stage.boss.hear_until(|heard| heard["id"] == answer);
+        assert_eq!(notice, ["running", "completed"], "round {number}");
+        let received = received.unwrap();
+        says(&received, "dug");
+        assert_eq!(received["from"], if to.len() == 1 { "portmoot" } else { "worker" }, "{received}");
+        assert_eq!(received["correlation_id"], request, "{received}");
+        stage.boss.receive_until(|received| received["id"] == answer);
         assert_eq!(stage.shown(&proposal)["answer"]["result"], result["result"]);
     }
 }
 
 #[test]
-fn nobody_approves_what_is_its_own() {
+fn own_proposals_cannot_be_approved() {
     let mut stage = Stage::new();
     let before = stage.executed();
     let proposal = stage.propose("p1", "please");
     let reply = stage.approve("agent", &proposal);
     assert!((400..500).contains(&reply.status), "{reply:?}");
-    stage.agent.say(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
+    stage.agent.send(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
     stage.agent.refused("f1", "capability_violation");
     assert_eq!((stage.executed(), &stage.shown("p1")["state"]), (before, &json!("pending")));
     // Who is entitled to the call makes it, and that is no approval.
-    stage.boss.say(ECHO, "p2", &["tools"], json!({}), &echoes("mine"));
+    stage.boss.send(ECHO, "p2", &["tools"], json!({}), &echoes("mine"));
     state(&mut stage.boss, "p2", "pending");
     let own = stage.shown("p2");
     let reply = stage.approve("boss", &own);
     assert!((400..500).contains(&reply.status), "{reply:?}");
     assert_eq!(stage.executed(), before);
-    stage.boss.say(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("mine"));
-    says(&stage.boss.hear_until(|heard| heard["correlation_id"] == "f2"), "mine");
+    stage.boss.send(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("mine"));
+    says(&stage.boss.receive_until(|received| received["correlation_id"] == "f2"), "mine");
     assert_eq!((stage.executed(), &stage.shown("p2")["state"]), (before + 1, &json!("pending")));
-    let ledger = stage.ledger();
+    let audit_log = stage.audit_log();
     for (who, proposal) in [("agent", &proposal), ("boss", &own)] {
-        let entry = ledger.has(who, ECHO, "refused", "own");
+        let entry = audit_log.has(who, ECHO, "refused", "own");
         assert_eq!(
             (&entry["operation"], &entry["digest"]),
             (&proposal["id"], &proposal["digest"]),
             "{entry}"
         );
     }
-    ledger.has("agent", FULFIL, "refused", "not_admitted");
-    ledger.has("boss", FULFIL, "admitted", "mcp/*");
-    assert_eq!(ledger.entries(&["--verdict", "approved"]), Vec::<Value>::new());
+    audit_log.has("agent", FULFIL, "refused", "not_admitted");
+    audit_log.has("boss", FULFIL, "admitted", "mcp/*");
+    assert_eq!(audit_log.entries(&["--verdict", "approved"]), Vec::<Value>::new());
 }
 
 #[test]
-fn only_what_was_shown_is_approved() {
+fn approvals_need_the_shown_digest() {
     let mut stage = Stage::new();
     let before = stage.executed();
     let proposal = stage.propose("p1", "please");
@@ -194,20 +194,20 @@ fn only_what_was_shown_is_approved() {
         ("another kind", FULFIL, &["tools"], add),
     ];
     for (id, kind, to, payload) in rows {
-        stage.boss.say(kind, id, to, names("p1"), &payload);
+        stage.boss.send(kind, id, to, names("p1"), &payload);
         for _ in to {
-            fails(&stage.boss.hear_until(|heard| heard["payload"]["jsonrpc"] == "2.0"), id);
+            fails(&stage.boss.receive_until(|received| received["payload"]["jsonrpc"] == "2.0"), id);
         }
         assert_eq!(stage.executed(), before, "{id}");
         assert_eq!(stage.shown("p1")["state"], "pending", "{id}");
     }
-    stage.boss.say(FULFIL, "to nobody", &[], names("p1"), &fulfilment("please"));
-    let told = stage.boss.hear_until(|heard| heard["kind"] == "system/error");
+    stage.boss.send(FULFIL, "to nobody", &[], names("p1"), &fulfilment("please"));
+    let notice = stage.boss.receive_until(|received| received["kind"] == "system/error");
     assert_eq!(
-        (&told["correlation_id"], &told["payload"]["error"]),
+        (&notice["correlation_id"], &notice["payload"]["error"]),
         (&json!("to nobody"), &json!("conflict"))
     );
-    let message = told["payload"]["message"].as_str().unwrap();
+    let message = notice["payload"]["message"].as_str().unwrap();
     assert!(message.contains("in `to` those whom the proposal names"), "{message}");
     assert_eq!(stage.executed(), before);
     assert_eq!(stage.shown("p1")["state"], "pending");
@@ -216,27 +216,27 @@ fn only_what_was_shown_is_approved() {
     state(&mut stage.agent, "p1", "running");
     says(&answer_and(&mut stage.agent, "p1", "completed"), "please");
     assert_eq!(stage.executed(), before + 1);
-    let ledger = stage.ledger();
-    ledger.has("boss", ECHO, "approved", "proposed by agent");
+    let audit_log = stage.audit_log();
+    audit_log.has("boss", ECHO, "approved", "proposed by agent");
     // Two digests are of something else, and one approval's arguments are no object.
-    ledger.comes_to(2, "boss", ECHO, "refused", "differs");
-    ledger.comes_to(1, "boss", ECHO, "refused", "malformed");
-    let other = ledger.entries(&["--participant", "boss", "--verdict", "refused", "mcp/proposal"]);
+    audit_log.comes_to(2, "boss", ECHO, "refused", "differs");
+    audit_log.comes_to(1, "boss", ECHO, "refused", "malformed");
+    let other = audit_log.entries(&["--participant", "boss", "--verdict", "refused", "mcp/proposal"]);
     let conflicts = other.iter().filter(|entry| entry["why"] == "conflict: this is not what was proposed");
     assert_eq!(conflicts.count(), 5, "{other:?}");
-    ledger.has("boss", FULFIL, "refused", "mismatch: ");
-    assert_eq!(ledger.entries(&["--verdict", "approved"]).len(), 1);
+    audit_log.has("boss", FULFIL, "refused", "mismatch: ");
+    assert_eq!(audit_log.entries(&["--verdict", "approved"]).len(), 1);
 }
 
 #[test]
-fn a_proposal_that_is_none_is_refused() {
+fn invalid_proposals_are_refused() {
     let mut stage = Stage::new();
     let before = stage.executed();
     let first = stage.propose("p1", "please");
     // An id that is taken, by the same and by another.
-    stage.agent.say(ECHO, "p1", &["tools"], json!({}), &echoes("something else"));
+    stage.agent.send(ECHO, "p1", &["tools"], json!({}), &echoes("something else"));
     state(&mut stage.agent, "p1", "rejected");
-    stage.boss.say(ECHO, "p1", &["tools"], json!({}), &echoes("something else"));
+    stage.boss.send(ECHO, "p1", &["tools"], json!({}), &echoes("something else"));
     state(&mut stage.boss, "p1", "rejected");
     assert_eq!(stage.shown("p1"), first);
     let add = json!({ "method": "tools/call", "params": { "name": "add", "arguments": { "a": 1, "b": 2 } } });
@@ -245,22 +245,25 @@ fn a_proposal_that_is_none_is_refused() {
         ("another method", "mcp/proposal:prompts/get:echo", echoes("x")),
         ("nothing", ECHO, json!({})),
     ] {
-        stage.agent.say(kind, id, &["tools"], json!({}), &payload);
-        let told = state(&mut stage.agent, id, "rejected");
-        assert!(told["payload"]["reason"].as_str().unwrap().contains("kind and payload differ"), "{told}");
+        stage.agent.send(kind, id, &["tools"], json!({}), &payload);
+        let notice = state(&mut stage.agent, id, "rejected");
+        assert!(
+            notice["payload"]["reason"].as_str().unwrap().contains("kind and payload differ"),
+            "{notice}"
+        );
     }
     let all = stage.api("boss", "GET", "?all=true", &json!(null)).json();
     assert_eq!(all["proposals"].as_array().unwrap().len(), 1, "{all}");
     assert_eq!(stage.executed(), before);
-    let ledger = stage.ledger();
+    let audit_log = stage.audit_log();
     for who in ["agent", "boss"] {
-        ledger.has(who, ECHO, "refused", "malformed: this cannot be proposed: an envelope of this id");
+        audit_log.has(who, ECHO, "refused", "malformed: this cannot be proposed: an envelope of this id");
     }
-    ledger.comes_to(2, "agent", ECHO, "refused", "mismatch: ");
+    audit_log.comes_to(2, "agent", ECHO, "refused", "mismatch: ");
 }
 
 #[test]
-fn who_may_not_make_the_call_neither_sees_nor_decides() {
+fn participants_without_the_capability_neither_see_nor_decide_proposals() {
     let mut stage = Stage::new();
     let before = stage.executed();
     let proposal = stage.propose("p1", "please");
@@ -280,25 +283,25 @@ fn who_may_not_make_the_call_neither_sees_nor_decides() {
         }
     }
     let mut clerk = Socket::enter(&stage.gateway, "clerk", "?mode=directed&echo=false");
-    clerk.say(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
+    clerk.send(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
     clerk.refused("f1", "capability_violation");
     assert_eq!((stage.executed(), &stage.shown("p1")["state"]), (before, &json!("pending")));
-    let ledger = stage.ledger();
-    ledger.has("clerk", FULFIL, "refused", "not_admitted");
+    let audit_log = stage.audit_log();
+    audit_log.has("clerk", FULFIL, "refused", "not_admitted");
     for who in ["clerk", "worker"] {
-        ledger.comes_to(3, who, ECHO, "refused", "unknown_target");
+        audit_log.comes_to(3, who, ECHO, "refused", "unknown_target");
     }
 }
 
 #[test]
-fn a_rejection_and_a_withdrawal_are_told() {
+fn rejections_and_withdrawals_are_announced() {
     let mut stage = Stage::new();
     let before = stage.executed();
     let one = stage.propose("p1", "please");
     assert_eq!(stage.decide("boss", &one, "reject", &json!({ "reason": "not on a \"Friday\"" })).status, 200);
-    let told = state(&mut stage.agent, "p1", "rejected");
+    let notice = state(&mut stage.agent, "p1", "rejected");
     assert_eq!(
-        (&told["payload"]["reason"], &told["payload"]["by"]),
+        (&notice["payload"]["reason"], &notice["payload"]["by"]),
         (&json!("not on a \"Friday\""), &json!("boss"))
     );
     let two = stage.propose("p2", "please");
@@ -314,14 +317,14 @@ fn a_rejection_and_a_withdrawal_are_told() {
     }
     for (number, id) in ["p1", "p2"].iter().enumerate() {
         let request = format!("f{number}");
-        stage.boss.say(FULFIL, &request, &["tools"], names(id), &fulfilment("please"));
-        fails(&stage.boss.hear_until(|heard| heard["from"] == "tools"), &request);
+        stage.boss.send(FULFIL, &request, &["tools"], names(id), &fulfilment("please"));
+        fails(&stage.boss.receive_until(|received| received["from"] == "tools"), &request);
     }
     assert_eq!(stage.executed(), before);
 }
 
 #[test]
-fn other_arguments_are_recorded_and_are_what_runs() {
+fn edited_arguments_are_recorded_and_run() {
     let mut stage = Stage::new();
     let before = stage.executed();
     let proposal = stage.propose("p1", "rm -r /");
@@ -330,7 +333,7 @@ fn other_arguments_are_recorded_and_are_what_runs() {
     state(&mut stage.agent, "p1", "running");
     says(&answer_and(&mut stage.agent, "p1", "completed"), "ls");
     stage.propose("p2", "rm -r /");
-    stage.boss.say(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("ls"));
+    stage.boss.send(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("ls"));
     state(&mut stage.agent, "p2", "running");
     says(&answer_and(&mut stage.agent, "p2", "completed"), "ls");
     for id in ["p1", "p2"] {

@@ -10,52 +10,63 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::runner::{Home, Ran};
+use crate::home::{Home, Ran};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs with stdin and stderr on a terminal. For each step it waits until the terminal shows the first text, then types
 /// the second and a line feed. What the terminal showed is in `stderr`.
-pub(crate) fn talk(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
-    act(home, args, steps, Shape::default(), || {})
+pub(crate) fn run_at_terminal(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
+    run_steps(home, args, steps, Options::default(), || {})
 }
 
 /// The same for one step; between what is shown and what is typed something else happens.
-pub(crate) fn talk_after(home: &Home, args: &[&str], step: (&str, &str), between: impl FnMut()) -> Ran {
-    act(home, args, &[step], Shape::default(), between)
+pub(crate) fn run_at_terminal_with(
+    home: &Home,
+    args: &[&str],
+    step: (&str, &str),
+    between: impl FnMut(),
+) -> Ran {
+    run_steps(home, args, &[step], Options::default(), between)
 }
 
 /// The same as a session's leader, so that the keys that interrupt a program do.
-pub(crate) fn lead(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
-    act(home, args, steps, Shape { leads: true, ..Shape::default() }, || {})
+pub(crate) fn run_as_session_leader(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
+    run_steps(home, args, steps, Options { leads: true, ..Options::default() }, || {})
 }
 
 /// The same with stdout on the terminal too.
-pub(crate) fn talk_there(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
-    act(home, args, steps, Shape { all: true, ..Shape::default() }, || {})
+pub(crate) fn run_with_stdout_at_terminal(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
+    run_steps(home, args, steps, Options { all: true, ..Options::default() }, || {})
 }
 
 /// How a program is on the terminal.
 #[derive(Default, Clone, Copy)]
-struct Shape {
+struct Options {
     /// With stdout too.
     all: bool,
     /// It is the one that the terminal belongs to.
     leads: bool,
 }
 
-fn act(home: &Home, args: &[&str], steps: &[(&str, &str)], shape: Shape, mut between: impl FnMut()) -> Ran {
+fn run_steps(
+    home: &Home,
+    args: &[&str],
+    steps: &[(&str, &str)],
+    options: Options,
+    mut between: impl FnMut(),
+) -> Ran {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap();
     let theirs = || open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
     let mut command = home.command(args);
-    if shape.leads {
-        command = led(&command);
+    if options.leads {
+        command = in_own_session(&command);
     }
     command.stdin(Stdio::from(theirs())).stderr(Stdio::from(theirs())).stdout(Stdio::piped());
-    if shape.all {
+    if options.all {
         command.stdout(Stdio::from(theirs()));
     }
     let child = command.spawn().unwrap();
@@ -66,7 +77,7 @@ fn act(home: &Home, args: &[&str], steps: &[(&str, &str)], shape: Shape, mut bet
     let mut seen = String::new();
     let mut from = 0;
     for (wanted, typed) in steps {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while !seen[from..].contains(wanted) {
             match shown.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(text) => seen.push_str(&text),
@@ -87,12 +98,12 @@ fn act(home: &Home, args: &[&str], steps: &[(&str, &str)], shape: Shape, mut bet
 }
 
 /// The same command in a session of its own, whose terminal is its standard input.
-fn led(command: &Command) -> Command {
-    let mut led = Command::new("setsid");
-    led.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
-    led.current_dir(command.get_current_dir().unwrap()).env_clear();
-    led.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    led
+fn in_own_session(command: &Command) -> Command {
+    let mut in_own_session = Command::new("setsid");
+    in_own_session.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
+    in_own_session.current_dir(command.get_current_dir().unwrap()).env_clear();
+    in_own_session.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    in_own_session
 }
 
 /// What the terminal shows, until the last that holds it is gone.

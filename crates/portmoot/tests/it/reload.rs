@@ -1,8 +1,8 @@
-//! A changed configuration is taken over while the gateway runs, whole or not at all.
+//! Configuration reload tests: a changed file takes effect as a whole or not at all.
 
 use serde_json::json;
 
-use crate::runner::Home;
+use crate::home::Home;
 use crate::support::{Client, Gateway, fixture, is_alive, until};
 
 fn pid(gateway: &Gateway, server: &str) -> u64 {
@@ -16,7 +16,7 @@ fn servers(names: &[String]) -> Vec<&str> {
 }
 
 #[test]
-fn servers_come_and_go_and_those_that_did_not_change_keep_running() {
+fn changed_servers_restart_and_unchanged_ones_keep_running() {
     let home = Home::new();
     let [a, b, c] = ["a", "b", "c"].map(|name| fixture(name, &["--era", "legacy"]));
     let gateway = Gateway::start(&home, &(a.clone() + &b));
@@ -30,11 +30,11 @@ fn servers_come_and_go_and_those_that_did_not_change_keep_running() {
         (gateway.server("b")["calls"] == 1 && gateway.server("a")["calls"] == 1).then_some(())
     });
 
-    // The file is looked at by itself.
+    // The gateway notices the change by itself.
     home.write("portmoot.toml", &(a.clone() + &c));
     let error = &open.next()["error"];
     assert!(error["data"]["code"].as_str().is_some_and(|code| code.starts_with("upstream_")), "{error}");
-    until("the new one is told", || {
+    until("the new list is announced", || {
         changes.next_of("notifications/tools/list_changed");
         (servers(&client.names("tools")) == ["a", "c"]).then_some(())
     });
@@ -46,11 +46,11 @@ fn servers_come_and_go_and_those_that_did_not_change_keep_running() {
     let last = undisturbed.rest();
     assert!(last.last().unwrap().get("result").is_some(), "{last:?}");
 
-    // SIGHUP does the same at once. A server that changed is started anew, under its old name.
+    // SIGHUP reloads at once. A changed server is restarted under its name.
     let before = pid(&gateway, "c");
     home.write("portmoot.toml", &(a + &fixture("c", &["--era", "legacy", "--name", "other"])));
     gateway.signal("HUP");
-    until("it is started anew", || {
+    until("it is restarted", || {
         let now = gateway.server("c");
         (now["state"] == "ready" && now["pid"] != before).then_some(())
     });
@@ -61,7 +61,7 @@ fn servers_come_and_go_and_those_that_did_not_change_keep_running() {
 }
 
 #[test]
-fn a_broken_file_changes_nothing_and_is_told() {
+fn an_invalid_file_is_reported_and_changes_nothing() {
     let home = Home::new();
     let a = fixture("a", &["--era", "legacy"]);
     let gateway = Gateway::start(&home, &a);
@@ -76,12 +76,14 @@ fn a_broken_file_changes_nothing_and_is_told() {
     for (count, text) in broken.iter().enumerate() {
         home.write("portmoot.toml", text);
         gateway.signal("HUP");
-        until("it is told", || (gateway.log().matches("stays as it was").count() > count).then_some(()));
+        until("the problem is reported", || {
+            (gateway.log().matches("keeps its current configuration").count() > count).then_some(())
+        });
         assert_eq!(client.call("a_echo", json!({ "text": "on" }))["content"][0]["text"], "on");
     }
     let log = gateway.log();
     assert!(log.contains("did you mean `command`?") && log.contains("portmoot.toml"), "{log}");
-    // The same file as before is no change at all.
+    // An unchanged file changes nothing.
     home.write("portmoot.toml", &a);
     gateway.signal("HUP");
     assert_eq!(client.record("a")["pid"], before);
@@ -89,7 +91,7 @@ fn a_broken_file_changes_nothing_and_is_told() {
 }
 
 #[test]
-fn topics_choose_their_servers_and_can_be_added_and_taken_away() {
+fn topics_choose_their_servers_and_can_be_added_and_removed() {
     let home = Home::new();
     let both = fixture("a", &[]) + &fixture("b", &[]);
     let gateway = Gateway::start(&home, &(both.clone() + "[topics.side]\nservers = [\"b\"]\n"));

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::ledger::Ledger;
+use crate::audit_log::AuditLog;
 use crate::support::{Gateway, fixture, until};
-use crate::ws::{GOOD, Socket, answer, envelope, people, encode_token};
+use crate::ws::{GOOD, Socket, answer, envelope, people, token};
 
 const FULL: &[&str] = &["mcp/*", "chat", "acme/*"];
 const NOTHING: &[&str] = &["acme/nothing"];
@@ -49,24 +49,24 @@ fn the_table_of_capabilities() {
     let mut expected = Vec::new();
     for ([capability, kind, verdict], name) in rows.iter().zip(&names) {
         let mut socket = Socket::enter(&gateway, name, "");
-        socket.say(kind, name, &[], needed(kind), &json!({}));
+        socket.send(kind, name, &[], needed(kind), &json!({}));
         if *verdict == "allow" {
             socket.expect(name);
             expected.push(name.clone());
         } else {
             let is_kind = model::KindRef::parse(kind).is_ok();
             let code = if is_kind { "capability_violation" } else { "malformed_envelope" };
-            let heard = socket.refused(name, code);
-            assert!(!is_kind || heard["payload"]["attempted_kind"] == *kind, "{capability}: {heard}");
+            let received = socket.refused(name, code);
+            assert!(!is_kind || received["payload"]["attempted_kind"] == *kind, "{capability}: {received}");
         }
         socket.leave();
     }
     listener.chat("end");
-    let heard: Vec<String> =
-        std::iter::repeat_with(|| listener.hear_said()["id"].as_str().unwrap().to_owned())
+    let received: Vec<String> =
+        std::iter::repeat_with(|| listener.receive_message()["id"].as_str().unwrap().to_owned())
             .take_while(|id| id != "end")
             .collect();
-    assert_eq!(heard, expected);
+    assert_eq!(received, expected);
 }
 
 #[test]
@@ -93,13 +93,13 @@ fn examples_of_the_documents_are_forwarded_as_printed() {
         let from = serde_json::from_str::<Value>(&text).unwrap()["from"].as_str().unwrap().to_owned();
         let (mut socket, _) = Socket::welcomed(&gateway, &from, "?echo=false");
         socket.text(&text);
-        let heard = loop {
-            let heard = listener.hear_text();
-            if !heard.contains("system/presence") && !heard.contains("portmoot/proposal") {
-                break heard;
+        let received = loop {
+            let received = listener.receive_text();
+            if !received.contains("system/presence") && !received.contains("portmoot/proposal") {
+                break received;
             }
         };
-        assert_eq!(heard, text, "{name}");
+        assert_eq!(received, text, "{name}");
         socket.leave();
     }
     // The forms of Decision 002 that are printed in part.
@@ -118,13 +118,13 @@ fn examples_of_the_documents_are_forwarded_as_printed() {
         ("mcp/response:prompts/get:debug_prompt", &result),
         ("mcp/response:completion/complete:ref", &result),
     ] {
-        listener.say(kind, kind, &["requester"], correlated.clone(), payload);
+        listener.send(kind, kind, &["requester"], correlated.clone(), payload);
         assert_eq!(listener.expect(kind)["payload"], *payload);
     }
 }
 
 #[test]
-fn the_gateway_speaks_as_printed() {
+fn envelopes_of_the_gateway_match_the_specification() {
     let (home, config) = people(&[
         ("agent-1", &["mcp/*", "chat"]),
         ("agent-2", &["mcp/response:*", "chat"]),
@@ -133,17 +133,17 @@ fn the_gateway_speaks_as_printed() {
         ("violator", &["mcp/proposal:*", "chat"]),
     ]);
     let gateway = Gateway::start(&home, &config);
-    let like = |mut heard: Value, name: &str| {
+    let like = |mut received: Value, name: &str| {
         let printed: Value = serde_json::from_str(&example(name)).unwrap();
-        let (id, ts) = (heard["id"].take(), heard["ts"].take());
+        let (id, ts) = (received["id"].take(), received["ts"].take());
         assert!(!id.as_str().unwrap().is_empty() && ts.as_str().unwrap().ends_with('Z'), "{id} {ts}");
-        heard["id"] = printed["id"].clone();
-        heard.as_object_mut().unwrap().remove("ts");
-        assert_eq!(heard, printed, "{name}");
+        received["id"] = printed["id"].clone();
+        received.as_object_mut().unwrap().remove("ts");
+        assert_eq!(received, printed, "{name}");
     };
     let mut first = Socket::enter(&gateway, "agent-1", "");
     let _second = Socket::enter(&gateway, "agent-2", "");
-    first.hear();
+    first.receive();
     let (mut newcomer, mut welcome) = Socket::welcomed(&gateway, "new-participant", "");
     // Beside what is printed there is the gateway's own participant.
     let others = welcome["payload"]["participants"].as_array_mut().unwrap();
@@ -151,22 +151,22 @@ fn the_gateway_speaks_as_printed() {
     others.remove(own);
     like(welcome, "3.5.1-welcome");
     // It hears of itself after it was welcomed, as all others do.
-    assert_eq!(newcomer.hear(), first.hear());
+    assert_eq!(newcomer.receive(), first.receive());
     let _agent = Socket::enter(&gateway, "new-agent", "");
-    like(first.hear(), "3.4-presence");
+    like(first.receive(), "3.4-presence");
     let (mut violator, _) = Socket::welcomed(&gateway, "violator", "");
-    violator.say("mcp/request:tools/call", "env-bad-call", &[], json!({}), &json!({}));
-    violator.hear();
-    like(violator.hear(), "3.5.2-violation");
-    first.hear();
+    violator.send("mcp/request:tools/call", "env-bad-call", &[], json!({}), &json!({}));
+    violator.receive();
+    like(violator.receive(), "3.5.2-violation");
+    first.receive();
     violator.leave();
-    let gone = first.hear();
+    let gone = first.receive();
     assert_eq!(gone["kind"], "system/presence");
     assert_eq!(gone["payload"], json!({ "event": "leave", "participant": { "id": "violator" } }));
 }
 
 #[test]
-fn who_may_not_come_in_is_told_at_the_upgrade() {
+fn refused_upgrades_have_their_status() {
     let (home, mut config) = people(&[("insider", FULL), ("outsider", FULL)]);
     config = config.replace("[participants.outsider]\n", "[participants.outsider]\ntopics = [\"other\"]\n");
     let gateway = Gateway::start(&home, &(config + "[topics.main]\n[topics.other]\n"));
@@ -178,7 +178,7 @@ fn who_may_not_come_in_is_told_at_the_upgrade() {
         headers.extend(authorization.map(|bearer| ("authorization", bearer)));
         answer(&gateway, path, &headers)
     };
-    let unknown = with("/ws", Some("Bearer token-of-nobody-at-all"), &[]);
+    let unknown = with("/ws", Some("Bearer token-that-is-not-issued"), &[]);
     assert_eq!((unknown.status, unknown.header("www-authenticate")), (401, Some("Bearer")));
     assert_eq!(with("/ws", None, &[]).status, 401);
     assert_eq!(with("/ws", Some("Basic aW5zaWRlcjp4"), &[]).status, 401);
@@ -214,7 +214,7 @@ fn who_may_not_come_in_is_told_at_the_upgrade() {
 }
 
 #[test]
-fn everybody_hears_what_its_mode_says() {
+fn participants_receive_the_envelopes_of_their_mode() {
     let (home, config) =
         people(&[("sender", FULL), ("all", FULL), ("directed", FULL), ("reviewer", FULL), ("encoded", FULL)]);
     let gateway = Gateway::start(&home, &config);
@@ -233,11 +233,11 @@ fn everybody_hears_what_its_mode_says() {
         ("3", "chat", &["all", "reviewer"], "ar"),
         ("4", proposal, &["sender"], "are"),
         ("5", proposal, &[], "adre"),
-        ("6", "chat", &["nobody", "sender"], "a"),
+        ("6", "chat", &["absent", "sender"], "a"),
         ("7", "acme/status", &["encoded", "encoded"], "ae"),
     ];
     for (id, kind, to, _) in said {
-        sender.say(kind, id, to, json!({}), &json!({}));
+        sender.send(kind, id, to, json!({}), &json!({}));
     }
     sender.chat("end");
     for hearer in &mut hearers {
@@ -255,7 +255,7 @@ fn everybody_hears_what_its_mode_says() {
 }
 
 #[test]
-fn a_second_connection_takes_the_place_of_the_first() {
+fn a_second_connection_replaces_the_first() {
     let (home, config) = people(&[("agent", FULL), ("watcher", FULL)]);
     let gateway = Gateway::start(&home, &config);
     let mut watcher = Socket::enter(&gateway, "watcher", "");
@@ -263,44 +263,44 @@ fn a_second_connection_takes_the_place_of_the_first() {
     for round in 0..4 {
         let (mut socket, welcome) = Socket::welcomed(&gateway, "agent", "?mode=directed");
         assert_eq!(welcome["payload"]["participants"].as_array().unwrap().len(), 2, "{welcome}");
-        assert_eq!(socket.hear()["payload"]["event"], "join");
+        assert_eq!(socket.receive()["payload"]["event"], "join");
         if let Some(mut old) = connections.pop() {
             let old: &mut Socket = &mut old;
             // What the old one still says is heard by nobody.
             old.chat("from the old one");
             assert_eq!(old.closed(), 4001);
-            let gone = watcher.hear();
+            let gone = watcher.receive();
             assert_eq!(gone["payload"], json!({ "event": "leave", "participant": { "id": "agent" } }));
         }
-        assert_eq!(watcher.hear()["payload"]["event"], "join");
+        assert_eq!(watcher.receive()["payload"]["event"], "join");
         // The end of the first one has left the second where it is.
         socket.chat(&format!("round {round}"));
         socket.expect(&format!("round {round}"));
         watcher.expect(&format!("round {round}"));
-        watcher.say("chat", "back", &["agent"], json!({}), &json!({}));
+        watcher.send("chat", "back", &["agent"], json!({}), &json!({}));
         socket.expect("back");
         watcher.expect("back");
         connections.push(socket);
     }
     connections.pop().unwrap().leave();
-    assert_eq!(watcher.hear()["payload"]["event"], "leave");
+    assert_eq!(watcher.receive()["payload"]["event"], "leave");
     let (_, welcome) = Socket::welcomed(&gateway, "agent", "");
     assert_eq!(welcome["payload"]["participants"].as_array().unwrap().len(), 2);
-    let ledger = Ledger(&home);
+    let audit_log = AuditLog(&home);
     let connection = "portmoot/connection";
-    ledger.has("agent", connection, "completed", "left");
+    audit_log.has("agent", connection, "completed", "left");
     until("all are recorded", || {
-        let taken_over = ledger.count("agent", connection, "completed", "closed 4001: another connection");
+        let taken_over = audit_log.count("agent", connection, "completed", "closed 4001: another connection");
         (taken_over == 3).then_some(())
     });
-    assert!(ledger.count("agent", connection, "admitted", "opened") >= 4);
-    let said = ledger.entries(&["--participant", "agent", "chat"]);
+    assert!(audit_log.count("agent", connection, "admitted", "opened") >= 4);
+    let said = audit_log.entries(&["--participant", "agent", "chat"]);
     assert!(said.iter().all(|entry| entry["verdict"] == "admitted"), "{said:?}");
     assert_eq!(said.iter().filter(|entry| entry["from"] == "agent").count(), 4, "the old ones said nothing");
 }
 
 #[test]
-fn all_hear_one_order() {
+fn all_participants_receive_one_order() {
     const EACH: usize = 300;
     let senders = ["one", "two", "three", "four"];
     let mut all: Vec<(&str, &[&str])> = senders.iter().map(|name| (*name, FULL)).collect();
@@ -312,7 +312,7 @@ fn all_hear_one_order() {
     let talkers: Vec<Socket> = senders.iter().map(enter).collect();
     let count = senders.len() * EACH;
     let ids = |socket: &mut Socket| -> Vec<String> {
-        (0..count).map(|_| socket.hear_said()["id"].as_str().unwrap().to_owned()).collect()
+        (0..count).map(|_| socket.receive_message()["id"].as_str().unwrap().to_owned()).collect()
     };
     let mut orders: Vec<Vec<String>> = std::thread::scope(|scope| {
         let threads: Vec<_> = talkers
@@ -323,7 +323,7 @@ fn all_hear_one_order() {
                         // Some are long enough to be written apart.
                         let text = "x".repeat(if number % 50 == 7 { 20_000 } else { number });
                         let id = format!("{} {number:03}", socket.id);
-                        socket.say("chat", &id, &[], json!({}), &json!({ "text": text }));
+                        socket.send("chat", &id, &[], json!({}), &json!({ "text": text }));
                     }
                     ids(&mut socket)
                 })
@@ -342,12 +342,12 @@ fn all_hear_one_order() {
 }
 
 #[test]
-fn bytes_are_forwarded_as_they_came() {
+fn envelopes_are_forwarded_byte_for_byte() {
     let (home, config) = people(&[("agent", FULL), ("listener", FULL)]);
     let gateway = Gateway::start(&home, &config);
     let mut listener = Socket::enter(&gateway, "listener", "");
     let mut agent = Socket::enter(&gateway, "agent", "?echo=false");
-    listener.hear();
+    listener.receive();
     let plain = envelope("agent", "chat", "plain", &[], json!({}), &json!({}));
     let texts = [
         plain.clone(),
@@ -364,12 +364,12 @@ fn bytes_are_forwarded_as_they_came() {
     ];
     for text in &texts {
         agent.text(text);
-        assert_eq!(&listener.hear_text(), text);
+        assert_eq!(&listener.receive_text(), text);
     }
 }
 
 #[test]
-fn late_joiners_hear_what_they_missed() {
+fn late_joiners_receive_the_history() {
     let (home, mut config) = people(&[("agent", FULL), ("late", FULL), ("narrow", FULL)]);
     config += "[topics.main]\nhistory = 5\n[topics.quiet]\n";
     let config =
@@ -435,11 +435,14 @@ fn servers_are_participants_that_answer() {
     let names: Vec<_> = others.iter().map(|other| other["id"].as_str().unwrap()).collect();
     assert_eq!(names, ["portmoot", "tools"], "{welcome}");
     agent.call("call-1", &["tools"], "echo", json!({ "text": "hi" }));
-    let heard = agent.hear_said();
-    assert_eq!((&heard["from"], &heard["to"]), (&json!("tools"), &json!(["agent"])), "{heard}");
-    assert_eq!(heard["kind"], "mcp/response:tools/call:echo");
-    assert_eq!((&heard["correlation_id"], &heard["payload"]["id"]), (&json!("call-1"), &json!("call-1")));
-    assert_eq!(heard["payload"]["result"]["content"][0]["text"], "hi");
+    let received = agent.receive_message();
+    assert_eq!((&received["from"], &received["to"]), (&json!("tools"), &json!(["agent"])), "{received}");
+    assert_eq!(received["kind"], "mcp/response:tools/call:echo");
+    assert_eq!(
+        (&received["correlation_id"], &received["payload"]["id"]),
+        (&json!("call-1"), &json!("call-1"))
+    );
+    assert_eq!(received["payload"]["result"]["content"][0]["text"], "hi");
     // The short kind is answered in the extended form.
     for host in ["tools", "portmoot"] {
         for (method, key) in [
@@ -454,11 +457,15 @@ fn servers_are_participants_that_answer() {
             let params = if method == "initialize" { params } else { json!({}) };
             let payload = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
             let id = format!("{host} {method}");
-            agent.say(&format!("mcp/request:{method}"), &id, &[host], json!({}), &payload);
-            let heard = agent.hear_said();
-            assert_eq!(heard["kind"], format!("mcp/response:{method}"), "{heard}");
-            assert_eq!((&heard["from"], &heard["correlation_id"]), (&json!(host), &json!(id)), "{heard}");
-            assert!(key.is_empty() || !heard["payload"]["result"][key].is_null(), "{heard}");
+            agent.send(&format!("mcp/request:{method}"), &id, &[host], json!({}), &payload);
+            let received = agent.receive_message();
+            assert_eq!(received["kind"], format!("mcp/response:{method}"), "{received}");
+            assert_eq!(
+                (&received["from"], &received["correlation_id"]),
+                (&json!(host), &json!(id)),
+                "{received}"
+            );
+            assert!(key.is_empty() || !received["payload"]["result"][key].is_null(), "{received}");
         }
     }
 }

@@ -108,20 +108,20 @@ fn failing() -> (String, Vec<Peer>) {
 }
 
 #[test]
-fn nothing_internal_is_told_to_callers() {
+fn nothing_internal_is_revealed_to_callers() {
     let (config, _peers) = failing();
     let crashing =
         format!("{}env = {{ KEY = \"SECRET\" }}\n", fixture_server("crashing", "c", &["--name", "x"]));
     let fixture = harness::fixture_binary().to_str().unwrap().to_owned();
     let gateway = Gateway::serve(&format!("[topics.main]\nlist_wait = \"200ms\"\n{config}{crashing}"));
     let session = gateway.session();
-    let mut told = vec![gateway.post(&[], initialize(LEGACY, "{}")).text()];
+    let mut texts = vec![gateway.post(&[], initialize(LEGACY, "{}")).text()];
     let names: Vec<String> = (0..6).map(|number| format!("http{number}")).collect();
     let others = ["absent", "denied", "dies", "silent", "junk", "unreachable", "nowhere"];
     for name in names.iter().map(String::as_str).chain(others) {
         let tool = format!("{name}_tool");
-        told.push(session.post(call("1", &tool, "{}")).text());
-        told.push(gateway.modern("tools/call", Some(&tool), &format!(r#""name":"{tool}""#)).text());
+        texts.push(session.post(call("1", &tool, "{}")).text());
+        texts.push(gateway.modern("tools/call", Some(&tool), &format!(r#""name":"{tool}""#)).text());
     }
     until("the one that works is there", || {
         session.call("c_echo", &json!({"text": "x"})).get("result").is_some()
@@ -129,22 +129,22 @@ fn nothing_internal_is_told_to_callers() {
     for (tool, arguments) in
         [("c_crash", json!({"code": 3})), ("c_flood", json!({"bytes": 100_000, "text": "SECRET-flood"}))]
     {
-        told.push(session.call(tool, &arguments).to_string());
+        texts.push(session.call(tool, &arguments).to_string());
     }
     for method in ["tools/list", "resources/list", "prompts/list", "resources/templates/list", "vendor/thing"]
     {
-        told.push(session.post(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#)).text());
-        told.push(gateway.modern(method, None, "").text());
+        texts.push(session.post(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#)).text());
+        texts.push(gateway.modern(method, None, "").text());
     }
     for path in ["GET /healthz", "GET /readyz", "GET /metrics", "GET /nothing", "POST /mcp"] {
-        told.push(gateway.request(path, &[], b"").text());
+        texts.push(gateway.request(path, &[], b"").text());
     }
     let mut broken = gateway.connect();
     broken.write_all(b"NONSENSE\r\n\r\n").unwrap();
     let mut answer = String::new();
     let _ = std::io::Read::read_to_string(&mut broken, &mut answer);
-    told.push(answer);
-    for text in told {
+    texts.push(answer);
+    for text in texts {
         for word in [
             "SECRET",
             fixture.as_str(),
@@ -155,7 +155,7 @@ fn nothing_internal_is_told_to_callers() {
             "panicked",
             ".rs:",
         ] {
-            assert!(!text.contains(word), "{word} is told: {text}");
+            assert!(!text.contains(word), "{word} is revealed: {text}");
         }
     }
     // And yet the operator's log says what is wrong.

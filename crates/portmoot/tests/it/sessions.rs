@@ -5,8 +5,8 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use crate::home::Home;
 use crate::http::Events;
-use crate::runner::Home;
 use crate::support::{Client, Gateway, fixture, is_alive, modern, until};
 
 fn sampling() -> Value {
@@ -26,7 +26,7 @@ fn sampled(text: &str) -> Value {
 }
 
 #[test]
-fn ten_thousand_calls_of_twenty_clients_leave_one_child_and_one_initialize_a_server() {
+fn ten_thousand_calls_of_twenty_clients_share_one_server_process() {
     let home = Home::new();
     let config = fixture("old", &["--era", "legacy"]) + &fixture("both", &[]);
     let gateway = Gateway::start(&home, &config);
@@ -72,7 +72,7 @@ fn children(gateway: &Gateway) -> Vec<u64> {
 }
 
 #[test]
-fn a_client_that_declares_sampling_has_a_child_of_its_own_and_takes_it_away() {
+fn a_client_with_sampling_has_its_own_server_process_until_it_leaves() {
     let home = Home::new();
     let gateway = Gateway::start(&home, &fixture("a", &["--era", "legacy"]));
     let shared = Client::plain(&gateway).record("a");
@@ -114,27 +114,27 @@ fn a_question_reaches_only_the_client_whose_call_is_open() {
     let refused = plain.call("a_test_sampling", json!({ "prompt": "plain" }));
     assert_eq!(refused["isError"], true, "{refused}");
     for stream in streams {
-        let heard = stream.so_far();
-        assert!(heard.iter().all(|message| message.get("id").is_none()), "{heard:?}");
+        let received = stream.so_far();
+        assert!(received.iter().all(|message| message.get("id").is_none()), "{received:?}");
     }
 }
 
 #[test]
-fn a_shared_session_logs_for_its_mildest_listener_and_each_hears_what_it_asked_for() {
+fn a_shared_session_logs_at_the_lowest_level_and_filters_per_client() {
     let home = Home::new();
     let gateway = Gateway::start(&home, &fixture("a", &["--era", "legacy"]));
     let [all, alarms] = [(); 2].map(|()| Client::plain(&gateway));
     all.ask("logging/setLevel", json!({ "level": "debug" }));
     alarms.ask("logging/setLevel", json!({ "level": "emergency" }));
     for (client, lines) in [(&all, 3), (&alarms, 0)] {
-        let heard = client.begin_call("a_test_tool_with_logging", json!({})).rest();
-        let logged = heard.iter().filter(|message| message["method"] == "notifications/message").count();
-        assert_eq!(logged, lines, "{heard:?}");
+        let received = client.begin_call("a_test_tool_with_logging", json!({})).rest();
+        let logged = received.iter().filter(|message| message["method"] == "notifications/message").count();
+        assert_eq!(logged, lines, "{received:?}");
     }
 }
 
 #[test]
-fn an_answer_of_another_client_is_no_answer() {
+fn an_answer_of_another_client_is_ignored() {
     let home = Home::new();
     let gateway = Gateway::start(&home, &fixture("a", &["--era", "legacy"]));
     let [one, other] = [(); 2].map(|()| Client::open(&gateway, None, "/mcp", sampling()));
@@ -146,7 +146,7 @@ fn an_answer_of_another_client_is_no_answer() {
 }
 
 #[test]
-fn the_completion_of_an_elicitation_is_told_to_the_client_asked_and_nobody_else() {
+fn elicitation_completion_reaches_only_the_asked_client() {
     let home = Home::new();
     let gateway = Gateway::start(&home, &fixture("a", &["--era", "legacy"]));
     let capabilities = json!({ "elicitation": { "form": {}, "url": {} } });
@@ -157,15 +157,15 @@ fn the_completion_of_an_elicitation_is_told_to_the_client_asked_and_nobody_else(
     let call = one.begin_call("a_ask_url", json!({}));
     let question = call.next_of("elicitation/create");
     one.answer(&question, json!({ "action": "accept" }));
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     until("the notice and the answer", || {
-        told.extend(call.so_far());
-        told.extend(mine.so_far());
-        let notice = told.iter().any(|message| message["method"] == "notifications/elicitation/complete");
-        (notice && told.iter().any(|message| message.get("result").is_some())).then_some(())
+        messages.extend(call.so_far());
+        messages.extend(mine.so_far());
+        let notice = messages.iter().any(|message| message["method"] == "notifications/elicitation/complete");
+        (notice && messages.iter().any(|message| message.get("result").is_some())).then_some(())
     });
     let notice =
-        told.iter().find(|message| message["method"] == "notifications/elicitation/complete").unwrap();
+        messages.iter().find(|message| message["method"] == "notifications/elicitation/complete").unwrap();
     assert_eq!(notice["params"]["elicitationId"], question["params"]["elicitationId"]);
     other.call("a_echo", json!({ "text": "a round trip, after which nothing is on its way" }));
     for stream in others {
@@ -186,7 +186,7 @@ fn a_question_outside_any_call_goes_to_the_sessions_owner() {
 }
 
 #[test]
-fn policies_say_who_shares() {
+fn session_policies_decide_about_sharing() {
     let home = Home::new();
     let config = ["shared", "caller", "call"]
         .map(|policy| fixture(policy, &["--era", "legacy"]) + &format!("sessions = \"{policy}\"\n"));
@@ -270,7 +270,7 @@ fn a_session_outlives_the_gateway_but_not_its_delete() {
 }
 
 #[test]
-fn calls_end_in_time_progress_extends_and_a_maximum_stays() {
+fn calls_time_out_progress_extends_the_time_up_to_a_maximum() {
     let home = Home::new();
     let config = fixture("a", &["--era", "legacy"])
         + "request_timeout = \"900ms\"\nmax_timeout = \"3s\"\ntool_timeouts = { hang = \"200ms\" }\n";
@@ -303,13 +303,13 @@ fn calls_end_in_time_progress_extends_and_a_maximum_stays() {
         .begin(&client.request("tools/call", json!({ "name": "a_slow", "arguments": { "ms": 9_000 } })));
     until("it is open", || (gateway.server("a")["calls"] == 1).then_some(()));
     let request = client.request("ping", json!({}))["id"].as_u64().unwrap() - 1;
-    client.tell("notifications/cancelled", json!({ "requestId": request }));
+    client.notify("notifications/cancelled", json!({ "requestId": request }));
     until("the server hears of it", || (client.record("a")["cancelled"] == 3).then_some(()));
     assert!(call.rest().is_empty(), "what was cancelled is not answered");
 }
 
 #[test]
-fn a_client_on_a_pipe_takes_its_child_away_when_it_leaves() {
+fn the_servers_own_process_of_a_pipe_client_ends_with_the_client() {
     let home = Home::new();
     let gateway = Gateway::start(&home, &fixture("a", &["--era", "legacy"]));
     let shared = Client::plain(&gateway).record("a");
@@ -319,14 +319,14 @@ fn a_client_on_a_pipe_takes_its_child_away_when_it_leaves() {
         (door.stdin.take().unwrap(), BufReader::new(door.stdout.take().unwrap()).lines());
     let info = json!({ "name": "test", "version": "1" });
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": sampling(), "clientInfo": info });
-    let mut say = |message: Value| writeln!(input, "{message}").unwrap();
-    let mut hear = || -> Value { serde_json::from_str(&output.next().unwrap().unwrap()).unwrap() };
-    say(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }));
-    assert_eq!(hear()["id"], 1);
-    say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let mut send = |message: Value| writeln!(input, "{message}").unwrap();
+    let mut receive = || -> Value { serde_json::from_str(&output.next().unwrap().unwrap()).unwrap() };
+    send(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }));
+    assert_eq!(receive()["id"], 1);
+    send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     let call = json!({ "name": "a_record", "arguments": {} });
-    say(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call }));
-    let own = hear()["result"]["structuredContent"]["pid"].as_u64().unwrap();
+    send(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call }));
+    let own = receive()["result"]["structuredContent"]["pid"].as_u64().unwrap();
     assert_ne!(own, shared["pid"].as_u64().unwrap());
     drop(input);
     until("the door ends", || door.try_wait().unwrap());

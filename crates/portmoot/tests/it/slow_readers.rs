@@ -35,8 +35,8 @@ fn talker(more: usize, bytes: usize) -> Peer {
             }
             (Some("notifications/roots/list_changed"), _) => {
                 let asked = talking.lock().unwrap().take();
-                let say = if asked.is_some() { log } else { note };
-                said.extend((0..more).map(|number| say(&format!("{number}:{}", "x".repeat(bytes)))));
+                let send = if asked.is_some() { log } else { note };
+                said.extend((0..more).map(|number| send(&format!("{number}:{}", "x".repeat(bytes)))));
                 said.extend(asked.map(|asked| answer(&asked, r#"{"content":[]}"#)));
             }
             _ if message.get("id").is_none() => {}
@@ -66,7 +66,7 @@ fn ended(gateway: &Gateway) {
 }
 
 fn cancelled(peer: &Peer) -> usize {
-    peer.heard().iter().filter(|line| line.contains("notifications/cancelled")).count()
+    peer.received().iter().filter(|line| line.contains("notifications/cancelled")).count()
 }
 
 /// The numbers of the messages that are still to come, and whether an answer ends them.
@@ -102,7 +102,7 @@ fn unread(messages: usize) -> (Vec<usize>, bool, usize) {
 }
 
 #[test]
-fn as_many_messages_wait_as_the_queue_holds_and_one_more_ends_the_call() {
+fn a_full_message_queue_ends_the_call() {
     let all: Vec<usize> = (0..QUEUE).collect();
     assert_eq!(unread(QUEUE), (all.clone(), true, 0), "the last one fits");
     assert_eq!(
@@ -117,7 +117,7 @@ const MANY: usize = 400;
 const LARGE: usize = 64 * 1024;
 
 #[test]
-fn a_call_whose_stream_is_not_read_is_cancelled_and_costs_nobody_else() {
+fn a_call_whose_stream_is_not_read_is_cancelled_without_affecting_others() {
     let peer = talker(MANY, LARGE);
     let limits = format!("[server.limits]\nqueue_len_max = {QUEUE}\n");
     let gateway = Gateway::serve(&format!("{limits}{}", peer.child("peer", "")));
@@ -134,7 +134,7 @@ fn a_call_whose_stream_is_not_read_is_cancelled_and_costs_nobody_else() {
 }
 
 #[test]
-fn a_get_stream_that_is_not_read_ends_and_can_be_opened_again() {
+fn an_unread_get_stream_ends_and_can_be_reopened() {
     let peer = talker(MANY, LARGE);
     let limits = format!("[server.limits]\nqueue_len_max = {QUEUE}\n");
     let gateway = Gateway::serve(&format!("{limits}{}", peer.child("peer", "")));

@@ -7,8 +7,8 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::http::PATIENCE;
-use crate::runner::Home;
+use crate::home::Home;
+use crate::http::TIMEOUT;
 use crate::support;
 
 /// The newest legacy revision.
@@ -61,7 +61,7 @@ impl Gateway {
     /// A new connection.
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream.set_nodelay(true).unwrap();
         stream
     }
@@ -390,7 +390,7 @@ impl Piped {
     pub(crate) fn initialized(config: &str, version: &str) -> Piped {
         let mut piped = Self::start(config);
         piped.send(initialize(version, "{}"));
-        assert!(piped.hear().contains("serverInfo"));
+        assert!(piped.receive().contains("serverInfo"));
         piped.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         piped
     }
@@ -403,7 +403,7 @@ impl Piped {
     }
 
     /// The next line.
-    pub(crate) fn hear(&mut self) -> String {
+    pub(crate) fn receive(&mut self) -> String {
         let mut line = String::new();
         self.lines.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
@@ -411,7 +411,7 @@ impl Piped {
 
     /// The next line, parsed.
     pub(crate) fn json(&mut self) -> Value {
-        let line = self.hear();
+        let line = self.receive();
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"))
     }
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
+use crate::audit_log::AuditLog;
+use crate::home::Home;
 use crate::http::{Connection, Reply};
-use crate::ledger::Ledger;
-use crate::runner::Home;
 use crate::support::{Gateway, fixture};
-use crate::ws::{Socket, people, encode_token};
+use crate::ws::{Socket, people, token};
 
 const FULL: &[&str] = &["mcp/*", "chat"];
 pub(crate) const ECHO: &str = "mcp/proposal:tools/call:echo";
@@ -52,8 +52,8 @@ impl Stage {
             self.asked += 1;
             let id = format!("record {}", self.asked);
             self.boss.call(&id, &[server], "record", json!({}));
-            let heard = self.boss.hear_until(|heard| heard["correlation_id"] == id);
-            sum += heard["payload"]["result"]["structuredContent"]["calls"].as_u64().unwrap();
+            let received = self.boss.receive_until(|received| received["correlation_id"] == id);
+            sum += received["payload"]["result"]["structuredContent"]["calls"].as_u64().unwrap();
         }
         sum - self.asked
     }
@@ -61,7 +61,7 @@ impl Stage {
     /// The agent proposes to have `tools` say this; what the boss sees of it.
     #[track_caller]
     pub(crate) fn propose(&mut self, id: &str, text: &str) -> Value {
-        self.agent.say(ECHO, id, &["tools"], json!({}), &echoes(text));
+        self.agent.send(ECHO, id, &["tools"], json!({}), &echoes(text));
         state(&mut self.agent, id, "pending");
         self.shown(id)
     }
@@ -86,8 +86,8 @@ impl Stage {
         self.api(who, "POST", &format!("/{}/{what}", proposal["id"].as_str().unwrap()), body)
     }
 
-    pub(crate) fn ledger(&self) -> Ledger<'_> {
-        Ledger(&self.home)
+    pub(crate) fn audit_log(&self) -> AuditLog<'_> {
+        AuditLog(&self.home)
     }
 
     pub(crate) fn approve(&self, who: &str, proposal: &Value) -> Reply {
@@ -120,11 +120,11 @@ pub(crate) fn names(proposal: &str) -> Value {
 /// The next word about a proposal: that it stands so.
 #[track_caller]
 pub(crate) fn state(socket: &mut Socket, envelope: &str, state: &str) -> Value {
-    let heard = socket.hear_until(|heard| heard["kind"] == "portmoot/proposal");
-    assert_eq!(heard["from"], "portmoot", "{heard}");
-    assert_eq!(heard["payload"]["proposal"], envelope, "{heard}");
-    assert_eq!(heard["payload"]["state"], state, "{heard}");
-    heard
+    let received = socket.receive_until(|received| received["kind"] == "portmoot/proposal");
+    assert_eq!(received["from"], "portmoot", "{received}");
+    assert_eq!(received["payload"]["proposal"], envelope, "{received}");
+    assert_eq!(received["payload"]["state"], state, "{received}");
+    received
 }
 
 /// Both the answer and the end come, in whatever order: the answer.
@@ -132,16 +132,16 @@ pub(crate) fn state(socket: &mut Socket, envelope: &str, state: &str) -> Value {
 pub(crate) fn answer_and(socket: &mut Socket, envelope: &str, state: &str) -> Value {
     let (mut answer, mut over) = (None, false);
     while answer.is_none() || !over {
-        let heard = socket.hear();
-        if heard["kind"] == "portmoot/proposal" {
+        let received = socket.receive();
+        if received["kind"] == "portmoot/proposal" {
             assert_eq!(
-                (&heard["payload"]["proposal"], &heard["payload"]["state"]),
+                (&received["payload"]["proposal"], &received["payload"]["state"]),
                 (&json!(envelope), &json!(state))
             );
             over = true;
-        } else if heard["kind"].as_str().unwrap().starts_with("mcp/response") {
-            assert!(answer.is_none(), "two answers: {heard}");
-            answer = Some(heard);
+        } else if received["kind"].as_str().unwrap().starts_with("mcp/response") {
+            assert!(answer.is_none(), "two answers: {received}");
+            answer = Some(received);
         }
     }
     answer.unwrap()

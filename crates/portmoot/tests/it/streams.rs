@@ -4,8 +4,8 @@ use harness::Running;
 use serde_json::{Value, json};
 
 use crate::front::{over_http, over_stdio};
+use crate::home::Home;
 use crate::program::Program;
-use crate::runner::Home;
 use crate::socket::{Gateway, modern_body, modern_headers, until};
 
 fn request(id: u64, method: &str, params: &Value) -> String {
@@ -41,7 +41,7 @@ fn batches_belong_to_one_revision() {
 }
 
 #[test]
-fn a_lost_answer_is_fetched_again() {
+fn a_lost_answer_is_resumed() {
     let fixture = Running::fixture(&[]);
     let gateway = Gateway::serve(&over_http(&fixture, ""));
     let session = gateway.session();
@@ -66,7 +66,7 @@ fn a_lost_answer_is_fetched_again() {
 }
 
 #[test]
-fn a_lost_get_stream_misses_nothing() {
+fn a_lost_get_stream_is_resumed_without_gaps() {
     let fixture = Running::fixture(&["--era", "legacy"]);
     let gateway = Gateway::serve(&over_http(&fixture, ""));
     let session = gateway.session();
@@ -126,12 +126,12 @@ fn a_listen_request_on_a_pipe_ends_when_it_is_cancelled() {
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
     });
     let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta });
-    client.types(&request(1, "subscriptions/listen", &params));
-    client.sees("notifications/subscriptions/acknowledged");
+    client.type_line(&request(1, "subscriptions/listen", &params));
+    client.wait_for_line("notifications/subscriptions/acknowledged");
     let cancelled =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
-    client.types(&cancelled.to_string());
-    let answer: Value = serde_json::from_str(&client.sees("\"id\":1,")).unwrap();
+    client.type_line(&cancelled.to_string());
+    let answer: Value = serde_json::from_str(&client.wait_for_line("\"id\":1,")).unwrap();
     assert!(answer["result"].is_object(), "{answer}");
-    assert_eq!(client.ends().0, 0);
+    assert_eq!(client.wait_for_exit().0, 0);
 }

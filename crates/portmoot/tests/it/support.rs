@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::http::{Connection, Events, PATIENCE, Reply};
-use crate::runner::{Home, Ran};
+use crate::home::{Home, Ran};
+use crate::http::{Connection, Events, Reply, TIMEOUT};
 
 /// `portmoot serve` on a free port. It is killed when this is dropped.
 pub(crate) struct Gateway {
@@ -73,14 +73,14 @@ impl Gateway {
 
     /// Waits for a line on stderr that contains this, and gives the first.
     #[track_caller]
-    pub(crate) fn hear(&self, wanted: &str) -> String {
+    pub(crate) fn receive(&self, wanted: &str) -> String {
         until(wanted, || self.log().lines().find(|line| line.contains(wanted)).map(str::to_owned))
     }
 
     /// Waits until it has said that a server is ready.
     #[track_caller]
     pub(crate) fn ready(&self, name: &str) {
-        self.hear(&format!("ready server={name:?}"));
+        self.receive(&format!("ready server={name:?}"));
     }
 
     /// Sends it a signal.
@@ -163,7 +163,7 @@ pub(crate) fn is_alive(pid: u64) -> bool {
 /// Asks again until there is an answer.
 #[track_caller]
 pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     loop {
         if let Some(answer) = ask() {
             return answer;
@@ -206,7 +206,7 @@ impl Client {
         let reply = client.initialize(capabilities);
         assert_eq!(reply.status, 200, "{reply:?}");
         client.session = reply.header("mcp-session-id").unwrap().to_owned();
-        client.tell("notifications/initialized", json!({}));
+        client.notify("notifications/initialized", json!({}));
         client
     }
 
@@ -268,7 +268,7 @@ impl Client {
 
     /// A notification.
     #[track_caller]
-    pub(crate) fn tell(&self, method: &str, params: Value) {
+    pub(crate) fn notify(&self, method: &str, params: Value) {
         let reply = self.post(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
         assert_eq!(reply.status, 202, "{reply:?}");
     }

@@ -7,7 +7,7 @@ mod real;
 
 use serde_json::{Value, json};
 
-use crate::runner::Home;
+use crate::home::Home;
 use crate::support::{Client, Gateway};
 
 const ADA: &str = "token-of-ada-who-has-tasks";
@@ -15,7 +15,7 @@ const BOB: &str = "token-of-bob-who-has-tasks";
 /// The key of `_meta` under which a message says to which task it belongs.
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
-fn house() -> Home {
+fn setup() -> Home {
     Home::new().env("ADA_TOKEN", ADA).env("BOB_TOKEN", BOB)
 }
 

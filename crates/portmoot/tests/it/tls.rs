@@ -8,19 +8,19 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{ServerConfig, crypto::ring};
 
-use crate::runner::Home;
+use crate::home::Home;
 use crate::socket::{Gateway, until};
 
 /// The fixture behind TLS.
 struct Secure {
-    front: Front,
+    front: TlsProxy,
     _fixture: Running,
 }
 
 impl Secure {
     fn start() -> Secure {
         let fixture = Running::fixture(&[]);
-        let front = Front::of(fixture.url().split('/').nth(2).unwrap());
+        let front = TlsProxy::of(fixture.url().split('/').nth(2).unwrap());
         Secure { front, _fixture: fixture }
     }
 
@@ -30,14 +30,14 @@ impl Secure {
 }
 
 /// What takes the TLS off, with a certificate for `localhost` that nobody else has.
-pub(crate) struct Front {
+pub(crate) struct TlsProxy {
     pub(crate) port: u16,
     pub(crate) pem: String,
 }
 
-impl Front {
+impl TlsProxy {
     /// In front of this address.
-    pub(crate) fn of(address: &str) -> Front {
+    pub(crate) fn of(address: &str) -> TlsProxy {
         let plain = address.to_owned();
         let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
@@ -57,7 +57,7 @@ impl Front {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(terminate(listener, TlsAcceptor::from(Arc::new(config)), plain));
         });
-        Front { port, pem: certified.cert.pem() }
+        TlsProxy { port, pem: certified.cert.pem() }
     }
 }
 

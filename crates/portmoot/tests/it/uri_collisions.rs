@@ -101,11 +101,11 @@ fn ask(session: &Session<'_>, method: &str, params: &Value) -> Value {
 
 /// What a server has heard must be in its own spelling.
 fn heard_its_own(peer: &Peer) {
-    assert!(peer.heard().iter().all(|line| !line.contains("portmoot:")), "{:?}", peer.heard());
+    assert!(peer.received().iter().all(|line| !line.contains("portmoot:")), "{:?}", peer.received());
 }
 
 #[test]
-fn a_respelled_uri_is_respelled_in_results() {
+fn a_rewritten_uri_is_rewritten_in_results() {
     let pair = Pair::start();
     let session = pair.gateway.session();
     for (at, name) in ["first", "second"].into_iter().enumerate() {
@@ -131,7 +131,7 @@ fn a_respelled_uri_is_respelled_in_results() {
 }
 
 #[test]
-fn a_respelled_template_is_completed_by_its_own_server() {
+fn a_rewritten_template_is_completed_by_its_server() {
     let pair = Pair::start();
     let session = pair.gateway.session();
     let all = listed(&session, "resources/templates/list", "resourceTemplates");
@@ -159,7 +159,7 @@ fn a_respelled_template_is_completed_by_its_own_server() {
     }
     for (peer, uri) in pair.peers.iter().zip([OWN, OWN]) {
         let completed: Vec<_> =
-            peer.heard().into_iter().filter(|line| line.contains("completion/complete")).collect();
+            peer.received().into_iter().filter(|line| line.contains("completion/complete")).collect();
         assert_eq!(completed.len(), 4, "{completed:?}");
         assert_eq!(completed.iter().filter(|line| line.contains(&format!("\"{uri}\""))).count(), 2);
         assert_eq!(completed.iter().filter(|line| line.contains(&format!("\"{TEMPLATE}\""))).count(), 2);
@@ -168,7 +168,7 @@ fn a_respelled_template_is_completed_by_its_own_server() {
 }
 
 #[test]
-fn a_respelled_resource_is_told_of_as_its_follower_knows_it() {
+fn updates_of_a_rewritten_resource_use_the_subscribers_uri() {
     let pair = Pair::start();
     let sessions = [pair.gateway.session(), pair.gateway.session()];
     let mut streams = Vec::new();
@@ -189,7 +189,7 @@ fn a_respelled_resource_is_told_of_as_its_follower_knows_it() {
 }
 
 #[test]
-fn a_respelled_uri_is_respelled_in_questions() {
+fn a_rewritten_uri_is_rewritten_in_questions() {
     let pair = Pair::start();
     let session = pair.gateway.session_as(&[], LEGACY, r#"{"sampling":{}}"#);
     for (prefix, uri) in ["a", "b"].iter().zip(&pair.uris) {

@@ -8,14 +8,14 @@ use client::{Participant, ParticipantSpec};
 use harness::deps;
 use serde_json::{Value, json};
 
-use crate::http::PATIENCE;
-use crate::ledger::Ledger;
-use crate::listed::Listed;
-use crate::participants::hear;
+use crate::audit_log::AuditLog;
+use crate::home::Home;
+use crate::http::TIMEOUT;
+use crate::listed_server::ListedServer;
+use crate::participants::receive;
 use crate::program::{Program, example};
-use crate::runner::Home;
 use crate::support::{Client, Gateway, fixture, until};
-use crate::ws::{Socket, people, encode_token};
+use crate::ws::{Socket, people, token};
 
 const WRITE: &str = "mcp/proposal:tools/call:write_file";
 
@@ -39,14 +39,14 @@ fn cli(home: &Home, gateway: &Gateway, who: &str, words: &[&str]) -> String {
 async fn join(gateway: &Gateway, who: &str) -> (Participant, Events) {
     let spec = ParticipantSpec::new(&gateway.url(), Some(&token(who)), "main");
     let participant =
-        Participant::connect(ParticipantSpec { request_timeout: PATIENCE, ..spec }).await.unwrap();
+        Participant::connect(ParticipantSpec { request_timeout: TIMEOUT, ..spec }).await.unwrap();
     let events = participant.events();
     (participant, events)
 }
 
 /// Section 9.1: an agent that may only propose, a real server, and a person at the command line.
 #[test]
-fn what_an_agent_proposes_a_real_server_does_when_a_person_approves() {
+fn a_real_server_executes_a_proposal_after_a_person_approves() {
     let folder = tempfile::tempdir().unwrap();
     let (home, gateway) = start(
         &[
@@ -65,16 +65,16 @@ fn what_an_agent_proposes_a_real_server_does_when_a_person_approves() {
     {
         let mut newcomer = Socket::enter(&gateway, "newcomer", "?echo=false&mode=directed");
         newcomer.call("try", &["files"], "write_file", arguments.clone());
-        let told = newcomer.refused("try", "capability_violation");
-        assert_eq!(told["payload"]["attempted_kind"], "mcp/request:tools/call:write_file");
+        let notice = newcomer.refused("try", "capability_violation");
+        assert_eq!(notice["payload"]["attempted_kind"], "mcp/request:tools/call:write_file");
         newcomer.leave();
     }
     let words = ["files", "write_file", &arguments.to_string()];
     let mut agent = Program::start(example("untrusted_agent", &gateway, "newcomer", &words));
-    agent.sees("proposed as ");
+    agent.wait_for_line("proposed as ");
     // Everybody sees it.
     for socket in [&mut human, &mut bystander] {
-        let seen = socket.hear_until(|heard| heard["kind"] == WRITE);
+        let seen = socket.receive_until(|received| received["kind"] == WRITE);
         assert_eq!(seen["payload"]["params"]["arguments"], arguments, "{seen}");
     }
     let proposal = gateway.pending(&home, &token("human"));
@@ -83,26 +83,26 @@ fn what_an_agent_proposes_a_real_server_does_when_a_person_approves() {
     let id = proposal["id"].as_str().unwrap();
     cli(&home, &gateway, "human", &["proposals", "approve", id, "--yes"]);
     // Both get the result, and the file is there.
-    let (code, printed) = agent.ends();
+    let (code, printed) = agent.wait_for_exit();
     assert!(code == 0 && printed.contains("Successfully wrote"), "{code} {printed}");
     assert_eq!(std::fs::read_to_string(folder.path().join("note.txt")).unwrap(), "written with leave");
-    let request = bystander.hear_until(|heard| heard["kind"] == "mcp/request:tools/call:write_file");
+    let request = bystander.receive_until(|received| received["kind"] == "mcp/request:tools/call:write_file");
     assert_eq!((&request["from"], &request["correlation_id"]), (&json!("human"), &proposal["envelope"]));
-    let answer = human.hear_until(|heard| heard["kind"] == "mcp/response:tools/call:write_file");
+    let answer = human.receive_until(|received| received["kind"] == "mcp/response:tools/call:write_file");
     assert_eq!((&answer["from"], &answer["to"]), (&json!("files"), &json!(["human", "newcomer"])));
     assert_eq!(answer["correlation_id"], request["id"]);
     let shown = cli(&home, &gateway, "human", &["proposals", "show", id]);
     assert!(shown.contains("state: completed") && shown.contains("Successfully wrote"), "{shown}");
-    let ledger = Ledger(&home);
-    ledger.has("newcomer", "mcp/request:tools/call:write_file", "refused", "not_admitted");
+    let audit_log = AuditLog(&home);
+    audit_log.has("newcomer", "mcp/request:tools/call:write_file", "refused", "not_admitted");
     for (who, verdict) in [("newcomer", "held"), ("human", "approved"), ("newcomer", "completed")] {
-        assert_eq!(ledger.has(who, WRITE, verdict, "")["operation"], proposal["id"], "{verdict}");
+        assert_eq!(audit_log.has(who, WRITE, verdict, "")["operation"], proposal["id"], "{verdict}");
     }
 }
 
 /// Section 9.2: while it is connected an agent is trusted with more, and then with less.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_is_trusted_with_more_while_it_is_connected() {
+async fn a_connected_agent_gains_and_loses_capabilities() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.txt"), "to be read").unwrap();
     let (home, gateway) = start(
@@ -110,7 +110,7 @@ async fn an_agent_is_trusted_with_more_while_it_is_connected() {
         folder.path(),
         "",
     );
-    let (agent, mut heard) = join(&gateway, "agent").await;
+    let (agent, mut received) = join(&gateway, "agent").await;
     let path = folder.path().join("a.txt").display().to_string();
     let read = json!({ "name": "read_text_file", "arguments": { "path": path } });
     let write = json!({ "name": "write_file", "arguments": { "path": path, "content": "" } });
@@ -119,7 +119,7 @@ async fn an_agent_is_trusted_with_more_while_it_is_connected() {
     };
     assert_eq!(ways(&agent), [Some(CallMode::Propose); 2]);
     let refused = agent.request("files", "tools/call", &read).await.unwrap_err();
-    assert!(matches!(refused, CallError::Refused(told) if told.error == "capability_violation"));
+    assert!(matches!(refused, CallError::Refused(notice) if notice.error == "capability_violation"));
     // It proposes, and that goes well.
     let calling = agent.clone();
     let call = read.clone();
@@ -142,7 +142,7 @@ async fn an_agent_is_trusted_with_more_while_it_is_connected() {
             _ => None,
         }
     };
-    hear(&mut heard, "the renewed welcome", renewed(true)).await;
+    receive(&mut received, "the renewed welcome", renewed(true)).await;
     assert_eq!(ways(&agent), [Some(CallMode::Request), Some(CallMode::Propose)]);
     let result = agent.call("files", "tools/call", &read).await.unwrap();
     assert!(result.get().contains("to be read"), "{result}");
@@ -152,19 +152,19 @@ async fn an_agent_is_trusted_with_more_while_it_is_connected() {
     tokio::task::block_in_place(|| {
         cli(&home, &gateway, "admin", &["participants", "revoke", "agent", reading])
     });
-    hear(&mut heard, "the welcome with less", renewed(false)).await;
+    receive(&mut received, "the welcome with less", renewed(false)).await;
     assert_eq!(ways(&agent), [Some(CallMode::Propose); 2]);
     let refused = agent.request("files", "tools/call", &read).await.unwrap_err();
     assert!(matches!(refused, CallError::Refused(_)), "{refused}");
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "to be read");
-    let ledger = Ledger(&home);
-    ledger.has("admin", "portmoot/grants", "admitted", "adds [mcp/request:tools/call:read_*]");
-    ledger.has("admin", "portmoot/grants", "admitted", "adds [], removes [mcp/request:tools/call:read_*]");
+    let audit_log = AuditLog(&home);
+    audit_log.has("admin", "portmoot/grants", "admitted", "adds [mcp/request:tools/call:read_*]");
+    audit_log.has("admin", "portmoot/grants", "admitted", "adds [], removes [mcp/request:tools/call:read_*]");
 }
 
 /// Section 9.3: one topic, and everybody with what it was given.
 #[test]
-fn administrators_services_newcomers_and_monitors_share_a_topic() {
+fn participants_with_different_profiles_share_a_topic() {
     let folder = tempfile::tempdir().unwrap();
     let (_home, gateway) = start(
         &[
@@ -192,7 +192,7 @@ fn administrators_services_newcomers_and_monitors_share_a_topic() {
         for (kind, may) in kinds.into_iter().zip(may) {
             let more =
                 if kind.starts_with("mcp/response") { json!({ "correlation_id": "x" }) } else { json!({}) };
-            socket.say(kind, kind, &[who], more, &json!({}));
+            socket.send(kind, kind, &[who], more, &json!({}));
             if may {
                 socket.expect(kind)
             } else {
@@ -201,9 +201,9 @@ fn administrators_services_newcomers_and_monitors_share_a_topic() {
         }
         if who == "monitor" {
             let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
-            socket.say("mcp/request:tools/list", "list", &["files"], json!({}), &list);
-            let heard = socket.hear_until(|heard| heard["from"] == "files");
-            assert!(heard.to_string().contains("read_text_file"), "{heard}");
+            socket.send("mcp/request:tools/list", "list", &["files"], json!({}), &list);
+            let received = socket.receive_until(|received| received["from"] == "files");
+            assert!(received.to_string().contains("read_text_file"), "{received}");
         }
         socket.leave();
     }
@@ -211,7 +211,7 @@ fn administrators_services_newcomers_and_monitors_share_a_topic() {
 
 /// Section 9.4: a person, an orchestrator between, and a worker that dialled out.
 #[test]
-fn an_orchestrator_fulfils_what_its_rules_cover_and_leaves_the_rest_to_a_person() {
+fn an_orchestrator_fulfils_proposals_by_rules_and_leaves_others_to_a_reviewer() {
     let (home, config) = people(&[
         ("proposer", &["mcp/proposal:*", "mcp/response:*"]),
         ("orchestrator", &["mcp/request:*", "mcp/response:*"]),
@@ -220,23 +220,23 @@ fn an_orchestrator_fulfils_what_its_rules_cover_and_leaves_the_rest_to_a_person(
     ]);
     let gateway = Gateway::start(&home, &config);
     let mut worker = Program::start(example("echo_server", &gateway, "worker", &[]));
-    worker.sees("serving as worker");
+    worker.wait_for_line("serving as worker");
     let rules = home.write(
         "rules.json",
         r#"[{ "kind": "mcp/request:tools/call:echo", "from": ["prop*"], "to": ["worker"] }]"#,
     );
     let rules = rules.display().to_string();
     let mut orchestrator = Program::start(example("orchestrator", &gateway, "orchestrator", &[&rules]));
-    assert_eq!(orchestrator.sees("rules"), "1 rules, as orchestrator");
+    assert_eq!(orchestrator.wait_for_line("rules"), "1 rules, as orchestrator");
     let mut human = Socket::enter(&gateway, "human", "?echo=false");
     let propose = |tool: &str, arguments: &str| {
         Program::start(example("untrusted_agent", &gateway, "proposer", &["worker", tool, arguments]))
     };
-    let (code, printed) = propose("echo", r#"{"text":"covered"}"#).ends();
+    let (code, printed) = propose("echo", r#"{"text":"covered"}"#).wait_for_exit();
     assert!(code == 0 && printed.contains("covered"), "{code} {printed}");
-    orchestrator.sees("rule 1: mcp/request:tools/call:echo by proposer");
-    orchestrator.sees("mcp/request:tools/call:echo by proposer: done");
-    let answer = human.hear_until(|heard| heard["kind"] == "mcp/response:tools/call:echo");
+    orchestrator.wait_for_line("rule 1: mcp/request:tools/call:echo by proposer");
+    orchestrator.wait_for_line("mcp/request:tools/call:echo by proposer: done");
+    let answer = human.receive_until(|received| received["kind"] == "mcp/response:tools/call:echo");
     assert_eq!((&answer["from"], &answer["to"][0]), (&json!("worker"), &json!("orchestrator")));
     let shown = |state: &str| {
         let all: Value =
@@ -248,20 +248,20 @@ fn an_orchestrator_fulfils_what_its_rules_cover_and_leaves_the_rest_to_a_person(
     assert_eq!((&done["by"], &done["decided_by"]), (&json!("proposer"), &json!("orchestrator")));
     // What no rule covers waits for a person.
     let mut waits = propose("add", r#"{"a":20,"b":22}"#);
-    waits.sees("proposed as ");
-    orchestrator.sees("for a person: mcp/request:tools/call:add by proposer");
+    waits.wait_for_line("proposed as ");
+    orchestrator.wait_for_line("for a person: mcp/request:tools/call:add by proposer");
     let id = gateway.pending(&home, &token("human"))["id"].as_str().unwrap().to_owned();
     cli(&home, &gateway, "human", &["proposals", "approve", &id, "--yes"]);
-    let (code, printed) = waits.ends();
+    let (code, printed) = waits.wait_for_exit();
     assert!(code == 0 && printed.contains("42"), "{code} {printed}");
-    let ledger = Ledger(&home);
-    ledger.has("orchestrator", "mcp/proposal:tools/call:echo", "approved", "proposed by proposer");
-    ledger.has("human", "mcp/proposal:tools/call:add", "approved", "proposed by proposer");
+    let audit_log = AuditLog(&home);
+    audit_log.has("orchestrator", "mcp/proposal:tools/call:echo", "approved", "proposed by proposer");
+    audit_log.has("human", "mcp/proposal:tools/call:add", "approved", "proposed by proposer");
 }
 
 /// Calls of every kind are held, not only those of tools.
 #[test]
-fn prompts_and_resources_of_a_client_that_may_only_propose_are_held_too() {
+fn prompts_and_resources_are_held_for_approval_too() {
     let (home, config) = people(&[("scout", &["mcp/proposal:*"]), ("boss", &["mcp/*"])]);
     let gateway = Gateway::start(&home, &(fixture("a", &[]) + &config));
     gateway.ready("a");
@@ -307,17 +307,17 @@ fn prompts_and_resources_of_a_client_that_may_only_propose_are_held_too() {
             }
         }
         let kind = format!("mcp/proposal:{method}:{context}");
-        Ledger(&home).has("boss", &kind, "approved", "proposed by scout");
-        Ledger(&home).has("boss", &kind, "rejected", "not now");
+        AuditLog(&home).has("boss", &kind, "approved", "proposed by scout");
+        AuditLog(&home).has("boss", &kind, "rejected", "not now");
     }
 }
 
 /// A tool that means something else now than when it was shown.
 #[test]
-fn a_tool_that_has_changed_is_not_run_for_an_envelope_either() {
+fn a_changed_tool_does_not_run_for_a_fulfilment_either() {
     let (home, config) = people(&[("agent", &["mcp/proposal:*"]), ("boss", &["mcp/*"])]);
     let tools = |words| [("act", words), ("change", "")];
-    let server = Listed::new(&home, "b", &tools("described as one"));
+    let server = ListedServer::new(&home, "b", &tools("described as one"));
     let gateway = Gateway::start(&home, &(server.table() + &config));
     gateway.ready("b");
     let mut agent = Socket::enter(&gateway, "agent", "?mode=directed&echo=false");
@@ -327,27 +327,27 @@ fn a_tool_that_has_changed_is_not_run_for_an_envelope_either() {
     call["jsonrpc"] = json!("2.0");
     call["id"] = json!(1);
     let act = "mcp/request:tools/call:act";
-    agent.say("mcp/proposal:tools/call:act", "p1", &["b"], json!({}), &asks);
-    agent.hear_until(|heard| heard["payload"]["state"] == "pending");
+    agent.send("mcp/proposal:tools/call:act", "p1", &["b"], json!({}), &asks);
+    agent.receive_until(|received| received["payload"]["state"] == "pending");
     let shown = gateway.pending(&home, &token("boss"));
     assert!(shown["tool"].to_string().contains("described as one"), "{shown}");
     server.list(&tools("described as two"));
     boss.call("change", &["b"], "change", json!({}));
-    boss.hear_until(|heard| heard["correlation_id"] == "change");
+    boss.receive_until(|received| received["correlation_id"] == "change");
     until("it is described otherwise", || {
         let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
-        boss.say(
+        boss.send(
             "mcp/request:tools/list",
             &format!("list {:?}", std::time::Instant::now()),
             &["b"],
             json!({}),
             &list,
         );
-        let heard = boss.hear_until(|heard| heard["kind"] == "mcp/response:tools/list");
-        heard.to_string().contains("described as two").then_some(())
+        let received = boss.receive_until(|received| received["kind"] == "mcp/response:tools/list");
+        received.to_string().contains("described as two").then_some(())
     });
-    boss.say(act, "f1", &["b"], json!({ "correlation_id": "p1" }), &call);
-    let answer = boss.hear_until(|heard| heard["correlation_id"] == "f1");
+    boss.send(act, "f1", &["b"], json!({ "correlation_id": "p1" }), &call);
+    let answer = boss.receive_until(|received| received["correlation_id"] == "f1");
     let why = answer["payload"]["error"]["message"].as_str().unwrap_or_default();
     assert!(why.contains("describes the tool otherwise"), "{answer}");
     assert_eq!(server.calls(), "", "it ran");
@@ -356,20 +356,20 @@ fn a_tool_that_has_changed_is_not_run_for_an_envelope_either() {
         serde_json::from_str(&cli(&home, &gateway, "boss", &["proposals", "show", id, "--json"])).unwrap()
     };
     assert_eq!(state()["state"], "pending");
-    let ledger = Ledger(&home);
-    let entry = ledger.has("boss", "mcp/proposal:tools/call:act", "refused", "conflict");
+    let audit_log = AuditLog(&home);
+    let entry = audit_log.has("boss", "mcp/proposal:tools/call:act", "refused", "conflict");
     assert_eq!(entry["operation"], shown["id"], "{entry}");
     // Described again as it was shown, it is what was shown.
     server.list(&tools("described as one"));
     boss.call("back", &["b"], "change", json!({}));
-    boss.hear_until(|heard| heard["correlation_id"] == "back");
+    boss.receive_until(|received| received["correlation_id"] == "back");
     until("it runs", || {
         let name = format!("f {:?}", std::time::Instant::now());
-        boss.say(act, &name, &["b"], json!({ "correlation_id": "p1" }), &call);
-        let answer = boss.hear_until(|heard| heard["correlation_id"] == name);
+        boss.send(act, &name, &["b"], json!({ "correlation_id": "p1" }), &call);
+        let answer = boss.receive_until(|received| received["correlation_id"] == name);
         answer["payload"]["result"].is_object().then_some(())
     });
-    agent.hear_until(|heard| heard["payload"]["state"] == "completed");
+    agent.receive_until(|received| received["payload"]["state"] == "completed");
     assert_eq!(server.calls(), "act\n", "once");
-    ledger.comes_to(1, "boss", "mcp/proposal:tools/call:act", "approved", "");
+    audit_log.comes_to(1, "boss", "mcp/proposal:tools/call:act", "approved", "");
 }

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::http::{PATIENCE, Reply};
-use crate::runner::Home;
+use crate::home::Home;
+use crate::http::{Reply, TIMEOUT};
 use crate::support::Gateway;
 
 pub(crate) const TEXT: u8 = 1;
@@ -64,7 +64,7 @@ pub(crate) struct Socket {
 fn upgrade(address: &str, path: &str, headers: &[(&str, &str)]) -> (TcpStream, String, Vec<u8>) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_nodelay(true).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n");
     for (name, value) in headers {
         head += &format!("{name}: {value}\r\n");
@@ -105,7 +105,7 @@ impl Socket {
     #[track_caller]
     pub(crate) fn welcomed(gateway: &Gateway, name: &str, query: &str) -> (Socket, Value) {
         let mut socket = Socket::open(gateway, name, query);
-        let welcome = socket.hear();
+        let welcome = socket.receive();
         assert_eq!(welcome["kind"], "system/welcome", "{welcome}");
         (socket, welcome)
     }
@@ -114,7 +114,7 @@ impl Socket {
     #[track_caller]
     pub(crate) fn enter(gateway: &Gateway, name: &str, query: &str) -> Socket {
         let (mut socket, _) = Socket::welcomed(gateway, name, query);
-        let presence = socket.hear();
+        let presence = socket.receive();
         assert_eq!(presence["payload"]["event"], "join", "{presence}");
         assert_eq!(presence["payload"]["participant"]["id"], name, "{presence}");
         socket
@@ -133,7 +133,7 @@ impl Socket {
         let (stream, head, read) = upgrade(gateway.address(), &format!("/ws{query}"), &GOOD);
         assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
         let mut socket = Socket { stream, read, at: 0, id: String::new() };
-        let welcome = socket.hear();
+        let welcome = socket.receive();
         (socket, welcome)
     }
 
@@ -164,14 +164,14 @@ impl Socket {
     }
 
     /// Says an envelope of this kind, id and payload.
-    pub(crate) fn say(&mut self, kind: &str, id: &str, to: &[&str], more: Value, payload: &Value) {
+    pub(crate) fn send(&mut self, kind: &str, id: &str, to: &[&str], more: Value, payload: &Value) {
         let from = self.id.clone();
         self.text(envelope(&from, kind, id, to, more, payload));
     }
 
     /// Says a chat to all.
     pub(crate) fn chat(&mut self, id: &str) {
-        self.say("chat", id, &[], json!({}), &json!({ "text": "hello" }));
+        self.send("chat", id, &[], json!({}), &json!({ "text": "hello" }));
     }
 
     /// Asks a participant for a tool.
@@ -179,7 +179,7 @@ impl Socket {
         let kind = format!("mcp/request:tools/call:{tool}");
         let params = json!({ "name": tool, "arguments": arguments });
         let payload = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
-        self.say(&kind, id, to, json!({}), &payload);
+        self.send(&kind, id, to, json!({}), &payload);
     }
 
     /// The next frame; none when the other side has ended.
@@ -204,8 +204,8 @@ impl Socket {
 
     /// The next text. Pings are answered.
     #[track_caller]
-    pub(crate) fn hear_text(&mut self) -> String {
-        let end = Instant::now() + PATIENCE;
+    pub(crate) fn receive_text(&mut self) -> String {
+        let end = Instant::now() + TIMEOUT;
         loop {
             assert!(Instant::now() < end, "{} hears nothing but pings", self.id);
             let frame = self.next().unwrap_or_else(|| panic!("{} is cut off", self.id));
@@ -219,29 +219,29 @@ impl Socket {
 
     /// The next envelope.
     #[track_caller]
-    pub(crate) fn hear(&mut self) -> Value {
-        let text = self.hear_text();
+    pub(crate) fn receive(&mut self) -> Value {
+        let text = self.receive_text();
         serde_json::from_str(&text).unwrap_or_else(|why| panic!("{why}: {text}"))
     }
 
     /// Hears until this is so of an envelope, and gives that one.
     #[track_caller]
-    pub(crate) fn hear_until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn receive_until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let heard = self.hear();
-            if wanted(&heard) {
-                return heard;
+            let received = self.receive();
+            if wanted(&received) {
+                return received;
             }
         }
     }
 
     /// The next envelope that tells neither who comes and goes nor what becomes of a proposal.
     #[track_caller]
-    pub(crate) fn hear_said(&mut self) -> Value {
+    pub(crate) fn receive_message(&mut self) -> Value {
         loop {
-            let heard = self.hear();
-            if heard["kind"] != "system/presence" && heard["kind"] != "portmoot/proposal" {
-                return heard;
+            let received = self.receive();
+            if received["kind"] != "system/presence" && received["kind"] != "portmoot/proposal" {
+                return received;
             }
         }
     }
@@ -249,20 +249,24 @@ impl Socket {
     /// The next envelope, whose id is this.
     #[track_caller]
     pub(crate) fn expect(&mut self, id: &str) -> Value {
-        let heard = self.hear_said();
-        assert_eq!(heard["id"], id, "{heard}");
-        heard
+        let received = self.receive_message();
+        assert_eq!(received["id"], id, "{received}");
+        received
     }
 
     /// The next envelope: the refusal of what had this id, with this code.
     #[track_caller]
     pub(crate) fn refused(&mut self, id: &str, code: &str) -> Value {
-        let heard = self.hear_said();
-        assert_eq!(heard["kind"], "system/error", "{heard}");
-        assert_eq!(heard["payload"]["error"], code, "{heard}");
-        assert_eq!(heard["correlation_id"], if id.is_empty() { Value::Null } else { json!(id) }, "{heard}");
-        assert_eq!(heard["to"], json!([self.id]), "{heard}");
-        heard
+        let received = self.receive_message();
+        assert_eq!(received["kind"], "system/error", "{received}");
+        assert_eq!(received["payload"]["error"], code, "{received}");
+        assert_eq!(
+            received["correlation_id"],
+            if id.is_empty() { Value::Null } else { json!(id) },
+            "{received}"
+        );
+        assert_eq!(received["to"], json!([self.id]), "{received}");
+        received
     }
 
     /// Reads until the other side closes, and gives the code; texts on the way are lost.

@@ -25,7 +25,7 @@ pub(super) fn server() -> Peer {
     let jobs: Arc<Mutex<BTreeMap<String, Job>>> = Arc::default();
     Peer::stdio(move |message| {
         let mut jobs = jobs.lock().unwrap();
-        let lines = say(message, &mut jobs);
+        let lines = send(message, &mut jobs);
         lines.into_iter().map(|line| line.replace('\n', " ").into_bytes()).collect()
     })
 }
@@ -44,7 +44,7 @@ fn end(id: &str) -> String {
         .to_string()
 }
 
-fn say(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
+fn send(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
     let (method, params) = (message["method"].as_str().unwrap_or_default(), &message["params"]);
     let named = params["taskId"].as_str().unwrap_or_default();
     let error = |why: &str| {
@@ -123,7 +123,7 @@ fn call(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
 fn finish(id: &str, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
     let Some(job) = jobs.get_mut(id) else { return Vec::new() };
     job.status = "completed";
-    let told = json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status", "params": task(id, job) });
+    let notice = json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status", "params": task(id, job) });
     let waits = job.waits.take().map(|waits| answer(&json!({ "id": waits }), &end(id)));
-    [Some(told.to_string()), waits].into_iter().flatten().collect()
+    [Some(notice.to_string()), waits].into_iter().flatten().collect()
 }

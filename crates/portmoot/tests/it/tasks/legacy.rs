@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::jobs::server;
-use super::{ADA, BOB, RELATED, about, begin, client, house, id_of, is_unknown, people};
+use super::{ADA, BOB, RELATED, about, begin, client, id_of, is_unknown, people, setup};
 use crate::peer::Peer;
 use crate::support::{Client, Gateway, fixture, modern, signal, until};
 
@@ -32,15 +32,15 @@ fn listed(client: &Client) -> Vec<String> {
 }
 
 fn heard_of(peer: &Peer, method: &str) -> Vec<Value> {
-    let all = peer.heard().into_iter().map(|line| serde_json::from_str::<Value>(&line).unwrap());
+    let all = peer.received().into_iter().map(|line| serde_json::from_str::<Value>(&line).unwrap());
     all.filter(|message| message["method"] == method)
         .map(|message| message["params"]["taskId"].clone())
         .collect()
 }
 
 #[test]
-fn a_call_becomes_a_task_of_its_caller_alone() {
-    let (home, one, two) = (house(), server(), server());
+fn a_task_is_visible_only_to_its_caller() {
+    let (home, one, two) = (setup(), server(), server());
     let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a") + &two.child("b", "b")));
     let (ada, bob) = (client(&gateway, ADA), client(&gateway, BOB));
     assert!(
@@ -76,8 +76,8 @@ fn a_call_becomes_a_task_of_its_caller_alone() {
 }
 
 #[test]
-fn what_cannot_become_a_task_is_refused_or_called_as_ever() {
-    let (home, one) = (house(), server());
+fn calls_that_cannot_become_tasks_are_refused_or_run_without_one() {
+    let (home, one) = (setup(), server());
     let config = people(&home) + &one.child("a", "a") + &fixture("m", &["--era", "modern"]);
     let gateway = Gateway::start(&home, &config);
     let ada = client(&gateway, ADA);
@@ -96,7 +96,7 @@ fn what_cannot_become_a_task_is_refused_or_called_as_ever() {
     let params = json!({ "name": "a_job", "arguments": {}, "task": { "ttl": 1 } });
     let answer = modern(&gateway, Some(ADA), "tools/call", params).json();
     assert_eq!(answer["result"]["content"][0]["text"], "plain", "{answer}");
-    assert_eq!(one.heard().iter().filter(|line| line.contains("\"task\":{")).count(), 0);
+    assert_eq!(one.received().iter().filter(|line| line.contains("\"task\":{")).count(), 0);
     // A task of one era does not exist in the other.
     let id = begin(&ada, "a_job");
     let meta = json!({ "io.modelcontextprotocol/clientCapabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } } });
@@ -105,24 +105,27 @@ fn what_cannot_become_a_task_is_refused_or_called_as_ever() {
 }
 
 #[test]
-fn the_state_of_a_task_is_told_to_its_caller_alone() {
-    let (home, one) = (house(), server());
+fn task_status_is_sent_only_to_the_caller() {
+    let (home, one) = (setup(), server());
     let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a")));
     let (ada, bob) = (client(&gateway, ADA), client(&gateway, BOB));
     let (hers, his) = (begin(&ada, "a_job"), begin(&bob, "a_job"));
     let (to_ada, to_bob) = (ada.listen(), bob.listen());
     finish(&bob, "a", "task-1");
-    let told = to_ada.next_of("notifications/tasks/status");
-    assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!(hers), &json!("completed")));
+    let notice = to_ada.next_of("notifications/tasks/status");
+    assert_eq!(
+        (&notice["params"]["taskId"], &notice["params"]["status"]),
+        (&json!(hers), &json!("completed"))
+    );
     finish(&ada, "a", "task-2");
-    let told = to_bob.next_of("notifications/tasks/status");
-    assert_eq!(told["params"]["taskId"], json!(his), "the first that he hears is of his own");
+    let notice = to_bob.next_of("notifications/tasks/status");
+    assert_eq!(notice["params"]["taskId"], json!(his), "the first that he hears is of his own");
     assert!(to_ada.so_far().iter().all(|message| !message.to_string().contains(&his)));
 }
 
 #[test]
-fn a_question_inside_a_task_is_put_where_its_result_is_waited_for() {
-    let (home, one) = (house(), server());
+fn questions_of_a_task_arrive_on_the_stream_that_awaits_its_result() {
+    let (home, one) = (setup(), server());
     let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a")));
     let ada = Client::open(&gateway, Some(ADA), "/mcp", json!({ "elicitation": {} }));
     let bob = Client::open(&gateway, Some(BOB), "/mcp", json!({ "elicitation": {} }));
@@ -138,14 +141,14 @@ fn a_question_inside_a_task_is_put_where_its_result_is_waited_for() {
     let end = waits.next();
     assert_eq!(end["result"]["content"][0]["text"], "task-1 is done", "{end}");
     assert_eq!(end["result"]["_meta"][RELATED]["taskId"], json!(id));
-    let answered = one.heard().into_iter().find(|line| line.contains("\"action\":\"accept\"")).unwrap();
+    let answered = one.received().into_iter().find(|line| line.contains("\"action\":\"accept\"")).unwrap();
     assert!(answered.contains(r#"{"taskId":"task-1"}"#) && !answered.contains(&id), "{answered}");
     assert!(to_bob.so_far().iter().all(|message| message["method"] != "elicitation/create"));
 }
 
 #[test]
-fn progress_outlives_the_call_that_has_become_a_task() {
-    let (home, one) = (house(), server());
+fn progress_continues_after_a_call_becomes_a_task() {
+    let (home, one) = (setup(), server());
     let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a")));
     let (ada, bob) = (client(&gateway, ADA), client(&gateway, BOB));
     let begin = |client: &Client| {
@@ -155,9 +158,12 @@ fn progress_outlives_the_call_that_has_become_a_task() {
     let (id, _) = (begin(&ada), begin(&bob));
     let (home_stream, to_bob) = (ada.listen(), bob.listen());
     bob.call("a_progress", json!({}));
-    let told = home_stream.next_of("notifications/progress");
-    assert_eq!((&told["params"]["progressToken"], &told["params"]["progress"]), (&json!("mine"), &json!(1)));
-    assert_eq!(told["params"]["_meta"][RELATED]["taskId"], json!(id));
+    let notice = home_stream.next_of("notifications/progress");
+    assert_eq!(
+        (&notice["params"]["progressToken"], &notice["params"]["progress"]),
+        (&json!("mine"), &json!(1))
+    );
+    assert_eq!(notice["params"]["_meta"][RELATED]["taskId"], json!(id));
     let waits = ada.begin(&ada.request("tasks/result", json!({ "taskId": id })));
     until("the server has it", || (!heard_of(&one, "tasks/result").is_empty()).then_some(()));
     bob.call("a_progress", json!({}));
@@ -169,7 +175,7 @@ fn progress_outlives_the_call_that_has_become_a_task() {
 
 #[test]
 fn tasks_of_all_servers_are_listed_together_page_by_page() {
-    let (home, one, two) = (house(), server(), server());
+    let (home, one, two) = (setup(), server(), server());
     let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a") + &two.child("b", "b")));
     let (ada, bob) = (client(&gateway, ADA), client(&gateway, BOB));
     let made: BTreeSet<String> =
@@ -190,7 +196,7 @@ fn tasks_of_all_servers_are_listed_together_page_by_page() {
 
 #[test]
 fn a_task_outlives_its_callers_session_and_fails_with_its_servers() {
-    let (home, one) = (house(), server());
+    let (home, one) = (setup(), server());
     let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a")));
     // A session of its own at the server.
     let ada = Client::open(&gateway, Some(ADA), "/mcp", json!({ "elicitation": {} }));
@@ -202,8 +208,11 @@ fn a_task_outlives_its_callers_session_and_fails_with_its_servers() {
     let (shared, to_ada) = (begin(&again, "a_job"), again.listen());
     let pid = gateway.get("/api/v1/servers/a", Some(ADA)).json()["pid"].as_u64().unwrap();
     signal(u32::try_from(pid).unwrap(), "KILL");
-    let told = to_ada.next_of("notifications/tasks/status");
-    assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!(shared), &json!("failed")));
+    let notice = to_ada.next_of("notifications/tasks/status");
+    assert_eq!(
+        (&notice["params"]["taskId"], &notice["params"]["status"]),
+        (&json!(shared), &json!("failed"))
+    );
     let task = about(&again, "tasks/get", &shared)["result"].clone();
     assert_eq!((&task["taskId"], &task["status"]), (&json!(shared), &json!("failed")), "{task}");
     assert!(task["statusMessage"].as_str().unwrap().contains("has ended"));
@@ -221,8 +230,8 @@ fn a_task_outlives_its_callers_session_and_fails_with_its_servers() {
 }
 
 #[test]
-fn whoever_may_not_call_a_tool_any_more_has_no_task_of_it() {
-    let (home, one) = (house(), server());
+fn revoking_a_tool_hides_its_tasks() {
+    let (home, one) = (setup(), server());
     let config = people(&home) + &one.child("a", "a") + &fixture("m", &["--era", "modern"]);
     let gateway = Gateway::start(&home, &config);
     let (ada, bob) = (client(&gateway, ADA), client(&gateway, BOB));
@@ -257,8 +266,8 @@ fn whoever_may_not_call_a_tool_any_more_has_no_task_of_it() {
 }
 
 #[test]
-fn an_open_call_that_may_become_a_task_has_its_place_until_it_ends() {
-    let (home, one) = (house(), server());
+fn open_calls_that_may_become_tasks_count_against_the_task_limit() {
+    let (home, one) = (setup(), server());
     let config = people(&home) + &one.child("a", "a") + &fixture("m", &["--era", "modern"]);
     let gateway = Gateway::start(&home, &config);
     let ada = client(&gateway, ADA);
@@ -282,7 +291,7 @@ fn an_open_call_that_may_become_a_task_has_its_place_until_it_ends() {
     assert_eq!(whole["content"][0]["text"], "computed in 0 s", "{whole}");
     begin(&client(&gateway, BOB), "a_job");
 
-    ada.tell("notifications/cancelled", json!({ "requestId": all[0]["id"] }));
+    ada.notify("notifications/cancelled", json!({ "requestId": all[0]["id"] }));
     begin(&ada, "a_job");
     refused();
     let pid = gateway.get("/api/v1/servers/a", Some(ADA)).json()["pid"].as_u64().unwrap();
@@ -297,8 +306,8 @@ fn an_open_call_that_may_become_a_task_has_its_place_until_it_ends() {
 }
 
 #[test]
-fn a_server_names_its_tasks_no_longer_than_it_may() {
-    let (home, one) = (house(), server());
+fn overlong_task_ids_of_servers_are_refused() {
+    let (home, one) = (setup(), server());
     let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a")));
     let ada = client(&gateway, ADA);
     let named = |bytes: usize| {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use harness::Running;
 use serde_json::{Value, json};
 
-use super::{ADA, BOB, house, id_of, people};
+use super::{ADA, BOB, id_of, people, setup};
 use crate::peer::{Peer, answer};
 use crate::support::{Gateway, fixture, modern, modern_stream, until};
 use crate::ws::{self, Socket};
@@ -45,8 +45,8 @@ fn reaches(gateway: &Gateway, id: &str, status: &str) -> Value {
 }
 
 #[test]
-fn a_task_of_the_extension_is_followed_to_its_end_by_its_caller_alone() {
-    let home = house();
+fn a_modern_task_is_visible_only_to_its_caller() {
+    let home = setup();
     let gateway = Gateway::start(&home, &(people(&home) + &fixture("a", &[]) + &fixture("b", &[])));
     let (id, other) = (begin(&gateway, ADA, "a_confirm_delete"), begin(&gateway, ADA, "b_slow_compute"));
     let asked = reaches(&gateway, &id, "input_required");
@@ -75,7 +75,7 @@ fn a_task_of_the_extension_is_followed_to_its_end_by_its_caller_alone() {
 }
 
 #[test]
-fn what_a_task_asks_its_caller_is_shown_to_nobody() {
+fn task_input_requests_are_not_mirrored() {
     for mcp_calls in ["kinds", "full"] {
         let (home, config) = ws::people(&[("ada", &["mcp/*"]), ("watch", &["mcp/*", "chat"])]);
         let topic = format!("[topics.main]\nmcp_calls = {mcp_calls:?}\n");
@@ -92,7 +92,7 @@ fn what_a_task_asks_its_caller_is_shown_to_nobody() {
         get(&gateway, &ada, &id);
         let responses = json!({ "confirm": { "action": "accept", "content": { "confirm": true } } });
         ask(&gateway, &ada, "tasks/update", json!({ "taskId": id, "inputResponses": responses }));
-        let seen: Vec<Value> = (0..4).map(|_| watch.hear_said()).collect();
+        let seen: Vec<Value> = (0..4).map(|_| watch.receive_message()).collect();
         let of = |kind: &str| seen.iter().find(|one| one["kind"] == kind).unwrap();
         let shown = of("mcp/response:tasks/get");
         let end = &shown["payload"]["result"]["_meta"]["portmoot/verdict"];
@@ -105,7 +105,7 @@ fn what_a_task_asks_its_caller_is_shown_to_nobody() {
 
 #[test]
 fn a_task_of_a_server_over_http_outlives_the_gateway() {
-    let (home, server) = (house(), Running::fixture(&["--era", "modern"]));
+    let (home, server) = (setup(), Running::fixture(&["--era", "modern"]));
     let config = people(&home) + &format!("[servers.a]\nurl = {:?}\n", server.url());
     let gateway = Gateway::start(&home, &config);
     let id = begin(&gateway, ADA, "a_confirm_delete");
@@ -121,7 +121,7 @@ fn a_task_of_a_server_over_http_outlives_the_gateway() {
 
 #[test]
 fn a_task_of_a_child_ends_with_it() {
-    let home = house();
+    let home = setup();
     let gateway = Gateway::start(&home, &(people(&home) + &fixture("a", &["--era", "modern"])));
     let id = begin(&gateway, ADA, "a_confirm_delete");
     let pid = gateway.get("/api/v1/servers/a", Some(ADA)).json()["pid"].as_u64().unwrap();
@@ -193,12 +193,12 @@ fn telling(slow: bool) -> Peer {
 }
 
 #[test]
-fn a_task_of_the_extension_is_told_of_where_its_caller_listens() {
-    let (home, server) = (house(), telling(false));
+fn modern_task_notices_reach_the_callers_listen_stream() {
+    let (home, server) = (setup(), telling(false));
     let table = server.child("a", "a").replace("\"legacy\"", "\"modern\"");
     let gateway = Gateway::start(&home, &(people(&home) + &table));
     let id = begin(&gateway, ADA, "a_job");
-    let filter = || json!({ "notifications": { "taskIds": [id, "nobody's"] } });
+    let filter = || json!({ "notifications": { "taskIds": [id, "unknown"] } });
     let bare = modern(&gateway, Some(ADA), "subscriptions/listen", filter());
     assert_eq!(bare.json()["error"]["code"], -32021);
     let listen = |token| modern_stream(&gateway, Some(token), "subscriptions/listen", with_tasks(filter()));
@@ -207,24 +207,24 @@ fn a_task_of_the_extension_is_told_of_where_its_caller_listens() {
         events.next_of("notifications/subscriptions/acknowledged")["params"]["notifications"].clone()
     };
     assert_eq!((agreed(&to_ada), agreed(&to_bob)), (json!({ "taskIds": [id] }), json!({})));
-    assert!(server.heard().iter().any(|line| line.contains(r#""taskIds":["t1"]"#)));
+    assert!(server.received().iter().any(|line| line.contains(r#""taskIds":["t1"]"#)));
     ask(&gateway, BOB, "tools/call", json!({ "name": "a_tell", "arguments": {} }));
-    let told = to_ada.next_of("notifications/tasks");
-    assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!(id), &json!("completed")));
-    assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
+    let notice = to_ada.next_of("notifications/tasks");
+    assert_eq!((&notice["params"]["taskId"], &notice["params"]["status"]), (&json!(id), &json!("completed")));
+    assert_eq!(notice["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
     assert!(to_bob.so_far().iter().all(|message| message["method"] != "notifications/tasks"));
 }
 
 #[test]
-fn what_is_told_while_a_listen_request_is_not_acknowledged_comes_after_that() {
-    let (home, quick, slow) = (house(), telling(false), telling(true));
+fn notices_before_the_acknowledgement_of_a_listen_request_follow_it() {
+    let (home, quick, slow) = (setup(), telling(false), telling(true));
     let table = |server: &Peer, name| server.child(name, name).replace("\"legacy\"", "\"modern\"");
     let gateway = Gateway::start(&home, &(people(&home) + &table(&quick, "a") + &table(&slow, "b")));
     let (of_quick, of_slow) = (begin(&gateway, ADA, "a_job"), begin(&gateway, ADA, "b_job"));
     let filter = json!({ "notifications": { "taskIds": [of_quick, of_slow] } });
     let to_ada = modern_stream(&gateway, Some(ADA), "subscriptions/listen", with_tasks(filter));
     for server in [&quick, &slow] {
-        let asked = || server.heard().iter().any(|line| line.contains(r#""taskIds":["t1"]"#));
+        let asked = || server.received().iter().any(|line| line.contains(r#""taskIds":["t1"]"#));
         until("the server is asked", || asked().then_some(()));
     }
     let call = |tool| ask(&gateway, BOB, "tools/call", json!({ "name": tool, "arguments": {} }));
@@ -232,10 +232,10 @@ fn what_is_told_while_a_listen_request_is_not_acknowledged_comes_after_that() {
     assert!(call("b_go")["result"].is_object());
     let first = to_ada.next();
     assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
-    let told = to_ada.next();
+    let notice = to_ada.next();
     assert_eq!(
-        (&told["method"], &told["params"]["taskId"]),
+        (&notice["method"], &notice["params"]["taskId"]),
         (&json!("notifications/tasks"), &json!(of_quick))
     );
-    assert_eq!(told["params"]["status"], "completed");
+    assert_eq!(notice["params"]["status"], "completed");
 }

@@ -3,7 +3,7 @@
 use harness::{deps, promoted_client};
 use serde_json::{Value, json};
 
-use super::{ADA, RELATED, about, client, house, id_of, people};
+use super::{ADA, RELATED, about, client, id_of, people, setup};
 use crate::socket::stdio_server;
 use crate::support::{Client, Gateway, fixture, until};
 
@@ -27,8 +27,8 @@ fn python(gateway: &Gateway, way: &str, tool: &str, arguments: &Value) -> Value 
 }
 
 #[test]
-fn research_of_server_everything_asks_its_question_while_its_result_is_waited_for() {
-    let home = house();
+fn the_research_task_of_server_everything_asks_its_question() {
+    let home = setup();
     let gateway = Gateway::start(&home, &(people(&home) + &everything()));
     let ada = Client::open(&gateway, Some(ADA), "/mcp", json!({ "elicitation": {} }));
     let arguments = json!({ "topic": "python", "ambiguous": true });
@@ -55,7 +55,7 @@ fn research_of_server_everything_asks_its_question_while_its_result_is_waited_fo
 
 #[test]
 fn the_python_sdk_follows_tasks_of_both_eras() {
-    let home = house();
+    let home = setup();
     let gateway = Gateway::start(&home, &(people(&home) + &everything() + &fixture("a", &[])));
     let legacy = python(&gateway, "task", TOOL, &json!({ "topic": "tasks" }));
     assert_eq!(
