@@ -1,4 +1,4 @@
-//! Who comes in, what it is told of what it may do, and what holds from the moment on when that is changed.
+//! Admission tests: reported capabilities, full topics, rate limits of guests, token changes.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn welcomes_and_refusals_name_the_addressees_of_narrowed_capabilities() {
     scout.call("c1", &["two"], "echo", json!({ "text": "hi" }));
     let notice = scout.refused("c1", "capability_violation");
     assert_eq!(notice["payload"]["narrowed"], you["narrowed"], "{notice}");
-    // Whoever is narrowed in nothing reads what the protocol prints.
+    // Without narrowed capabilities the welcome is as the specification prints it.
     let boss = &welcome["payload"]["participants"].as_array().unwrap().iter().find(|one| one["id"] == "boss");
     assert_eq!(boss.unwrap().as_object().unwrap().len(), 2);
 }
@@ -34,7 +34,7 @@ fn welcomes_and_refusals_name_the_addressees_of_narrowed_capabilities() {
 #[test]
 fn a_full_topic_refuses_with_a_reason() {
     let (home, config) = people(&[("one", FULL), ("two", FULL)]);
-    // The gateway itself is one of them.
+    // The gateway itself counts as a participant.
     let gateway = Gateway::start(&home, &(config + "[server.limits]\ntopic_participants_max = 2\n"));
     let one = Socket::enter(&gateway, "one", "");
     assert_eq!(Socket::open(&gateway, "two", "").closed(), 4005);
@@ -57,7 +57,7 @@ fn requests_without_a_token_are_rate_limited() {
     assert!(asked[0]["result"].is_object(), "{asked:?}");
     let last = &asked[7]["error"];
     assert!(last["message"].as_str().is_some_and(|why| why.contains("too many requests")), "{asked:?}");
-    // Nobody else pays for it.
+    // Other participants are not affected.
     let boss = Client::open(&gateway, Some(&token("boss")), "/mcp", json!({}));
     assert!((0..8).all(|_| boss.ask("tools/list", json!({}))["result"].is_object()));
 }

@@ -1,5 +1,5 @@
-//! Attacks on a room: what is refused, what is forwarded but carried out by nobody, and that the others go on. Each is in the
-//! audit log, with who, what, the verdict and why. Where which attack is tried:
+//! Attacks on a room: refused envelopes, forwarded envelopes that no participant executes, effects on others. The audit log
+//! records each attack with sender, kind, verdict and cause. Tests by attack:
 //!
 //! | attack | test |
 //! |---|---|
@@ -31,7 +31,7 @@ use crate::ws::{Socket, envelope, people};
 
 const FULL: &[&str] = &["mcp/*", "chat", "acme/*"];
 
-/// A gateway with the fixture as `tools`, a full-access `mallory`, a `watcher`, and a `scout` who may call `echo` only.
+/// A gateway with the fixture as `tools`, `mallory` with full access, a `watcher`, and a `scout` that may call only `echo`.
 struct Stage {
     gateway: Gateway,
     watcher: Socket,
@@ -54,7 +54,7 @@ impl Stage {
         Stage { gateway, watcher, mallory, home }
     }
 
-    /// How many calls the server has carried out, by its own count; what it is asked for that is heard by the watcher.
+    /// The number of calls that the server has executed, by its own count.
     #[track_caller]
     fn executed(&mut self, id: &str) -> u64 {
         self.watcher.call(id, &["tools"], "record", json!({}));
@@ -66,13 +66,13 @@ impl Stage {
         }
     }
 
-    /// Says this as `mallory`; the watcher hears it, and nobody carries it out.
+    /// Sends this envelope as `mallory`; the watcher receives it, and no server executes it.
     #[track_caller]
     fn harmless(&mut self, name: &str, kind: &str, to: &[&str], more: Value, payload: &Value) {
         let before = self.executed(&format!("{name} before"));
         self.mallory.send(kind, name, to, more, payload);
         assert_eq!(self.watcher.receive_message()["id"], name);
-        // Whatever was begun by it comes before this in the order of the server's only session.
+        // The server's only session processes calls in order, so an execution of it would be counted before this.
         assert_eq!(self.executed(&format!("{name} after")), before + 1, "{name}");
     }
 }
@@ -115,7 +115,7 @@ fn forged_senders_and_reserved_kinds_are_refused() {
         );
         mallory.refused(kind, "capability_violation");
     }
-    // What is not reserved but looks like it is refused for want of a capability.
+    // A kind that only resembles a reserved one is refused for lack of a capability.
     for kind in ["System/error", " system/error", "systems/x"] {
         mallory.send(kind, kind, &[], json!({}), &json!({}));
         let code = mallory.receive_message()["payload"]["error"].clone();
@@ -338,13 +338,13 @@ fn only_requests_are_executed_and_only_by_their_addressees() {
         stage.harmless(name, kind, to, more, &payload);
     }
     stage.harmless("to all, said so", "mcp/request:tools/call:echo", &[], json!({ "to": [] }), &call("echo"));
-    // Nothing of all this was answered either.
+    // None of these envelopes was answered.
     stage.mallory.call("real", to_tools, "echo", json!({ "text": "now" }));
     assert_eq!(stage.mallory.receive_message()["correlation_id"], "real");
     let audit_log = AuditLog(&stage.home);
     let real = audit_log.has("mallory", "mcp/request:tools/call:echo", "admitted", "mcp/*");
     assert!(real["to"].is_array(), "{real}");
-    // What is in a proposal waits for somebody who may let it happen; the rest is what it says it is, for whom it names.
+    // A call in a proposal needs an approval; the other envelopes are delivered to their addressees.
     let proposal = audit_log.has("mallory", "mcp/proposal:tools/call:echo", "held", "");
     assert_eq!((&proposal["to"], proposal["digest"].is_string()), (&json!(["tools"]), true));
     audit_log.comes_to(1, "tools", "mcp/response:tools/call:echo", "admitted", "");
@@ -365,7 +365,7 @@ fn a_repeated_envelope_is_executed_once() {
     answered.sort();
     assert_eq!(answered, ["\"again\"", "\"another\""]);
     assert_eq!(stage.executed("after"), before + 3);
-    // It is one sender's id: another may use it.
+    // Ids are per sender: another sender can use the same id.
     stage.watcher.call("again", &["tools"], "echo", json!({ "text": "x" }));
     loop {
         let received = stage.watcher.receive_message();
@@ -374,7 +374,7 @@ fn a_repeated_envelope_is_executed_once() {
             break;
         }
     }
-    // Coming back does not make it new.
+    // Reconnecting does not reset the known ids.
     let before = stage.executed("before coming back");
     let mut mallory = Socket::enter(&stage.gateway, "mallory", "?mode=directed&echo=false");
     mallory.call("again", &["tools"], "echo", json!({ "text": "x" }));
@@ -409,7 +409,7 @@ fn a_flood_is_refused_and_does_not_affect_other_participants() {
         let wait = received["payload"]["retry_after_ms"].as_u64().unwrap();
         assert!((1..=10_000).contains(&wait), "{received}");
     }
-    // Another connection begins with no new allowance.
+    // A new connection has no new allowance.
     let mut flooder = Socket::enter(&gateway, "flooder", "?echo=false");
     flooder.chat("again");
     flooder.refused("again", "rate_limited");
@@ -417,7 +417,7 @@ fn a_flood_is_refused_and_does_not_affect_other_participants() {
         other.chat(&number.to_string());
         assert_eq!(other.receive_message()["id"], number.to_string());
     }
-    // Of what was refused the first are written out; the others are counted, and the count is there soon, or at the end.
+    // The first refusals have entries of their own; the others are counted in one entry, at the latest when the gateway stops.
     let audit_log = AuditLog(&home);
     audit_log.has("flooder", "chat", "refused", "rate_limited");
     gateway.signal("TERM");
@@ -438,7 +438,7 @@ fn flood_counts_are_written_during_the_flood() {
         mallory.send(kind, &number.to_string(), &[], json!({}), &json!({}));
         mallory.refused(&number.to_string(), "capability_violation");
     }
-    // 44 of each cause are left, of two kinds: after ten seconds their count stands in the log.
+    // 44 of each of two causes are left: after ten seconds the log has their counts.
     let entry = AuditLog(&home).has("mallory", "portmoot/flood", "refused", "counted: ");
     assert_eq!(entry["why"], "counted: not_admitted 44, reserved 44", "{entry}");
 }

@@ -1,4 +1,4 @@
-//! `audit query` and `audit verify`: on a data directory, and on what a running gateway has recorded.
+//! Tests of `audit query` and `audit verify`, on a written log and with a running gateway.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use crate::home::Home;
 use crate::http::{Connection, TIMEOUT};
 use crate::support::{Client, Gateway, fixture, until};
 
-/// A home whose data directory has a log of three entries; the file that holds them.
+/// A home whose data directory has a log of three entries, and the path of the log file.
 fn home() -> (Home, std::path::PathBuf) {
     let home = Home::new();
     let dir = home.path().join("data");
@@ -93,7 +93,7 @@ fn changed_entries_are_found() {
     home.run(&["audit", "verify", "--data-dir", "elsewhere"]).expect(5);
 }
 
-/// Who there is, with the token `token-of-NAME-in-the-log` each.
+/// The participants; each has the token `token-of-NAME-in-the-log`.
 const PEOPLE: [(&str, &[&str]); 3] = [
     ("boss", &["mcp/*", "chat", "portmoot/tokens", "portmoot/grants"]),
     ("scout", &["mcp/proposal:tools/call", "mcp/response:*", "chat"]),
@@ -132,7 +132,7 @@ fn api(gateway: &Gateway, name: &str, method: &str, path: &str, body: &Value) ->
     serde_json::from_str(&reply.body).unwrap_or_default()
 }
 
-/// The proposal that waits in a topic.
+/// The pending proposal of a topic.
 fn pending(gateway: &Gateway) -> Value {
     until("a proposal waits", || {
         let proposals = api(gateway, "boss", "GET", "proposals", &json!({}));
@@ -140,7 +140,7 @@ fn pending(gateway: &Gateway) -> Value {
     })
 }
 
-/// Says these texts on a WebSocket and waits until something that holds `heard` was said to it.
+/// Sends these texts on a WebSocket and waits for a message that contains `received`.
 fn send(gateway: &Gateway, name: &str, texts: &[String], received: &str) {
     let mut stream = TcpStream::connect(gateway.address()).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -153,7 +153,7 @@ fn send(gateway: &Gateway, name: &str, texts: &[String], received: &str) {
     stream.write_all(head.as_bytes()).unwrap();
     for text in texts {
         let length = u16::try_from(text.len()).unwrap().to_be_bytes();
-        // Masked with zeros, which changes nothing.
+        // A mask of zeros leaves the text unchanged.
         let frame = [&[0x81, 0xfe], &length[..], &[0; 4], text.as_bytes()].concat();
         stream.write_all(&frame).unwrap();
     }
@@ -170,7 +170,7 @@ fn envelope(from: &str, kind: &str, payload: &Value) -> String {
     let mut text =
         json!({ "protocol": "mcpx/v0.1", "id": id, "from": from, "kind": kind, "payload": payload });
     text["ts"] = json!("2026-07-28T12:30:00Z");
-    // Longer than what a frame with a short length holds.
+    // Longer than a frame with a one-byte length.
     text["padding"] = json!("-".repeat(130));
     text.to_string()
 }
@@ -270,7 +270,7 @@ fn proposal_decisions_and_outcomes_are_recorded() {
         let path = format!("proposals/{}", proposal["id"].as_str().unwrap());
         if verb == "approve" {
             body["digest"] = proposal["digest"].clone();
-            // Nobody approves what they propose.
+            // A participant cannot approve its own proposal.
             api(&gateway, "scout", "POST", &format!("{path}/approve"), &body);
         }
         api(&gateway, "boss", "POST", &format!("{path}/{verb}"), &body);
@@ -303,7 +303,7 @@ fn proposal_decisions_and_outcomes_are_recorded() {
         );
     }
     let all = entries(&home, &["--operation", opened[0]["operation"].as_str().unwrap()]);
-    // The digest of what was shown; that of what was edited differs, and nothing is written out.
+    // The digest of the shown params; that of the edited params differs. Neither text is recorded.
     assert_eq!(all[0]["digest"], all[2]["digest"]);
     assert_ne!(all[0]["payload_sha256"], all[2]["payload_sha256"]);
     assert!(all[2]["payload_sha256"].is_string() && all[2]["payload"].is_null());
@@ -323,7 +323,7 @@ fn the_log_is_intact_after_a_crash_under_load_and_continues() {
                 for _ in 0..75 {
                     client.call("files_echo", json!({ "text": "again" }));
                 }
-                // Calls are open, and their entries on the way.
+                // Calls are open, and their entries are queued.
                 [(); 20].map(|()| client.begin_call("files_echo", json!({ "text": "last" })))
             };
             let threads = [(); 4].map(|()| scope.spawn(load));
@@ -348,7 +348,7 @@ fn operations_that_cannot_be_recorded_are_refused() {
     let home = audited();
     let gateway = start(&home, "");
     let boss = client(&gateway, "boss", "/mcp");
-    // A disk that is full.
+    // A full disk.
     let folder = home.path().join("data/audit");
     fs::create_dir_all(&folder).unwrap();
     std::os::unix::fs::symlink("/dev/full", folder.join("00000000000000000001.jsonl")).unwrap();

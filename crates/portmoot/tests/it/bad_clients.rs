@@ -1,4 +1,4 @@
-//! Bad input from clients: each answered with the right code, nothing lost, nothing executed, and the next call works.
+//! Bad input from clients: the right error, nothing executed, and the next call works.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn fixture() -> Gateway {
     Gateway::serve(&fixture_server("fixture", "", &[]))
 }
 
-/// The calls that the upstream has executed, this one among them.
+/// The number of calls that the upstream has executed, this one included.
 fn executed(session: &Session<'_>) -> u64 {
     session.record("record")["calls"].as_u64().unwrap()
 }
@@ -18,7 +18,7 @@ fn executed(session: &Session<'_>) -> u64 {
 const ECHO: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"}}}"#;
 
-/// Bodies of a legacy session: what is wrong, the body, the status and the code.
+/// Bodies in a legacy session: description, body, status, error code.
 fn legacy_bodies() -> Vec<(&'static str, Vec<u8>, u16, Option<i64>)> {
     let text = |what, body: &str, status, code| (what, body.as_bytes().to_vec(), status, code);
     let member = |members: &str| {
@@ -130,7 +130,7 @@ fn legacy_bodies() -> Vec<(&'static str, Vec<u8>, u16, Option<i64>)> {
             400,
             Some(-32700),
         ),
-        // Accepted and to no effect: there is nobody to answer.
+        // Accepted without effect: there is no request to answer.
         text("a notification that is a call", &member(""), 202, None),
         text("an answer without a request", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, 202, None),
         text(
@@ -166,7 +166,7 @@ fn a_notification_with_an_id_is_a_request_and_an_id_may_be_huge() {
     assert_eq!((reply.status, reply.code(), reply.json()["id"].clone()), (200, Some(-32601), json!(7)));
 }
 
-/// Requests whose head is wrong: what, the request line, headers, body, status.
+/// Requests with a bad head: description, request line, headers, statuses.
 #[test]
 fn heads_over_http() {
     let gateway = fixture();
@@ -233,7 +233,7 @@ fn bodies_have_a_limit_with_and_without_a_length() {
     };
     assert_eq!(session.post(with(64 * 1024)).status, 200, "at the limit");
     assert_eq!(session.post(with(64 * 1024 + 1)).status, 413, "above it");
-    // Chunked, so that no length is told; and a length that promises too much.
+    // Chunked, without a length; and a length that is too large.
     let head = |more: &str| {
         format!(
             "POST /mcp HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\naccept: */*\r\nmcp-session-id: {}\r\n{more}\r\n\r\n",
@@ -249,7 +249,7 @@ fn bodies_have_a_limit_with_and_without_a_length() {
     assert_eq!(executed(&session), 2, "only the one at the limit ran");
 }
 
-/// One request in two: whatever an intermediary would make of it, at most one of them is served, or none.
+/// Two requests in one: at most one is served, however an intermediary would split the bytes.
 #[test]
 fn requests_cannot_be_smuggled() {
     let gateway = fixture();
@@ -290,7 +290,7 @@ fn requests_cannot_be_smuggled() {
     }
 }
 
-/// Modern requests whose head and body disagree: what, headers, body, status and code.
+/// Modern requests whose headers and body disagree: description, headers, body, status, error code.
 #[test]
 fn modern_heads_and_bodies() {
     let gateway = fixture();
@@ -373,7 +373,7 @@ fn modern_heads_and_bodies() {
         calls += 1;
         assert_eq!(executed(&session), calls, "{what} was executed");
     }
-    // The same calls, said rightly, in both spellings.
+    // The same calls with correct headers, in both spellings.
     for headers in [vec![version, method, name], vec![version, method, ("mcp-name", b64)]] {
         assert_eq!(gateway.post(&headers, &echo).json().pointer("/result/content/0/text"), Some(&json!("x")));
     }
@@ -393,7 +393,7 @@ fn sessions_and_cursors_of_other_participants_are_unknown() {
     assert_eq!(gateway.post(&[], initialize(LEGACY, "{}")).status, 401);
     assert_eq!(gateway.post(&[("authorization", "Bearer wrong")], initialize(LEGACY, "{}")).status, 401);
     let hers = gateway.session_as(&alice, LEGACY, "{}");
-    // An event of hers, so that there is something to steal.
+    // An event in her session.
     let reply = hers.post(call("1", "slow", r#"{"ms":10},"_meta":{"progressToken":1}"#));
     let event = reply.text().lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
     let calls = executed(&hers);
@@ -406,7 +406,7 @@ fn sessions_and_cursors_of_other_participants_are_unknown() {
     }
     assert_eq!(gateway.request("DELETE /mcp", &[mallory, id], b"").status, 404);
     let his = gateway.session_as(&[mallory], LEGACY, "{}");
-    // In his own session her event is none.
+    // In his own session her event id is unknown.
     let reply = gateway.request(
         "GET /mcp",
         &[mallory, ("mcp-session-id", &his.id), accept, ("last-event-id", &event)],
@@ -414,11 +414,11 @@ fn sessions_and_cursors_of_other_participants_are_unknown() {
     );
     assert_eq!(reply.status, 400);
     assert_eq!(executed(&hers), calls + 1, "her session is whole, and his call was not made");
-    // A session that was changed by one character is nobody's.
+    // A session id with one changed character is unknown.
     let forged = format!("{}A", &hers.id[..hers.id.len() - 1]);
     let forged = if forged == hers.id { format!("{}B", &hers.id[..hers.id.len() - 1]) } else { forged };
     assert_eq!(gateway.post(&[alice[0], ("mcp-session-id", &forged)], ECHO).status, 404);
-    // A cursor is its participant's: hers is not valid for him, and garbage for neither.
+    // Cursors belong to a participant: hers is not valid for him, and garbage is valid for neither.
     let reply = his.post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":""}}"#);
     assert_eq!(reply.code(), Some(-32602));
 }

@@ -1,4 +1,4 @@
-//! Sessions at a server that are one caller's own, at their bounds: the longest idle makes room, none is taken from who uses it.
+//! Limits of callers' own sessions at a server: the longest idle one is closed for a new one, busy ones are not.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn limited(limits: &str) -> Gateway {
     Gateway::serve(&format!("[server.limits]\n{limits}\n{fixture}"))
 }
 
-/// A caller that needs a session of its own.
+/// A caller with sampling, which needs a session of its own.
 fn sampler(gateway: &Gateway) -> Session<'_> {
     gateway.session_as(&[], LEGACY, r#"{"sampling":{}}"#)
 }
@@ -40,7 +40,7 @@ fn the_longest_idle_session_is_closed_for_a_new_one() {
     gone(second);
     assert!(is_alive(first) && is_alive(third));
     assert_eq!(child(&one), first);
-    // Whoever made room is let in again like anybody else.
+    // The caller whose session was closed gets a new one.
     let again = child(&two);
     assert_ne!(again, second);
     gone(third);
@@ -58,7 +58,7 @@ fn busy_sessions_are_not_closed_for_new_ones() {
     assert_eq!(refused.pointer("/error/data/code"), Some(&json!("upstream_busy")), "{refused}");
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.contains("as many callers as it may"), "{message}");
-    // Who needs none of its own is not concerned.
+    // Callers of the shared session are not affected.
     child(&gateway.session());
     two.post(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#);
     until("one is idle", || status(&gateway)["calls"] == 1);

@@ -1,5 +1,4 @@
-//! The official SDKs as clients, Python and Rust, in both eras, over every way in, in front of the fixture, which is the Rust
-//! SDK as a server.
+//! The official Python and Rust SDKs as clients, in both eras, over every transport. The server is the fixture on the Rust SDK.
 
 use harness::{Running, Target, check_plain, check_tour, python_client, rust_tour};
 
@@ -8,7 +7,7 @@ use crate::home::Home;
 
 const PREFIX: &str = "fixture_";
 
-/// `portmoot stdio` as a command line, with the configuration it needs.
+/// The command line of `portmoot stdio` with this configuration.
 fn pipe(home: &Home, config: &str) -> Vec<String> {
     let file = home.write("portmoot.toml", config).display().to_string();
     let state = home.path().join("state").display().to_string();

@@ -1,4 +1,4 @@
-//! The official conformance suite against the gateway, in front of a fixture that passes it alone: every required scenario, no
+//! The official conformance suite through the gateway to a fixture that passes it alone: every required scenario, without
 //! expected failures, under the fixture's own names.
 
 use harness::{Running, conformance, conformance_of};
@@ -8,7 +8,7 @@ use crate::front::{Front, over_http, over_stdio};
 const LEGACY: (&str, usize) = ("2025-11-25", 30);
 const MODERN: (&str, usize) = ("2026-07-28", 37);
 
-/// Scenarios of the tasks extension, which no revision requires. That of notifications the suite itself skips.
+/// Scenarios of the tasks extension, which no revision requires. The suite itself skips the one about notifications.
 const TASKS: usize = 10;
 
 fn passes(front: &Front, (revision, required): (&str, usize)) {

@@ -1,5 +1,5 @@
-//! `kill -9` under load, at any moment: no proposal that somebody was told of is lost, nothing is carried out twice, and
-//! what was interrupted is said to be unknown (MCPx topics; `PORTMOOT_CRASHES` sets how often, a few times without it).
+//! `kill -9` under load: no announced proposal is lost, no call is executed twice, interrupted calls are reported as
+//! `outcome_unknown`. `PORTMOOT_CRASHES` sets the number of kills; the default is a few.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use crate::support::{Gateway, until};
 const AGENT: &str = "token-of-an-agent-that-proposes";
 const BOSS: &str = "token-of-the-boss-who-approves-it";
 
-/// A server that answers every call a little later, and remembers each.
+/// A server that answers every call after a delay and records it.
 fn worker() -> Peer {
     Peer::stdio(|message| {
         let result = match message["method"].as_str().unwrap_or_default() {
@@ -38,24 +38,24 @@ fn worker() -> Peer {
     })
 }
 
-/// What the outside was told.
+/// What the gateway has reported to clients.
 #[derive(Default)]
 struct Reported {
     pending: BTreeSet<String>,
     approved: BTreeSet<String>,
-    /// How many were found to be interrupted.
+    /// Number of calls reported as interrupted.
     unknown: usize,
 }
 
 fn api(address: &str, method: &str, path: &str, body: &str) -> Option<Value> {
     let bearer = format!("Bearer {BOSS}");
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
-    // The gateway may be killed at any moment.
+    // The gateway may be killed during the request.
     let asked = std::panic::catch_unwind(|| Connection::open(address).exchange(method, path, &headers, body));
     asked.ok().filter(|reply| reply.status == 200).map(|reply| reply.json())
 }
 
-/// Approves whatever waits, until the gateway is gone.
+/// Approves every pending proposal until the gateway is killed.
 fn approve(address: &str, reported: &Mutex<Reported>, done: &std::sync::atomic::AtomicBool) {
     while !done.load(std::sync::atomic::Ordering::SeqCst) {
         let Some(list) = api(address, "GET", "/api/v1/proposals", "") else { continue };
@@ -96,14 +96,14 @@ fn load(gateway: &Gateway, reported: &Arc<Mutex<Reported>>, first: u64, life: Du
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             };
-            // However slow the machine is, something was approved by then.
+            // Waits for a first approval, so that slow machines have load too.
             let approved = || reported.lock().unwrap().approved.len();
             let before = approved();
             let death = async {
                 while approved() == before {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
-                // The moment of death, not a wait for anything.
+                // The time of the kill; this waits for no event.
                 tokio::time::sleep(life).await;
             };
             tokio::select! {
@@ -117,7 +117,7 @@ fn load(gateway: &Gateway, reported: &Arc<Mutex<Reported>>, first: u64, life: Du
     });
 }
 
-/// Everything that was told is still true.
+/// Checks that everything the gateway reported still holds.
 fn check(gateway: &Gateway, reported: &mut Reported, worker: &Peer) {
     let all =
         until("the gateway answers", || api(gateway.address(), "GET", "/api/v1/proposals?all=true", ""));
@@ -152,7 +152,7 @@ fn check(gateway: &Gateway, reported: &mut Reported, worker: &Peer) {
             reported.unknown += 1;
         }
     }
-    // What is over may be forgotten some day.
+    // The gateway may forget ended proposals.
     reported.pending.retain(|envelope| known[envelope]["state"] == "pending");
 }
 

@@ -26,7 +26,7 @@ fn setup(own: &str, more: &str) -> (Home, String) {
     (home, config.replace("[participants.worker]\n", &serving) + more)
 }
 
-/// A gateway and the home that it needs.
+/// A gateway and its home directory.
 struct Started {
     gateway: Gateway,
     home: Home,

@@ -1,4 +1,4 @@
-//! The documents that machines read: what they say is what a gateway does.
+//! Tests of documents against the program: OpenAPI, metrics, test names.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io::{Read, Write};
@@ -27,7 +27,7 @@ fn the_api_document_is_up_to_date() {
     );
 }
 
-/// One request; gives the status, the content type and the body.
+/// Sends one request; returns status, content type and body.
 fn request(url: &str, method: &str, path: &str, body: &str) -> (String, String, String) {
     let host = url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
@@ -54,7 +54,7 @@ fn every_documented_path_answers_as_documented() {
             "/api/v1/servers/{name}" => "/api/v1/servers/demo",
             "/api/v1/tools/{name}" => "/api/v1/tools/demo_echo",
             "/api/v1/tokens/{name}" => "/api/v1/tokens/absent",
-            // Nobody has proposed anything: unknown to all of them.
+            // There are no proposals: every one is unknown.
             "/api/v1/proposals/{id}" => "/api/v1/proposals/00",
             "/api/v1/proposals/{id}/approve" => "/api/v1/proposals/00/approve",
             "/api/v1/proposals/{id}/reject" => "/api/v1/proposals/00/reject",
@@ -65,7 +65,7 @@ fn every_documented_path_answers_as_documented() {
         };
         assert!(!filled.contains('{'), "{path}: what stands in the braces?");
         for (method, operation) in methods.as_object().unwrap() {
-            // A token issued here would be asked for by all that follows; a body that lacks a name is refused.
+            // An issued token would be required by all later requests; a body without a name is refused.
             let body = if method == "post" { "{}" } else { "" };
             let (status, kind, body) = request(&gateway.url(), &method.to_uppercase(), filled, body);
             let responses = operation["responses"].as_object().unwrap();
@@ -112,7 +112,7 @@ fn tests_in(folder: &Path, found: &mut HashSet<String>) {
             let after = text.split("#[test]").chain(text.split("#[tokio::test")).skip(1);
             let names = after.filter_map(|rest| rest.split("fn ").nth(1)?.split('(').next());
             found.extend(names.map(str::to_owned));
-            // Properties stand inside a macro.
+            // Property tests are inside a macro.
             let plain = text.split("\n        fn ").skip(1).filter_map(|rest| rest.split('(').next());
             found.extend(plain.map(str::to_owned));
         }
@@ -126,7 +126,7 @@ fn every_test_named_in_the_documents_exists() {
     tests_in(&root.join("crates"), &mut tests);
     let others =
         ["_meta", "input_required", "upstream_timeout", "legacy_sse", "prefix_name", "correlation_id"];
-    // The second is a table of attacks, and what stands below it is no text.
+    // The second document is the table of attacks in the module docs; the code below it is left out.
     for page in ["docs/mcp.md", "crates/portmoot/tests/it/attacks.rs", "docs/mcpx-conformance.md"] {
         let text = std::fs::read_to_string(root.join(page)).unwrap();
         let prose: String = match page.ends_with(".rs") {

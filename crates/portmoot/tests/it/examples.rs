@@ -1,4 +1,4 @@
-//! The examples of the SDK as programs, against a real gateway: what they print is what they did.
+//! The example programs of the SDK with a real gateway: their output and effects.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn agent(gateway: &Gateway, who: &str, tool: &str, arguments: &str) -> Program {
     Program::start(example("untrusted_agent", gateway, who, &["echo-server", tool, arguments]))
 }
 
-/// The result that an agent has printed last.
+/// The last result that an agent printed.
 #[track_caller]
 fn result(agent: Program) -> Value {
     let (code, printed) = agent.wait_for_exit();
@@ -67,7 +67,7 @@ fn the_echo_server_serves_and_rejects_envelopes_whose_kind_and_payload_disagree(
     let line = server.wait_for_line("ignored an envelope");
     assert!(line.starts_with("ignored an envelope of person: "), "{line}");
     assert_eq!(person.receive_message()["payload"]["error"]["code"], -32600);
-    // It comes back by itself.
+    // It reconnects by itself.
     gateway.signal("STOP");
     gateway.signal("CONT");
     person.call("again", &["echo-server"], "echo", json!({ "text": "still here" }));
@@ -91,7 +91,7 @@ fn the_untrusted_agent_proposes_and_a_trusted_one_calls() {
     let pending = || gateway.pending(&home, &person)["id"].as_str().unwrap().to_owned();
     cli(&["approve", &pending(), "--yes"]);
     assert_eq!(result(proposing)["content"][0]["text"], "please");
-    // Rejected, it ends with an error and says why.
+    // After a rejection it exits with an error and prints the reason.
     let mut proposing = agent(&gateway, "untrusted-1", "echo", r#"{"text":"again"}"#);
     proposing.wait_for_line("proposed as ");
     cli(&["reject", &pending(), "--reason", "once is enough"]);
@@ -131,7 +131,7 @@ fn the_reviewer_shows_the_whole_proposal_and_carries_out_the_decision() {
     audit_log.has("person", "mcp/proposal:tools/call:add", "rejected", "the reviewer said no");
 }
 
-/// The examples over `wss://`, where the machine trusts the certificate and where it does not; and the command line.
+/// The examples and the command line over `wss://`, with a trusted and an untrusted certificate.
 #[test]
 fn participants_connect_over_tls() {
     let (home, gateway) = start(&[]);
@@ -156,7 +156,7 @@ fn participants_connect_over_tls() {
     chat.type_line(r#"/call echo-server echo {"text":"typed over TLS"}"#);
     chat.wait_for_line("= typed over TLS");
     assert_eq!(chat.wait_for_exit().0, 0);
-    // Another certificate for the same name, and the right one under another name.
+    // Another certificate for the same name, and the trusted one under another name.
     let (code, printed) = secure("wss", "untrusted_agent", "trusted", &call, other.port).wait_for_exit();
     assert!(code == 1 && printed.contains("certificate"), "{code} {printed}");
     let mut elsewhere = example("untrusted_agent", &gateway, "trusted", &call);

@@ -1,10 +1,10 @@
-//! A gateway of cardboard: fixed answers to the command line's requests, so that its side can be tested alone.
+//! A fake gateway with fixed answers, for tests of the command line alone.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 
-/// One request as it came.
+/// A received request.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) line: String,
@@ -15,7 +15,7 @@ pub(crate) struct Seen {
 /// An answer: status, content type, body.
 pub(crate) type Answer = (u16, &'static str, String);
 
-/// Listens on a port of its own until the test ends. Gives the URL, and the requests as they come.
+/// Listens on a free port until the test ends. Returns the URL and a channel of received requests.
 pub(crate) fn gateway(answer: impl Fn(&Seen) -> Answer + Send + 'static) -> (String, Receiver<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -30,7 +30,7 @@ pub(crate) fn gateway(answer: impl Fn(&Seen) -> Answer + Send + 'static) -> (Str
                 "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n{session}connection: close\r\n\r\n",
                 body.len()
             );
-            // The test may have seen enough.
+            // The test may have dropped the receiver.
             let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
             let _ = send.send(request);
         }

@@ -1,4 +1,4 @@
-//! Attacks on a WebSocket itself: frames, sizes, silence, slowness, and comings and goings without end.
+//! Attacks on a WebSocket: frames, sizes, silence, slow readers, many joins and leaves.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use crate::ws::{BINARY, CLOSE, PING, PONG, Socket, TEXT, envelope, masked, peopl
 const FULL: &[&str] = &["mcp/*", "chat", "acme/*"];
 const CONNECTION: &str = "portmoot/connection";
 
-/// A gateway and the home that it needs.
+/// A gateway and its home directory.
 struct Started {
     gateway: Gateway,
     home: Home,
@@ -47,7 +47,7 @@ fn chat(id: &str) -> String {
     envelope("mallory", "chat", id, &[], json!({}), &json!({ "text": "ü" }))
 }
 
-/// An envelope of exactly so many bytes.
+/// An envelope of exactly this many bytes.
 fn of_bytes(id: &str, bytes: usize) -> String {
     let short = envelope("mallory", "chat", id, &[], json!({}), &json!({ "text": "" }));
     let text = "x".repeat(bytes - short.len());
@@ -63,7 +63,7 @@ fn resident(gateway: &Gateway) -> usize {
     line.split_whitespace().next().unwrap().parse::<usize>().unwrap() * 1024
 }
 
-/// Everybody hears that this one is gone, and goes on.
+/// The watcher receives the leave of this participant, and the room continues.
 #[track_caller]
 fn gone(watcher: &mut Socket) {
     let received = watcher.receive();
@@ -92,7 +92,7 @@ fn the_longest_message_passes_and_a_longer_one_closes_the_connection() {
 
     let longer = of_bytes("longer", MAX + 1);
     let halves = [masked(TEXT, &longer.as_bytes()[..MAX / 2]), masked(0x80, &longer.as_bytes()[MAX / 2..])];
-    // The head alone is enough, and a length that no memory holds costs none.
+    // The header alone closes the connection; a huge length allocates no memory.
     let mut huge = vec![0x80 | TEXT, 0x80 | 127];
     huge.extend((1_u64 << 62).to_be_bytes());
     huge.extend([0; 4]);
@@ -130,7 +130,7 @@ fn sixteen_malformed_messages_in_a_row_close_the_connection() {
         mallory.expect(&id);
         watcher.expect(&id);
     }
-    // What was understood and refused is not malformed, and binary messages are.
+    // Refused envelopes are not malformed; binary messages are.
     for _ in 0..40 {
         mallory.send("system/error", "x", &[], json!({}), &json!({}));
         mallory.refused("x", "capability_violation");
@@ -163,7 +163,7 @@ fn fragments_are_joined_to_one_message() {
     let (gateway, mut watcher, mut mallory) = two("");
     let text = chat("in pieces");
     let bytes = text.as_bytes();
-    // Byte by byte, so that letters are cut in two, with control frames and empty fragments between.
+    // Byte by byte, so that characters are split, with control frames and empty fragments between.
     mallory.frame(TEXT, b"");
     for (at, byte) in bytes.iter().enumerate() {
         mallory.frame(0, &[*byte]);
@@ -178,7 +178,7 @@ fn fragments_are_joined_to_one_message() {
     mallory.frame(0x80, b"");
     assert_eq!(mallory.receive_text(), text);
     assert_eq!(watcher.receive_text(), text);
-    // One that is never finished is heard by nobody.
+    // An unfinished message is not delivered.
     mallory.frame(TEXT, text.as_bytes());
     mallory.frame(0x80 | CLOSE, &1000_u16.to_be_bytes());
     assert_eq!(mallory.closed(), 1000);
@@ -188,7 +188,7 @@ fn fragments_are_joined_to_one_message() {
     mallory.frame(TEXT, text.as_bytes());
     drop(mallory);
     gone(&mut watcher);
-    // What was begun twice and never said is in the log as that: two connections ended, one thing said.
+    // The log has two ended connections and one chat; unfinished messages have no entry.
     let audit_log = gateway.audit_log();
     audit_log.has("mallory", CONNECTION, "completed", "lost");
     audit_log.has("mallory", CONNECTION, "completed", "left");
@@ -224,7 +224,7 @@ fn protocol_violations_close_the_connection_with_their_code() {
         assert_eq!(socket.closed(), code, "{what}");
         gone(&mut watcher);
     }
-    // A close without a code is answered as one.
+    // A close without a code is answered without a code.
     let mut socket = Socket::enter(&gateway, "mallory", "");
     watcher.receive();
     socket.frame(0x80 | CLOSE, b"");
@@ -242,7 +242,7 @@ fn protocol_violations_close_the_connection_with_their_code() {
 #[test]
 fn pings_are_answered_and_silent_connections_are_closed() {
     let (gateway, mut watcher, mut mallory) = two("[server.limits]\nkeep_alive = \"100ms\"");
-    // Many at once, and each is answered or a later one is (RFC 6455, section 5.5.3).
+    // Of many pings at once, each or a later one is answered (RFC 6455, section 5.5.3).
     for number in 0..50_u8 {
         mallory.frame(0x80 | PING, &[number]);
     }
@@ -282,7 +282,7 @@ fn a_participant_that_never_reads_is_disconnected_without_delaying_others() {
     let mut reader = Socket::enter(&gateway, "reader", "");
     let mut sender = Socket::enter(&gateway, "sender", "?echo=false");
     let mut stuck = Socket::open(&gateway, "stuck", "");
-    // Reads nothing and says much.
+    // Sends many messages and reads none.
     let mut dead = Socket::open(&gateway, "dead", "");
     for _ in 0..3 {
         reader.receive();
@@ -290,7 +290,7 @@ fn a_participant_that_never_reads_is_disconnected_without_delaying_others() {
     let before = resident(&gateway);
     let text = "x".repeat(16 * 1024);
     let (wake, woken) = std::sync::mpsc::channel();
-    // Once it is cut off it looks, and finds out why behind all that it left unread.
+    // After the disconnect it reads all buffered frames, and then the close code.
     let looking = std::thread::spawn(move || {
         woken.recv().unwrap();
         stuck.closed()
@@ -323,11 +323,11 @@ fn a_participant_that_never_reads_is_disconnected_without_delaying_others() {
         }
     }
     assert_eq!(hearing.join().unwrap(), ["dead", "stuck"]);
-    // 48 MB went by.
+    // 48 MB were delivered to the others.
     let grown = peak.saturating_sub(before) >> 20;
     assert!(grown < 24, "{grown} MiB");
     assert_eq!(looking.join().unwrap(), 4003);
-    // The sender has heard of it as all others have.
+    // The sender received the leave, as all others did.
     sender.chat("end");
     assert_eq!(sender.receive()["payload"]["event"], "join");
     let audit_log = AuditLog(&home);
@@ -346,7 +346,7 @@ fn ten_thousand_joins_and_leaves_leave_no_state() {
     all.push(("watcher", FULL));
     let (home, config) = people(&all);
     let mut gateway = Gateway::start(&home, &config);
-    // Who comes, speaks and goes politely or not.
+    // Each joins, sends a chat, and leaves with or without a close frame.
     let visit = |name: &str, round: usize| {
         let mode = if round.is_multiple_of(2) { "" } else { "?mode=directed" };
         let (mut socket, _) = Socket::welcomed(&gateway, name, mode);
@@ -384,7 +384,7 @@ fn ten_thousand_joins_and_leaves_leave_no_state() {
     let grown = resident(&gateway).saturating_sub(before) >> 20;
     assert!(grown < 8, "{grown} MiB");
     until("no socket is left", || (open() < 40).then_some(()));
-    // Every coming and every going is in the log; so many of them as counts.
+    // Every join and leave is in the log, most of them in counts.
     gateway.signal("TERM");
     gateway.wait();
     let audit_log = AuditLog(&home);
@@ -430,7 +430,7 @@ fn lost_access_and_shutdown_close_connections_with_their_codes() {
     cli(&gateway, &["token", "revoke", "guest"]);
     assert_eq!(guest.closed(), 4002);
     assert_eq!(watcher.receive()["payload"], json!({ "event": "leave", "participant": { "id": "guest" } }));
-    // Another participant that the configuration no longer has.
+    // Another participant, which the configuration no longer has.
     let mut admin = Socket::enter(&gateway, "admin", "");
     watcher.receive();
     let without = config.replace("[participants.watcher]", "[participants.another]");

@@ -1,11 +1,11 @@
-//! The gateway in front of something, for clients that are other people's programs.
+//! A gateway for third-party clients.
 
 use harness::Running;
 
 use crate::home::Home;
 use crate::support::Gateway;
 
-/// Leaves out everything of the gateway's own, so that its lists are those of the servers.
+/// Turns off the built-in tools, so that lists have only those of the servers.
 const BARE: &str = "[server]\nlegacy_sse = true\n[topics.main]\nbuiltin = []\n";
 
 /// A configuration with a fixture that listens at this URL.
@@ -25,7 +25,7 @@ pub(crate) fn binary() -> String {
     env!("CARGO_BIN_EXE_portmoot").to_owned()
 }
 
-/// A gateway with a home of its own.
+/// A gateway with its own home directory.
 pub(crate) struct Front {
     gateway: Gateway,
     _home: Home,
@@ -37,7 +37,7 @@ impl Front {
         Self::start("--config", "portmoot.toml", config)
     }
 
-    /// Serves this file of a client, as it is.
+    /// Serves this configuration file of an MCP client.
     pub(crate) fn serve_client_file(json: &str) -> Front {
         Self::start("--mcp-config", "mcp.json", json)
     }

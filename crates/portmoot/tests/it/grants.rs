@@ -1,4 +1,4 @@
-//! Who may enter a topic and what they may do there, and what happens when that changes while they are there.
+//! Access tests: topics, grants and revocations while participants are connected, guests.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::support::{Client, Gateway, fixture, modern, until};
 const ADMIN: &str = "token-of-the-administrator";
 const AGENT: &str = "token-of-the-agent-called-a";
 
-/// What is printed in MCPx v0.1, section 11.3: who is promoted, and by whom.
+/// The participants of the promotion example (MCPx v0.1, section 11.3).
 const PEOPLE: &str = "[participants.admin-user]\ntoken_env = \"ADMIN_TOKEN\"\n\
     capabilities = [\"mcp/*\", \"chat\", \"portmoot/grants\"]\ntopics = [\"main\", \"lobby\", \"board\"]\n\
     [participants.agent-a]\ntoken_env = \"AGENT_TOKEN\"\ncapabilities = [\"mcp/proposal:*\", \"chat\"]\n";
@@ -26,11 +26,11 @@ fn setup() -> (Home, String) {
     (home, data + PEOPLE + TOPICS + &fixture("a", &[]))
 }
 
-/// Somebody on a WebSocket.
+/// A participant on a WebSocket.
 struct Ws(TcpStream);
 
 impl Ws {
-    /// The status of the upgrade, and the connection when there is one.
+    /// Status and head of the upgrade, and the connection if it succeeded.
     fn try_open(gateway: &Gateway, topic: &str, token: Option<&str>) -> (u16, String, Option<Ws>) {
         let mut stream = TcpStream::connect(gateway.address()).unwrap();
         stream.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -68,7 +68,7 @@ impl Ws {
         let length = u16::try_from(text.len()).unwrap();
         let mut frame = vec![0x81, 0x80 | 126];
         frame.extend(length.to_be_bytes());
-        // A mask of zeroes leaves the text as it is.
+        // A mask of zeros leaves the text unchanged.
         frame.extend([0; 4]);
         frame.extend(text.as_bytes());
         self.0.write_all(&frame).unwrap();
@@ -82,7 +82,7 @@ impl Ws {
         }));
     }
 
-    /// The next envelope of this kind; others are passed over.
+    /// The next envelope of this kind; others are skipped.
     #[track_caller]
     fn receive(&mut self, kind: &str) -> Value {
         loop {
@@ -108,7 +108,7 @@ impl Ws {
         }
     }
 
-    /// What the next welcome says that it may do.
+    /// The capabilities in the next welcome.
     #[track_caller]
     fn welcomed(&mut self) -> Value {
         self.receive("system/welcome")["payload"]["you"]["capabilities"].clone()
@@ -154,7 +154,7 @@ fn the_promotion_example_of_the_specification_works() {
             "modifiedAt": "2025-08-26T14:30:00Z"
         })
     );
-    // Nobody else may, and what is wrong changes nothing.
+    // Other participants cannot, and invalid requests change nothing.
     let path = "/admin/participants/agent-a/capabilities";
     for (token, path, body, status, code) in [
         (AGENT, path, json!({ "add": ["mcp/*"] }), 403, "capability_violation"),
@@ -199,7 +199,7 @@ fn a_connected_participant_is_notified_of_grants_and_revocations() {
     agent.request("agent-a", "r2", "echo");
     let answer = agent.receive("mcp/response");
     assert_eq!(answer["correlation_id"], "r2", "{answer}");
-    // A call that is open when it is taken back ends; the same for MCP.
+    // Revoking ends open calls, over MCP too.
     let client = Client::open(&gateway, Some(AGENT), "/mcp", json!({}));
     let open = client.begin_call("a_hang", json!({}));
     let calls = || (gateway.get("/api/v1/servers/a", Some(ADMIN)).status, ());
@@ -251,7 +251,7 @@ fn grants_outlive_restarts_and_reloads_and_can_be_cleared() {
     assert_eq!((held(&gateway, "main"), held(&gateway, "lobby")), (main.clone(), lobby));
     let mut agent = Ws::open(&gateway, "main", Some(AGENT));
     assert_eq!(agent.welcomed(), main);
-    // What is configured may change below it.
+    // The configuration can change below the grants.
     home.write("portmoot.toml", &config.replace("\"mcp/proposal:*\", \"chat\"", "\"game/*\", \"chat\""));
     gateway.signal("HUP");
     assert_eq!(agent.welcomed(), json!(["game/*", "mcp/request:tools/*"]));
@@ -276,13 +276,13 @@ fn guests_have_the_capabilities_of_the_anonymous_profile() {
     assert_eq!(one.receive("system/error")["payload"]["error"], "capability_violation");
     one.request("admin-user", "r2", "echo");
     assert_eq!(one.receive("system/error")["payload"]["error"], "auth_violation");
-    // The same over MCP, in sessions and without.
+    // The same over MCP, in both eras.
     let client = Client::open(&gateway, None, "/mcp/lobby", json!({}));
     assert_eq!(client.names("tools"), ["a_echo"]);
     assert_eq!(client.call("a_echo", json!({ "text": "hi" }))["content"][0]["text"], "hi");
     let other = Client::open(&gateway, None, "/mcp/lobby", json!({}));
     assert_ne!(client.session, other.session);
-    // Nowhere else, and no page.
+    // Not in other topics, and not on the API.
     for topic in ["main", "board", "gone"] {
         assert_eq!(Ws::try_open(&gateway, topic, None).0, 401, "{topic}");
     }
@@ -291,7 +291,7 @@ fn guests_have_the_capabilities_of_the_anonymous_profile() {
     for path in ["/api/v1/participants", "/api/v1/tools?topic=lobby", "/metrics"] {
         assert_eq!(gateway.get(path, None).status, 401, "{path}");
     }
-    // Everybody known may enter a public topic. When its door is closed again the guests are put out.
+    // Every configured participant may join a public topic. When its access changes, guests are disconnected.
     Ws::open(&gateway, "lobby", Some(AGENT)).welcomed();
     home.write("portmoot.toml", &config.replace("anonymous = \"reader\"\n", ""));
     gateway.signal("HUP");

@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 client: one exchange per connection or many, whole answers or messages as they come. Knows no MCP.
+//! HTTP/1.1 client: one or many exchanges per connection, whole answers or event streams.
 
 use std::cell::OnceCell;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Nothing in these tests takes longer, on a busy machine either.
+/// Timeout of every wait in the tests, long enough for a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Header names are lower case.
 pub(crate) type Headers = Vec<(String, String)>;
 
-/// An answer.
+/// An HTTP answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: Headers,
-    /// The whole body; of an event stream the data of its last message.
+    /// The whole body, or the data of the last event of a stream.
     pub(crate) body: String,
 }
 
@@ -34,7 +34,7 @@ impl Reply {
     }
 }
 
-/// A connection that is kept open between requests.
+/// A connection that stays open between requests.
 pub(crate) struct Connection {
     reader: BufReader<TcpStream>,
 }
@@ -46,7 +46,7 @@ impl Connection {
         Connection { reader: BufReader::new(stream) }
     }
 
-    /// One request and its whole answer.
+    /// Sends one request and reads its whole answer.
     #[track_caller]
     pub(crate) fn exchange(
         &mut self,
@@ -68,7 +68,7 @@ impl Connection {
         reply
     }
 
-    /// One request, whose messages come as they come.
+    /// Sends one request and reads its answer as a stream of messages.
     pub(crate) fn stream(mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Events {
         self.write(method, path, headers, body);
         let (send, messages) = channel();
@@ -117,7 +117,7 @@ impl Connection {
         Some(Reply { status, headers, body: String::new() })
     }
 
-    /// Reads the body; its end, however it comes, is the end.
+    /// Reads the body until its end or the end of the connection.
     fn body(&mut self, head: &Reply, mut part: impl FnMut(&[u8])) {
         if head.header("transfer-encoding") == Some("chunked") {
             loop {
@@ -145,7 +145,7 @@ fn is_events(head: &Reply) -> bool {
     head.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
-/// Sends on the messages of all events that are complete.
+/// Sends the messages of all complete events to the channel.
 fn send_messages(rest: &mut Vec<u8>, send: &Sender<Value>) {
     while let Some(end) = rest.windows(2).position(|two| two == b"\n\n") {
         let event: Vec<u8> = rest.drain(..end + 2).collect();
@@ -158,7 +158,7 @@ fn send_messages(rest: &mut Vec<u8>, send: &Sender<Value>) {
     }
 }
 
-/// Messages as they come on one answer. Dropped, it closes the connection.
+/// The messages of one answer. Dropping it closes the connection.
 pub(crate) struct Events {
     heads: Receiver<Reply>,
     head: OnceCell<Reply>,
@@ -179,7 +179,7 @@ impl Events {
         self.messages.recv_timeout(TIMEOUT).expect("a message in time")
     }
 
-    /// The next message of this method.
+    /// The next message with this method; others are skipped.
     #[track_caller]
     pub(crate) fn next_of(&self, method: &str) -> Value {
         loop {
@@ -190,7 +190,7 @@ impl Events {
         }
     }
 
-    /// Waits until the stream has ended and gives what still came.
+    /// Waits until the stream has ended; returns the remaining messages.
     #[track_caller]
     pub(crate) fn rest(&self) -> Vec<Value> {
         let mut rest = Vec::new();
@@ -203,7 +203,7 @@ impl Events {
         }
     }
 
-    /// What came so far, without waiting.
+    /// The messages received so far, without waiting.
     pub(crate) fn so_far(&self) -> Vec<Value> {
         self.messages.try_iter().collect()
     }

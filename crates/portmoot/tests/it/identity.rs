@@ -1,4 +1,4 @@
-//! Who may come in, what each may see and do, and what ends when that changes.
+//! Identity tests: tokens, capabilities, and what ends when they change.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ const ADMIN: &str = "token-of-the-administrator";
 const SCOUT: &str = "token-of-the-narrow-scout";
 const OTHER: &str = "token-of-the-other-scout";
 
-/// A home with three participants: `admin` may all, `scout` little, `other` the same through other ways.
+/// A home with tokens of three participants: `admin` with full access, `scout` and `other` with few capabilities.
 fn setup() -> Home {
     let home = Home::new().env("ADMIN_TOKEN", ADMIN).env("OTHER_TOKEN", OTHER);
     home.write("scout.token", &format!("{SCOUT}\n"));
@@ -85,12 +85,12 @@ fn refused_targets_are_unlisted_and_look_unknown() {
                 .map(|word| like(&modern(&gateway, Some(SCOUT), method, params(word)), word));
             assert_eq!(modern[0], modern[1], "{method}");
         }
-        // It is there for whoever may.
+        // The target exists for participants with the capability.
         if !refused.contains("hidden") {
             assert!(admin.ask(method, params(refused)).get("result").is_some(), "{method} {refused}");
         }
     }
-    // What it may not have, no API shows it either.
+    // The API does not list it either.
     let tools = gateway.get("/api/v1/tools", Some(SCOUT)).json();
     assert_eq!(tools["tools"].as_array().unwrap().len(), 3, "{tools}");
     let [refused, unknown] = ["a_record", "a_nowhere"]
@@ -176,7 +176,7 @@ fn resources_of_other_participants_look_unknown() {
     assert_eq!((thief.delete(), absent.delete()), (404, 404));
     assert!(admin.names("tools").len() > 10, "it is still there");
 
-    // An event id of another's stream.
+    // An event id of another participant's stream.
     let call = admin.begin_call("a_test_tool_with_progress", json!({}));
     call.next();
     let own = Client::open(&gateway, Some(OTHER), "/mcp", json!({}));
@@ -209,8 +209,8 @@ fn rate_limited_requests_are_refused_with_a_retry_delay() {
     until("there is room again", || call().get("result").map(|_| ()));
 }
 
-/// All that a participant can hold open: a session with a free stream, a call with progress on a stream, a modern
-/// listen stream. `end` must end them all, and the server must hear of it.
+/// Opens everything that a participant can hold open: a session with a GET stream, a call with progress, a modern listen
+/// stream. `end` must end them all, and the server must receive the cancellations.
 #[track_caller]
 fn all_ends(gateway: &Gateway, token: &str, admin: &Client, end: impl FnOnce()) {
     let client = Client::open(gateway, Some(token), "/mcp", json!({}));
@@ -256,7 +256,7 @@ fn revoking_a_token_ends_what_is_open() {
     let token = issue();
     let listed = cli(&["token", "ls"]).expect(0).stdout;
     assert!(listed.contains("guest") && !listed.contains(&token), "{listed}");
-    // Who may not issue tokens does not.
+    // Issuing tokens needs the capability.
     let url = gateway.url();
     home.run(&["token", "ls", "--url", &url, "--token", &token]).expect(3);
 

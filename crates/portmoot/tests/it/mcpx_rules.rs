@@ -1,4 +1,4 @@
-//! What the two MCPx documents ask for and no other test shows; `docs/mcpx-conformance.md` has the whole list.
+//! Requirements of the two MCPx documents without a test elsewhere; `docs/mcpx-conformance.md` has the whole list.
 
 use client::participant::Event;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ fn servers_carry_out_every_method_under_both_forms_of_its_kind() {
             assert_eq!((&answer["correlation_id"], &answer["payload"]["id"]), (&json!(kind), &json!(9)));
             assert!(!answer["payload"]["result"][key].is_null(), "{answer}");
         }
-        // Another context than what the payload names.
+        // The context differs from the target in the payload.
         let kind = format!("mcp/request:{method}:{context}x");
         let payload = json!({ "jsonrpc": "2.0", "id": 9, "method": method, "params": params });
         agent.send(&kind, &kind, &["tools"], json!({}), &payload);
@@ -48,7 +48,7 @@ fn servers_carry_out_every_method_under_both_forms_of_its_kind() {
     }
 }
 
-/// Section 4.1 has the kind; who asks learns what to do instead.
+/// Section 4.1 lists the kind; the answer says what to do instead.
 #[test]
 fn subscribing_in_a_room_is_answered_with_a_hint() {
     let (_home, gateway) = start(&[("agent", FULL)], "");
@@ -89,7 +89,7 @@ fn any_envelope_may_name_another_in_correlation_id() {
     }
 }
 
-/// Sections 3.2.1 and 10.2: only what names the proposal fulfils it; it waits for five minutes.
+/// Sections 3.2.1 and 10.2: only a request that names the proposal fulfils it; a proposal is pending for five minutes.
 #[test]
 fn a_request_without_the_proposal_id_does_not_fulfil_it() {
     let (home, gateway) = start(&[("agent", &["mcp/proposal:*"]), ("boss", FULL)], "");
@@ -115,7 +115,7 @@ fn a_request_without_the_proposal_id_does_not_fulfil_it() {
     assert!(((expires - at).rem_euclid(86_400.0) - 300.0).abs() < 0.002, "{proposal}");
 }
 
-/// Section 7.1: who is given nothing in particular may propose, answer and chat.
+/// Section 7.1: by default a participant may propose, answer and chat.
 #[test]
 fn a_new_participant_has_the_default_capabilities() {
     let home = Home::new().env("TOKEN_NEWCOMER", &token("newcomer"));
@@ -132,7 +132,7 @@ fn a_new_participant_has_the_default_capabilities() {
     newcomer.refused("call", "capability_violation");
 }
 
-/// Section 4.3: who joins in the middle sees answers to what it never heard; nobody is blamed for them.
+/// Section 4.3: a late joiner receives answers to requests that it never received; they are no violations.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_to_requests_from_before_the_join_are_no_violations() {
     let home = home();
@@ -147,7 +147,7 @@ async fn answers_to_requests_from_before_the_join_are_no_violations() {
         Event::Violation { .. } => panic!("{event:?}"),
         _ => None,
     });
-    // The kind alone says of what it is (Decision 002).
+    // Only the kind names the operation (Decision 002).
     assert_eq!(seen.await, kind);
     assert!(late.violations().is_empty());
 }
