@@ -42,7 +42,7 @@ pub fn value(json: &str) -> String {
         match (token, text) {
             (Token::Text(_), Some(text)) => {
                 out.push('"');
-                Pieces(text).for_each(|piece| put(&mut out, piece));
+                Pieces(text).for_each(|piece| append(&mut out, piece));
                 out.push('"');
             }
             (
@@ -59,7 +59,7 @@ pub fn value(json: &str) -> String {
     out
 }
 
-fn put(out: &mut String, piece: Piece<'_>) {
+fn append(out: &mut String, piece: Piece<'_>) {
     match piece.read {
         Ok('\n') => out.push_str("\\n"),
         Ok('\t') => out.push_str("\\t"),
