@@ -3,25 +3,25 @@
 //!
 //! | attack | test |
 //! |---|---|
-//! | forged `from`; `system/...` by somebody with full access | `attacks::forged_senders_and_reserved_kinds_are_refused` |
+//! | forged `from`; `system/...` with full access | `attacks::forged_senders_and_reserved_kinds_are_refused` |
 //! | a kind that differs from its payload | `attacks::envelopes_whose_kind_and_payload_disagree_are_forwarded_but_not_executed` |
 //! | a call inside a proposal; a request for another | `attacks::only_requests_are_executed_and_only_by_their_addressees` |
-//! | a request for somebody who is not granted | `intruders::a_capability_for_one_server_reaches_no_other` |
-//! | an answer to what another was asked | `intruders::an_answer_from_a_participant_that_was_not_asked_settles_no_request` |
-//! | the same envelope again | `attacks::a_repeated_envelope_is_executed_once` |
-//! | the token of another topic, or nobody's | `intruders::refused_connections_are_recorded` |
+//! | a request to a server without a grant | `intruders::a_capability_for_one_server_reaches_no_other` |
+//! | an answer to a request that another received | `intruders::an_answer_from_a_participant_that_was_not_asked_settles_no_request` |
+//! | a repeated envelope | `attacks::a_repeated_envelope_is_executed_once` |
+//! | the token of another topic, or an unknown token | `intruders::refused_connections_are_recorded` |
 //! | a second connection | `rooms::a_second_connection_replaces_the_first` |
-//! | oversized | `frames::the_longest_message_passes_and_a_longer_one_closes_the_connection` |
+//! | oversized messages | `frames::the_longest_message_passes_and_a_longer_one_closes_the_connection` |
 //! | a flood | `attacks::a_flood_is_refused_and_does_not_affect_other_participants` |
 //! | fragments | `frames::fragments_are_joined_to_one_message`, `frames::protocol_violations_close_the_connection_with_their_code` |
 //! | garbage | `frames::sixteen_malformed_messages_in_a_row_close_the_connection` |
 //! | a receiver that never reads | `frames::a_participant_that_never_reads_is_disconnected_without_delaying_others` |
-//! | 10,000 comings and goings | `frames::ten_thousand_joins_and_leaves_leave_no_state` |
+//! | 10,000 joins and leaves | `frames::ten_thousand_joins_and_leaves_leave_no_state` |
 //! | approving one's own proposal | `proposals::own_proposals_cannot_be_approved` |
 //! | approving after the arguments, or the tool, have changed | `proposals::approvals_need_the_shown_digest`, `workflows::a_changed_tool_does_not_run_for_a_fulfilment_either` |
 //! | replaying an approval | `proposals::a_request_that_names_the_proposal_approves_it_once` |
-//! | deciding about what one may not do | `proposals::participants_without_the_capability_neither_see_nor_decide_proposals` |
-//! | control and bidi characters in what a reviewer is shown | `reviewing::deceptive_characters_are_shown_to_the_reviewer` |
+//! | deciding about a call without the capability for it | `proposals::participants_without_the_capability_neither_see_nor_decide_proposals` |
+//! | control and bidi characters in texts for reviewers | `reviewing::deceptive_characters_are_shown_to_the_reviewer` |
 
 use serde_json::{Value, json};
 

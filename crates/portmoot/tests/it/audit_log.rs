@@ -1,4 +1,4 @@
-//! What the audit log of a running gateway says, asked for with `portmoot audit query`.
+//! Audit log of a running gateway, read with `portmoot audit query`.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::support::until;
 pub(crate) struct AuditLog<'h>(pub(crate) &'h Home);
 
 impl AuditLog<'_> {
-    /// The entries that these arguments ask for, the oldest first.
+    /// The entries that match these arguments, oldest first.
     #[track_caller]
     pub(crate) fn entries(&self, args: &[&str]) -> Vec<Value> {
         let query = ["audit", "query", "--json", "--data-dir", "data"];
@@ -18,7 +18,7 @@ impl AuditLog<'_> {
         answer["entries"].as_array().unwrap().clone()
     }
 
-    /// Waits until there is an entry of this participant with this kind and verdict, whose reason begins so; gives it.
+    /// Waits for an entry with this participant, kind, verdict and beginning of the reason; returns it.
     #[track_caller]
     pub(crate) fn has(&self, from: &str, kind: &str, verdict: &str, why: &str) -> Value {
         until(&format!("{from} {kind} {verdict} {why}"), || {
@@ -27,14 +27,14 @@ impl AuditLog<'_> {
         })
     }
 
-    /// How many entries of this participant there are with this kind and verdict, whose reason begins so.
+    /// The number of entries with this participant, kind, verdict and beginning of the reason.
     #[track_caller]
     pub(crate) fn count(&self, from: &str, kind: &str, verdict: &str, why: &str) -> usize {
         let all = self.entries(&["--participant", from, "--verdict", verdict]);
         all.iter().filter(|entry| is(entry, from, kind, why)).count()
     }
 
-    /// Waits until there are so many entries of this participant with this kind and verdict, whose reason begins so.
+    /// Waits for this many entries with this participant, kind, verdict and beginning of the reason.
     #[track_caller]
     pub(crate) fn comes_to(&self, count: usize, from: &str, kind: &str, verdict: &str, why: &str) {
         until(&format!("{count} times {from} {kind} {verdict} {why}"), || {
@@ -42,7 +42,7 @@ impl AuditLog<'_> {
         });
     }
 
-    /// How many of these there are, those that were only counted included.
+    /// The number of these entries, including those that a flood entry counts.
     #[track_caller]
     pub(crate) fn counted(&self, from: &str, kind: &str, verdict: &str, cause: &str) -> u64 {
         let all = self.entries(&["--participant", from, "--verdict", verdict]);
@@ -57,7 +57,7 @@ impl AuditLog<'_> {
         sum + u64::try_from(self.count(from, kind, verdict, cause)).unwrap()
     }
 
-    /// Nothing was changed in it.
+    /// Checks that the log verifies.
     #[track_caller]
     pub(crate) fn is_whole(&self) {
         self.0.run(&["audit", "verify", "--data-dir", "data"]).expect(0);

@@ -1,4 +1,4 @@
-//! Bad input from upstreams: it costs the upstream its own calls, and reaches nobody else.
+//! Bad input from upstreams: it fails only the upstream's own calls.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +16,8 @@ fn tools(names: &[&str]) -> String {
     format!("[{}]", names.iter().map(|name| tool(name)).collect::<Vec<_>>().join(","))
 }
 
-/// A second call that is hidden behind line ends in a first one must stay in its string or its white space: a child
-/// hears one line for one call.
+/// A second call that is hidden behind line breaks in a first one must stay in its string or its white space: a child
+/// receives one line per call.
 #[test]
 fn line_breaks_in_a_body_do_not_reach_a_child() {
     let peer = Peer::stdio(|message| match small(message, &tools(&["first", "second"])) {
@@ -44,7 +44,7 @@ fn line_breaks_in_a_body_do_not_reach_a_child() {
     assert!(calls.iter().all(|line| line.contains("\"name\":\"first\"") && !line.contains(['\r', '\n'])));
 }
 
-/// Line ends and field names in a result must not become fields of the event that carries it.
+/// Line breaks and field names in a result must not become fields of the event that carries it.
 #[test]
 fn line_breaks_in_a_result_do_not_make_events() {
     let peer = Peer::http(|message| {
@@ -101,7 +101,7 @@ fn http(body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// What is listed: bad items cost themselves.
+/// Lists: only the bad items are left out.
 #[test]
 fn hostile_lists() {
     let long = "n".repeat(1 << 20);
@@ -146,7 +146,7 @@ fn hostile_lists() {
     assert_eq!(session.call("echo", &json!({"text": "x"}))["result"]["content"][0]["text"], "x");
 }
 
-/// What is answered: only the answer to its own call is taken, once.
+/// Answers: only the first answer to the call settles it.
 #[test]
 fn hostile_answers() {
     let peer = Peer::stdio(|message| {
@@ -232,7 +232,7 @@ fn hostile_answers() {
     );
 }
 
-/// Paging without end, and lists that are none, end somewhere.
+/// Endless paging and invalid lists are bounded.
 #[test]
 fn endless_and_invalid_lists_are_bounded() {
     let page = AtomicUsize::new(0);
@@ -254,7 +254,7 @@ fn endless_and_invalid_lists_are_bounded() {
         };
         lines(&[said.unwrap_or_else(|| answer(message, "{}"))])
     });
-    // The endless one is last: what it lists before it is stopped would fill the first page of the merged list.
+    // The endless server is last: its items would fill the first page of the merged list.
     let gateway = Gateway::serve(
         &[fixture_server("fixture", "", &[]), broken.child("broken", "b"), endless.child("endless", "e")]
             .concat(),
@@ -271,8 +271,8 @@ fn endless_and_invalid_lists_are_bounded() {
     );
 }
 
-/// A client that never reads while its server floods it: bounded memory, nobody else waits, and a flood that cannot be
-/// merged costs the client its call.
+/// A client that never reads while its server floods it: memory is bounded, other clients do not wait, and a flood that
+/// cannot be merged ends the client's call.
 #[test]
 fn a_client_that_never_reads_uses_bounded_memory() {
     let peer = Peer::stdio(|message| {
@@ -318,7 +318,7 @@ fn a_client_that_never_reads_uses_bounded_memory() {
         stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
         stream
     };
-    // Progress is merged: the newest waits, the call goes on.
+    // Progress is merged: the newest message is queued, the call continues.
     let first = call(1, "progress");
     until("the flood has begun", || peer.calls("progress") == 1);
     assert_eq!(
@@ -327,7 +327,7 @@ fn a_client_that_never_reads_uses_bounded_memory() {
     );
     assert_eq!(other.call("fine", &json!({}))["result"], json!({"content": []}), "behind the flood");
     slow.post(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
-    // Log messages are not: the stream ends, and its call is taken back.
+    // Log messages are not merged: the stream ends, and its call is cancelled.
     let second = call(2, "messages");
     let cancelled = || peer.received().iter().filter(|line| line.contains("notifications/cancelled")).count();
     until("its call is cancelled", || cancelled() == 2);
@@ -337,7 +337,7 @@ fn a_client_that_never_reads_uses_bounded_memory() {
     drop((first, second));
 }
 
-/// A server that lists what is another's: the earlier one keeps it.
+/// A server that lists the names of another: the earlier one keeps them.
 #[test]
 fn a_server_cannot_shadow_another() {
     let shadow = Peer::stdio(|message| {
@@ -377,7 +377,7 @@ fn a_server_cannot_shadow_another() {
             .json()
     };
     assert!(!read("test://static-text").to_string().contains("shadow"));
-    // The later one's is respelled, and leads back to it under its own spelling, there and in what it answers.
+    // The later server's URI is rewritten, and reaches it in its own spelling, in requests and answers.
     let respelled = uris.iter().find(|(_, name)| name == "mine now").unwrap().0.clone();
     let answered = read(&respelled);
     assert_eq!(answered.pointer("/result/contents/0/text"), Some(&json!("shadow")), "{answered}");

@@ -1,4 +1,4 @@
-//! The gateway's own tools for proposals, as plain MCP clients of both eras and participants of the room use them.
+//! Built-in proposal tools, called by MCP clients of both eras and by envelopes.
 
 use serde_json::{Value, json};
 
@@ -11,8 +11,8 @@ use crate::ws::{Socket, people, token};
 const BOSS: &[&str] = &["mcp/*", "chat", "portmoot/grants"];
 const DECIDING: [&str; 2] = ["approve_proposal", "reject_proposal"];
 
-/// A gateway with the fixture as `tools`; a `scout` who may only propose, a `boss` who may do all, a `clerk` who may add only,
-/// and a `guest` who may only chat. So long are calls held.
+/// A gateway with the fixture as `tools`; a `scout` that may only propose, a `boss` with full access, a `clerk` that may
+/// only add, and a `guest` that may only chat. Calls are held for a short time.
 fn stage(more: &str) -> (Home, Gateway) {
     let (home, config) = people(&[
         ("scout", &["mcp/proposal:*"]),
@@ -32,7 +32,7 @@ fn client(gateway: &Gateway, who: &str) -> Client {
     Client::open(gateway, Some(&token(who)), "/mcp", json!({}))
 }
 
-/// The data of a tool's result. It is what the text says, and what the tool's schema promises.
+/// The structured content of a tool's result. It equals the text and matches the tool's output schema.
 #[track_caller]
 pub(crate) fn data(client: &Client, tool: &str, arguments: Value) -> Value {
     let result = client.call(tool, arguments);
@@ -48,7 +48,7 @@ pub(crate) fn data(client: &Client, tool: &str, arguments: Value) -> Value {
     text
 }
 
-/// What a tool says when it cannot do what was asked.
+/// The text of a tool's error.
 #[track_caller]
 pub(crate) fn no(client: &Client, tool: &str, arguments: Value) -> String {
     let result = client.call(tool, arguments);
@@ -56,7 +56,7 @@ pub(crate) fn no(client: &Client, tool: &str, arguments: Value) -> String {
     result["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
-/// The scout calls a tool, which is held; the proposal's id.
+/// The scout calls a tool, which is held; returns the id of the proposal.
 #[track_caller]
 fn held(scout: &Client, tool: &str, arguments: Value) -> String {
     let result = scout.call(tool, arguments);
@@ -114,7 +114,7 @@ fn a_reviewing_client_approves_with_other_arguments() {
     assert_eq!(shown["answer"]["result"]["content"][0]["text"], "ls");
     assert_eq!(data(&boss, "list_proposals", json!({}))["proposals"], json!([]));
     assert_eq!(data(&boss, "list_proposals", json!({ "all": true }))["proposals"][0]["id"], id);
-    // It counts once.
+    // A second approval is refused.
     let again = no(&boss, "approve_proposal", json!({ "id": id, "digest": digest }));
     assert!(again.starts_with("conflict: "), "{again}");
 }
@@ -168,7 +168,7 @@ fn own_and_unpermitted_proposals_cannot_be_decided() {
     let (_home, gateway) = stage(LISTED);
     let (scout, boss, clerk) =
         (client(&gateway, "scout"), client(&gateway, "boss"), client(&gateway, "clerk"));
-    // It is in the topic already.
+    // The proposal is already in the topic.
     let (mut agent, _) = Socket::welcomed(&gateway, "boss", "?mode=directed&echo=false");
     let params = json!({ "name": "echo", "arguments": { "text": "mine" } });
     agent.send(
@@ -188,7 +188,7 @@ fn own_and_unpermitted_proposals_cannot_be_decided() {
         let said = no(&boss, tool, arguments);
         assert!(said.starts_with("conflict: "), "{said}");
     }
-    // The clerk may add: it decides about sums only, and sees nothing else.
+    // The clerk may call `add`: it sees and decides only those proposals.
     let sum = held(&scout, "tools_add", json!({ "a": 1, "b": 2 }));
     let seen = data(&clerk, "list_proposals", json!({}));
     assert_eq!(seen["proposals"].as_array().unwrap().len(), 1, "{seen}");
@@ -199,7 +199,7 @@ fn own_and_unpermitted_proposals_cannot_be_decided() {
     data(&clerk, "approve_proposal", json!({ "id": sum, "digest": seen["digest"] }));
     let waited = scout.call("wait_for_proposal", json!({ "id": sum }));
     assert_eq!(waited["structuredContent"]["sum"], 3, "{waited}");
-    // Another's is not waited for or taken back.
+    // Proposals of others cannot be waited for or withdrawn.
     for tool in ["wait_for_proposal", "withdraw_proposal"] {
         assert!(
             scout.ask("tools/call", json!({ "name": tool, "arguments": { "id": own["id"] } }))["error"]
@@ -226,12 +226,12 @@ fn lists_show_usable_tools_and_others_look_unknown() {
     let described = scout.ask("tools/list", json!({}));
     for tool in described["result"]["tools"].as_array().unwrap() {
         assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
-        // They are never held.
+        // Built-in tools are never held.
         let name = tool["name"].as_str().unwrap();
         assert!(name.starts_with("tools_") || tool.get("execution").is_none(), "{tool}");
     }
 
-    // Other capabilities are told, and count at once.
+    // Changed capabilities are announced and take effect at once.
     let changes = scout.listen();
     let bearer = format!("Bearer {}", token("boss"));
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
@@ -247,13 +247,13 @@ fn lists_show_usable_tools_and_others_look_unknown() {
     assert_eq!(own(&scout), all);
     assert_eq!(data(&scout, "list_proposals", json!({}))["proposals"], json!([]));
 
-    // So does another configuration.
+    // So does a changed configuration.
     let config = std::fs::read_to_string(home.path().join("portmoot.toml")).unwrap();
     home.write("portmoot.toml", &config.replace(LISTED, "[topics.main]\n"));
     changes.next_of("notifications/tools/list_changed");
     assert!(own(&scout).is_empty());
     is_unknown(&scout, "list_proposals");
-    // Waiting goes on, listed or not.
+    // `wait_for_proposal` works unlisted too.
     let refused = scout.ask("tools/call", json!({ "name": "wait_for_proposal", "arguments": { "id": "x" } }));
     assert!(refused["error"]["message"].as_str().unwrap().contains("proposal"), "{refused}");
 }
@@ -303,7 +303,7 @@ fn proposals_are_paged_and_long_ones_are_shown_separately() {
         if after.is_null() {
             break;
         }
-        // What is over since is no gap.
+        // Proposals that ended meanwhile leave no gap.
         data(&boss, "reject_proposal", json!({ "id": after }));
     }
     assert_eq!(seen.len(), 5);
@@ -329,7 +329,7 @@ fn listed_builtin_tools_take_precedence_over_server_tools() {
     for name in names {
         assert_eq!(client.call(name, json!({}))["content"][0]["text"], format!("{name} of the server"));
     }
-    // Hidden tools stay callable, and what we do not list is not ours.
+    // Tools behind a built-in name stay callable, and unlisted built-in names are free for servers.
     assert_eq!(client.call("read_messages", json!({}))["content"][0]["text"], "read_messages of the server");
     drop(gateway);
 
@@ -347,7 +347,7 @@ fn listed_builtin_tools_take_precedence_over_server_tools() {
 
 #[test]
 fn the_same_tools_answer_envelopes() {
-    // By envelope they are there whatever lists show.
+    // By envelope they work, listed or not.
     let (_home, gateway) = stage("");
     let id = held(&client(&gateway, "scout"), "tools_echo", json!({ "text": "please" }));
     let mut boss = Socket::enter(&gateway, "boss", "?mode=directed&echo=false");
@@ -402,7 +402,7 @@ fn the_same_tools_answer_envelopes() {
     }
     let shown = ask(&mut boss, "tools/call", "show_proposal", json!({ "id": id }));
     assert_eq!(shown["result"]["structuredContent"]["id"], id, "{shown}");
-    // What they say is for whoever asked, and for nobody else, whatever it hears. It hears what is said afterwards.
+    // Only the caller receives their answers, whatever others listen to. Others receive the later chat.
     boss.chat("the end");
     loop {
         let received = guest.receive();
@@ -417,7 +417,7 @@ fn the_same_tools_answer_envelopes() {
     let digest = one["digest"].clone();
     let approved = ask(&mut boss, "tools/call", "approve_proposal", json!({ "id": id, "digest": digest }));
     assert_eq!(approved["result"]["isError"], false, "{approved}");
-    // Whoever may not even ask is told so by the topic.
+    // The topic refuses a participant without the capability to send the request.
     let mut clerk = Socket::enter(&gateway, "clerk", "?mode=directed&echo=false");
     clerk.call("x", &["portmoot"], "list_proposals", json!({}));
     clerk.refused("x", "capability_violation");
@@ -432,7 +432,7 @@ fn a_held_call_is_fulfilled_by_an_envelope_and_runs_once() {
     let kind = "mcp/proposal:tools/call:echo";
     let scout = client(&gateway, "scout");
     let said = data(&scout, "say", json!({ "kind": kind, "to": ["tools"], "payload": payload }));
-    // It can be fulfilled as soon as it is heard.
+    // A proposal can be fulfilled as soon as it is announced.
     let received = loop {
         let received = boss.receive();
         if received["kind"] == kind {
@@ -448,7 +448,7 @@ fn a_held_call_is_fulfilled_by_an_envelope_and_runs_once() {
             break received;
         }
     };
-    // An approval is answered to the proposer too; a plain request would not be.
+    // The proposer receives the answer to a fulfilment too, unlike that of a plain request.
     assert_eq!(answer["to"], json!(["boss", "scout"]), "{answer}");
     assert_eq!(answer["payload"]["result"]["content"][0]["text"], "please", "{answer}");
     let page = data(&client(&gateway, "boss"), "list_proposals", json!({ "all": true }));

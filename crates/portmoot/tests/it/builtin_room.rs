@@ -1,4 +1,4 @@
-//! A plain MCP client in a topic's room: it says something, reads what others say, and sees who is there.
+//! Built-in room tools: `say`, `read_messages`, `list_participants` with a plain MCP client.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::home::Home;
 use crate::support::{Client, Gateway, modern};
 use crate::ws::{Socket, people, token};
 
-/// As many messages are kept for readers.
+/// Number of messages kept for readers.
 const KEPT: usize = 1000;
 
 fn stage(more: &str) -> (Home, Gateway) {
@@ -25,7 +25,7 @@ fn client(gateway: &Gateway, who: &str) -> Client {
     Client::open(gateway, Some(&token(who)), "/mcp", json!({}))
 }
 
-/// The texts of a page, and the page.
+/// The texts of a page of messages, and the page.
 #[track_caller]
 fn read(client: &Client, arguments: Value) -> (Vec<String>, Value) {
     let page = data(client, "read_messages", arguments);
@@ -59,7 +59,7 @@ fn messages_are_sent_under_the_callers_name() {
     let received = bob.receive_message();
     assert_eq!((&received["kind"], &received["payload"]), (&json!("acme/build"), &json!({ "n": 1.0 })));
     assert_eq!((&received["to"], &received["correlation_id"]), (&json!(["bob", "eve"]), &json!("earlier")));
-    // A modern client says it as well. Nobody else has heard what was for bob.
+    // A modern client can send too. Other participants did not receive the message for bob.
     let arguments = json!({ "text": "modern" });
     let reply =
         modern(&gateway, Some(&token("ann")), "tools/call", json!({ "name": "say", "arguments": arguments }));
@@ -112,7 +112,7 @@ fn messages_are_read_page_by_page() {
     let send = |socket: &mut Socket, id: &str, to: &[&str]| {
         let text = json!({ "text": id });
         socket.send("chat", id, to, json!({}), &text);
-        // It hears itself.
+        // A reader receives its own messages.
         if to.is_empty() {
             socket.expect(id);
         }
@@ -136,9 +136,9 @@ fn messages_are_read_page_by_page() {
     assert_eq!((texts, &next["more"]), (vec!["3".into(), "5".into()], &json!(false)), "4 is for cid");
     assert_eq!(read(&cid, json!({})).0, ["1", "3", "4", "5"]);
     assert!(read(&ann, json!({ "cursor": next["cursor"] })).0.is_empty());
-    // The same cursor gives the same again.
+    // The same cursor returns the same page.
     assert_eq!(read(&ann, json!({ "cursor": first["cursor"] })).0, ["3", "5"]);
-    // One's own is there too, and nothing in a text is hidden.
+    // The reader's own message is included, with hidden characters made visible.
     data(&ann, "say", json!({ "text": "a\u{202e}b\u{1b}", "to": ["bob"] }));
     assert_eq!(read(&ann, json!({ "cursor": next["cursor"] })).0, ["a\\u{202e}b\\u{1b}"]);
     assert!(read(&cid, json!({ "cursor": read(&cid, json!({})).1["cursor"] })).0.is_empty());
@@ -147,7 +147,7 @@ fn messages_are_read_page_by_page() {
     bob.expect("6");
     assert_eq!(read(&ann, json!({ "kind": "acme/*" })).0, ["6"]);
     assert_eq!(read(&ann, json!({ "kind": "mcp/proposal" })).0, [""; 0]);
-    // A cursor is good for whom it was given only.
+    // A cursor is valid only for its participant.
     for (who, cursor) in [(&cid, first["cursor"].clone()), (&ann, json!("7.0")), (&ann, json!(""))] {
         let said = no(who, "read_messages", json!({ "cursor": cursor }));
         assert!(said.contains("cursor is not known"), "{said}");
@@ -179,7 +179,7 @@ fn a_late_reader_receives_a_gap_notice() {
         }
         assert_eq!(ids, (1..=KEPT).collect::<Vec<_>>());
     }
-    // A long message is not the whole answer.
+    // A long message is cut.
     let text = "x".repeat(100_000);
     bob.send("chat", "long", &[], json!({}), &json!({ "text": text }));
     bob.expect("long");
@@ -191,7 +191,7 @@ fn a_late_reader_receives_a_gap_notice() {
     assert!(cut["cut"]["begins"].as_str().unwrap().starts_with("{\"text\":\"xxx"), "{cut}");
 }
 
-/// The last message that there is.
+/// The latest message.
 #[track_caller]
 fn last(client: &Client) -> Value {
     let mut page = read(client, json!({ "limit": 200 })).1;
@@ -218,7 +218,7 @@ fn read_messages_can_wait() {
         (&json!("for ann"), &Value::Null),
         "{answer}"
     );
-    // It waits no longer than it wants to.
+    // The wait ends after the requested time.
     assert!(read(&ann, json!({ "kind": "acme/*", "wait_seconds": 1 })).0.is_empty());
 }
 

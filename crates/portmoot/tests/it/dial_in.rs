@@ -1,4 +1,4 @@
-//! Participants that serve: an agent dials out over a WebSocket, and every MCP client of its topic has its tools.
+//! Dial-in servers: a participant with `serves = true` connects over a WebSocket, and MCP clients of its topic use its tools.
 
 mod proposed;
 
@@ -19,7 +19,7 @@ const ALL: &[(&str, &[&str])] = &[
     ("mallory", &["mcp/*", "chat"]),
 ];
 
-/// A home and a configuration in which `worker` serves, with these further lines of its own and of the file.
+/// A home and a configuration in which `worker` serves, with more lines in its table and in the file.
 fn setup(own: &str, more: &str) -> (Home, String) {
     let (home, config) = people(ALL);
     let serving = format!("[participants.worker]\nserves = true\n{own}");
@@ -42,7 +42,7 @@ impl Started {
         Client::open(&self.gateway, Some(&token(name)), "/mcp", json!({}))
     }
 
-    /// What the API says of the worker as a server.
+    /// The state of the worker as a server, from the API.
     fn state(&self) -> Value {
         self.gateway.get("/api/v1/servers/worker", Some(&token("ann"))).json()
     }
@@ -63,7 +63,7 @@ impl Started {
         self.home.run(&[&["proposals"], words, &["--url", &url, "--token", &token]].concat()).expect(0).stdout
     }
 
-    /// The id of the one proposal that waits, once there is one.
+    /// Waits for a pending proposal and returns its id.
     fn waiting(&self) -> String {
         self.gateway.pending(&self.home, &token("ann"))["id"].as_str().unwrap().to_owned()
     }
@@ -73,16 +73,16 @@ fn schema(name: &str) -> Value {
     json!({ "name": name, "description": "Does it", "inputSchema": { "type": "object" } })
 }
 
-/// A server that says each word as the test has it.
+/// A dial-in server whose every envelope the test sends.
 struct Worker(Socket);
 
 impl Worker {
-    /// Comes in; whatever it is asked waits.
+    /// Joins; requests to it stay unanswered.
     fn enter(setup: &Started) -> Worker {
         Worker(Socket::enter(&setup.gateway, "worker", "?mode=directed&echo=false"))
     }
 
-    /// Comes in and serves these tools.
+    /// Joins and serves these tools.
     fn serving(setup: &Started, tools: &[&str]) -> Worker {
         let mut worker = Worker::enter(setup);
         worker.greet(&tools.iter().map(|name| schema(name)).collect::<Vec<_>>());
@@ -110,7 +110,7 @@ impl Worker {
         self.answer(&asked, json!({ "tools": tools }));
     }
 
-    /// The next request, which is for this method.
+    /// The next request, which has this method.
     #[track_caller]
     fn asked(&mut self, method: &str) -> Value {
         let received = self.0.receive_message();
@@ -118,7 +118,7 @@ impl Worker {
         received
     }
 
-    /// The next request, whatever else is said in the room.
+    /// The next request; other envelopes are skipped.
     #[track_caller]
     fn next_request(&mut self) -> Value {
         loop {
@@ -150,12 +150,12 @@ fn text_result(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-/// A call whose answer comes later.
+/// Begins a call whose answer arrives later.
 fn begin(client: &Client, tool: &str, arguments: Value) -> Events {
     client.begin(&client.request("tools/call", json!({ "name": tool, "arguments": arguments })))
 }
 
-/// The error of the answer that comes next.
+/// The error in the next answer.
 #[track_caller]
 fn error(events: &Events) -> Value {
     let answer = events.next();
@@ -206,7 +206,7 @@ async fn an_sdk_server_that_dials_in_serves_clients_of_both_eras() {
         (&wrong["isError"], &wrong["content"][0]["text"]),
         (&json!(true), &json!("`text` is missing"))
     );
-    // Twenty at once, each its own answer.
+    // Twenty calls at once, each with its own answer.
     let calls: Vec<_> =
         (0..20).map(|number| begin(&ann, "worker_echo", json!({ "text": number.to_string() }))).collect();
     for (number, call) in calls.iter().enumerate() {
@@ -229,7 +229,7 @@ fn calls_to_a_dialed_in_server_are_private_and_carry_the_callers_name() {
     assert_eq!(asked["payload"]["params"], json!({ "name": "look", "arguments": { "at": "SECRET" } }));
     worker.answer_text(&asked, "SECRET too");
     assert_eq!(*text(&call.next()), "SECRET too");
-    // A second answer counts for nothing, and nobody hears it either.
+    // A second answer has no effect, and is not delivered.
     worker.answer_text(&asked, "SECRET again");
     worker.0.chat("the end");
     loop {
@@ -292,7 +292,7 @@ fn leaving_or_reconnecting_ends_open_calls() {
     let mut worker = Worker::serving(&setup, &["one"]);
     let call = begin(&ann, "worker_one", json!({}));
     worker.asked("tools/call");
-    // A second connection takes its place.
+    // A second connection replaces it.
     let mut second = Worker::serving(&setup, &["one"]);
     let why = error(&call);
     assert_eq!(why["data"]["code"], "upstream_failed", "{why}");
@@ -329,12 +329,12 @@ fn answers_of_other_participants_are_ignored() {
     mallory.call("after", &["portmoot"], "none", json!({}));
     let received = mallory.receive_message();
     assert_eq!(received["correlation_id"], "after", "all earlier envelopes were processed: {received}");
-    // Nor does an answer count whose `to` does not name the sender of the request.
+    // An answer whose `to` does not name the sender of the request has no effect either.
     worker.0.send(kind, "astray", &["mallory"], about, &payload);
     assert_eq!(mallory.expect("astray")["from"], "worker");
     worker.answer_text(&asked, "true");
     assert_eq!(*text(&call.next()), "true");
-    // One whose words differ ends the call.
+    // An answer whose kind and payload disagree fails the call.
     for (kind, id) in [("mcp/response:tools/call:two", None), (kind, Some(json!("another")))] {
         let call = begin(&ann, "worker_one", json!({}));
         let asked = worker.asked("tools/call");
@@ -406,7 +406,7 @@ fn a_participant_without_a_handshake_serves_no_tools() {
     let mut mallory = Socket::enter(&setup.gateway, "mallory", "?echo=false");
     worker.0.chat("hello");
     assert_eq!(mallory.expect("hello")["from"], "worker");
-    // Asked again, it keeps silent.
+    // It does not answer the next handshake.
     worker.asked("initialize");
     until("the silence is known", || {
         setup.state()["reason"].as_str().is_some_and(|why| why.contains("in time")).then_some(())
@@ -439,7 +439,7 @@ fn the_serves_setting_can_change_while_connected() {
     assert_eq!(ann.names("tools"), [""; 0]);
     // It is still in the room.
     let mut mallory = Socket::enter(&setup.gateway, "mallory", "?echo=false");
-    // What it was asked while it served is answered to nobody, whether it serves no more or again.
+    // Late answers to requests from the time when it served are not delivered, whether it serves again or not.
     worker.answer_text(&asked, "secret");
     worker.0.chat("hello");
     assert_eq!(mallory.receive_message()["id"], "hello");

@@ -1,5 +1,5 @@
-//! A plain MCP client that may only propose: the same call in each of the ways that its wire has (design, section 4,
-//! "Promotion"), with the Python SDK, decided by another participant with `portmoot proposals`.
+//! Held calls of a plain MCP client that may only propose: each form of answer that its revision has, with the Python SDK.
+//! Another participant decides with `portmoot proposals`.
 
 use std::process::{Child, Stdio};
 
@@ -11,7 +11,7 @@ use crate::support::{Client, Gateway, fixture, is_alive, signal, until};
 
 const BOSS: &str = "token-of-the-one-who-decides";
 const SCOUT: &str = "token-of-the-one-who-proposes";
-/// So long are calls held here before their callers are answered for now.
+/// How long calls are held before their callers receive a first answer.
 const HOLD: &str = "700ms";
 
 fn setup() -> Home {
@@ -26,7 +26,7 @@ fn config(home: &Home) -> String {
     server + &fixture("a", &[]) + boss + scout
 }
 
-/// `portmoot proposals ...` as whoever has this token; what it prints.
+/// Runs `portmoot proposals ...` with this token; returns its output.
 #[track_caller]
 fn proposals(home: &Home, gateway: &Gateway, token: &str, words: &[&str], code: i32) -> String {
     let url = gateway.url();
@@ -57,12 +57,12 @@ fn report(client: Child) -> Value {
     report
 }
 
-/// One call in this way, approved and then another rejected; both reports.
+/// Makes one call that is approved and one that is rejected; returns both reports.
 #[track_caller]
 fn both_ways(way: &str) -> [Value; 2] {
     let home = setup();
     let gateway = Gateway::start(&home, &config(&home));
-    // Somebody who could decide is there.
+    // A reviewer is connected.
     let _boss = Client::open(&gateway, Some(BOSS), "/mcp", json!({}));
     let approved = {
         let client = client(&gateway, way, "do it");
@@ -71,7 +71,7 @@ fn both_ways(way: &str) -> [Value; 2] {
         assert_eq!(proposal["params"]["arguments"], json!({ "text": "do it" }));
         assert_eq!(proposal["params"].get("task"), None, "{proposal}");
         assert_eq!(proposal["to"], json!(["a"]));
-        // Longer than a call is held, so that every way has to go on waiting.
+        // Longer than a call is held, so that every client has to wait again.
         std::thread::sleep(std::time::Duration::from_millis(1200));
         let id = id_of(&proposal);
         let notice = proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 0);
@@ -160,7 +160,7 @@ fn decisions_count_once_and_are_bound_to_the_digest() {
     proposals(&home, &gateway, BOSS, &["approve", &id, "--digest", &other], 3);
     proposals(&home, &gateway, SCOUT, &["approve", &id, "--yes"], 3);
     proposals(&home, &gateway, SCOUT, &["reject", &id], 3);
-    // Nobody is at a terminal here.
+    // Without a terminal the command refuses.
     proposals(&home, &gateway, BOSS, &["approve", &id], 3);
     let shown = proposals(&home, &gateway, BOSS, &["show", &id], 0);
     assert!(shown.contains(r#""text": "as proposed\u{202e}""#), "{shown}");
@@ -198,7 +198,7 @@ fn a_pending_proposal_outlives_a_restart_and_runs_once() {
     let pid = gateway.pid();
     signal(pid, "TERM");
     until("its end", || (!is_alive(pid.into())).then_some(()));
-    // It was answered for now, and nothing was withdrawn.
+    // The caller received its first answer, and the proposal is still pending.
     let _ = client.wait_with_output();
     let gateway = Gateway::start(&home, &config);
     assert_eq!(id_of(&gateway.pending(&home, BOSS)), id);

@@ -1,16 +1,16 @@
-//! Runs the binary in a directory of its own, with an environment of its own.
+//! Home directories for tests: runs of the binary with their own directory and environment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A home for one test.
+/// The home directory of one test.
 pub(crate) struct Home {
     dir: tempfile::TempDir,
     env: Vec<(String, String)>,
 }
 
-/// What a run gave.
+/// Exit code and output of a run.
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -31,7 +31,7 @@ impl Home {
         self.dir.path()
     }
 
-    /// Writes a file and gives its path.
+    /// Writes a file and returns its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.dir.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -43,7 +43,7 @@ impl Home {
         Ran::from(self.command(args).output().unwrap())
     }
 
-    /// The binary, here, with nothing of the environment but this home's.
+    /// The command of the binary in this directory, with only the environment of this home.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_portmoot"));
         command
@@ -59,7 +59,7 @@ impl Home {
 }
 
 impl Ran {
-    /// Panics with everything that was printed unless the exit code is this one.
+    /// Panics with all output unless the exit code is this one.
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Ran {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);

@@ -1,4 +1,4 @@
-//! Who has no business somewhere: at a server that was not granted, in another's conversation, in a topic of others.
+//! Intrusions: servers without a grant, answers to requests of others, topics of others.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn an_answer_from_a_participant_that_was_not_asked_settles_no_request() {
     let gateway = Gateway::start(&home, &config);
     let [mut agent, mut boss, mut worker, mut mallory] =
         ["agent", "boss", "worker", "mallory"].map(|name| Socket::enter(&gateway, name, "?echo=false"));
-    // What boss lets worker do for agent: mallory hears all of it and answers first, to each and to all.
+    // The boss approves a call of agent at worker: mallory receives everything and answers first, to each and to all.
     let asks = json!({ "method": "tools/call", "params": { "name": "echo", "arguments": { "text": "x" } } });
     agent.send("mcp/proposal:tools/call:echo", "p1", &["worker"], json!({}), &asks);
     agent.receive_until(|received| received["payload"]["state"] == "pending");
@@ -85,7 +85,7 @@ fn a_capability_for_one_server_reaches_no_other() {
     }
     clerk.send(ECHO, "5", &["tools"], json!({}), &call("x"));
     assert_eq!(clerk.receive_message()["correlation_id"], "5");
-    // The same over MCP, where what is not granted does not exist.
+    // The same over MCP, where a target without a grant is unknown.
     let client = Client::open(&gateway, Some(&token("clerk")), "/mcp", json!({}));
     let refused = client.ask("tools/call", json!({ "name": "more_echo", "arguments": { "text": "x" } }));
     assert!(refused["error"].is_object(), "{refused}");
@@ -130,14 +130,14 @@ fn refused_connections_are_recorded() {
     insider.chat("undisturbed");
     insider.expect("undisturbed");
     let audit_log = AuditLog(&home);
-    // In the room, as an MCP client of both kinds, and over the API.
+    // In the room, as an MCP client of both eras, and over the API.
     audit_log.comes_to(4, "outsider", CONNECTION, "refused", "forbidden: for topic \"main\"");
     audit_log.comes_to(2, "system:nobody", CONNECTION, "refused", "unauthenticated: for the API");
     audit_log.comes_to(2, "system:nobody", CONNECTION, "refused", "unauthenticated: for topic \"main\"");
     audit_log.has("insider", CONNECTION, "refused", "forbidden: for topic \"nowhere\"");
     audit_log.has("system:nobody", CONNECTION, "refused", "unauthenticated: for topic \"\u{202e}niam\"");
     assert_eq!(audit_log.count("outsider", CONNECTION, "admitted", ""), 0);
-    // Shown to people, nothing in it turns the line around; and no token is in it.
+    // The printed log has no direction marks and no token.
     let shown = home.run(&["audit", "query", CONNECTION, "--data-dir", "data"]).expect(0).stdout;
     assert!(shown.contains(r"\u{202e}niam") && !shown.contains('\u{202e}'), "{shown}");
     let log = std::fs::read_to_string(home.path().join("data/audit/00000000000000000001.jsonl")).unwrap();
@@ -157,7 +157,7 @@ fn reconnecting_guests_do_not_fill_the_log() {
         assert!(guest.id.starts_with("anonymous-"), "{welcome}");
         for number in 0..200 {
             guest.send("acme/x", &number.to_string(), &[], json!({}), &json!({}));
-            // After a while because it is too much.
+            // After a while the guest is rate limited.
             assert_eq!(guest.receive_message()["kind"], "system/error");
         }
         last.clone_from(&guest.id);
@@ -171,7 +171,7 @@ fn reconnecting_guests_do_not_fill_the_log() {
         refused.iter().partition(|entry| entry["why"].as_str().unwrap().starts_with("counted"));
     assert_eq!((&counts[0]["from"], &counts[0]["kind"]), (&json!("anonymous-"), &json!("acme/x")));
     let mut all = 0;
-    // The first of each cause are written out.
+    // The first entries of each cause are written one by one.
     for cause in ["not_admitted", "rate_limited"] {
         let of = written.iter().filter(|entry| entry["why"].as_str().unwrap().starts_with(cause)).count();
         let counted = audit_log.counted("anonymous-", "acme/x", "refused", cause);

@@ -1,4 +1,4 @@
-//! One bad server costs only its own calls, and every state of it can be seen.
+//! Isolation tests: a bad server fails only its own calls, and its state is visible.
 
 use std::time::{Duration, Instant};
 
@@ -163,7 +163,7 @@ fn a_child_has_its_own_environment_and_nothing_else() {
     assert_eq!((&environment["OWN"], &environment["FROM"]), (&json!("mine"), &json!("expanded")));
 }
 
-/// A server that ends for nothing but SIGKILL, with a child of its own that does the same.
+/// A server that ends only on SIGKILL, with a child process that does too.
 fn stubborn() -> String {
     let command = harness::fixture_binary().display().to_string();
     let script =
@@ -171,7 +171,7 @@ fn stubborn() -> String {
     format!("[servers.stubborn]\ncommand = \"sh\"\nargs = [\"-c\", {script:?}]\n")
 }
 
-/// The process and all that have its group.
+/// The processes of a process group.
 fn group(leader: u32) -> Vec<u64> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok());

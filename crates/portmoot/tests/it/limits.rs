@@ -1,4 +1,4 @@
-//! Every limit at its edge: what fits passes, what does not is refused with its own code, and things go on.
+//! Limit tests: a value at the limit passes, one above it is refused with its code, and later calls work.
 
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn headers() {
         let long = "x".repeat(bytes);
         let headers = [session.headers(), vec![("x-long", long.as_str())]].concat();
         let status_got = gateway.post(&headers, call("1", "echo", r#"{"text":"x"}"#)).status;
-        // Of very long ones the connection may be closed before the answer is read.
+        // With very long headers the connection may close before the answer is read.
         assert!(status_got == status || (bytes > 1 << 19 && status_got == 0), "{bytes}: {status_got}");
     }
     works(&session);
@@ -59,7 +59,7 @@ fn connections() {
 #[test]
 fn slow_request_heads_do_not_block_other_connections() {
     let gateway = limited("");
-    // Many that never finish their head keep nobody out.
+    // Many connections that never finish their head do not block others.
     let mut slow: Vec<_> = (0..200).map(|_| gateway.connect()).collect();
     for stream in &mut slow {
         stream.write_all(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nx: ").unwrap();
@@ -124,7 +124,7 @@ fn calls_of_a_participant() {
     let peer = hanging();
     let config = format!("[server.limits]\nparticipant_calls_max = 2\n{}", peer.child("peer", ""));
     let gateway = Gateway::serve(&config);
-    // Two sessions, one participant: the bound is on the person, not on the connection.
+    // Two sessions of one participant: the limit is per participant, not per connection.
     let (one, other) = (gateway.session(), gateway.session());
     let held = [one.send(call("7", "hang", "{}")), other.send(call("7", "hang", "{}"))];
     until("both are open", || peer.calls("hang") == 2);
@@ -159,13 +159,13 @@ fn sessions() {
         let first = gateway.session();
         let calls = first.send(call("7", "hang", "{}"));
         let others: Vec<Session<'_>> = (0..6).map(|_| gateway.session()).collect();
-        // What is idle was put out for them; what is busy stayed.
+        // Idle sessions were evicted for them; the busy one stayed.
         works(&others[5]);
         works(&first);
-        // Who was put out is taken up again, by its own id.
+        // An evicted session resumes by its id.
         works(&others[0]);
         drop(calls);
-        // When all are busy, a new one is refused.
+        // When all sessions are busy, a new one is refused.
         let busy: Vec<_> = [&first, &others[0], &others[5]]
             .iter()
             .map(|session| session.send(call("9", "hang", "{}")))
@@ -180,23 +180,23 @@ fn idle_sessions_end() {
     let gateway = limited("session_idle = \"100ms\"");
     let session = gateway.session_as(&[], LEGACY, "{\"sampling\":{}}");
     works(&session);
-    // Its own child goes with it; the id stays good.
+    // Its own server process ends with it; the id stays valid.
     let before = children(gateway.pid());
     until("its server has gone", || children(gateway.pid()) < before);
     works(&session);
 }
 
-/// How many processes this one has started that still run.
+/// The number of running child processes.
 fn children(pid: u32) -> usize {
     let parent = |entry: std::fs::DirEntry| {
         let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-        // After the name in brackets: the state, then the parent.
+        // After the name in parentheses: the state, then the parent.
         stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok()
     };
     std::fs::read_dir("/proc").unwrap().flatten().filter_map(parent).filter(|other| *other == pid).count()
 }
 
-/// 10,000 sessions that nobody uses: bounded memory, and a new one is still let in.
+/// 10,000 idle sessions: memory is bounded, and a new one is accepted.
 #[test]
 fn ten_thousand_abandoned_sessions() {
     let gateway = limited("sessions_max = 1000");
@@ -232,7 +232,7 @@ fn ten_thousand_abandoned_sessions() {
     works(&first);
 }
 
-/// A server that says so many log messages in each call.
+/// A server that sends this many log messages in each call.
 fn chatty(messages: usize, bytes: usize) -> Peer {
     Peer::stdio(move |message| {
         if message.get("id").is_none() {
@@ -252,7 +252,7 @@ fn chatty(messages: usize, bytes: usize) -> Peer {
     })
 }
 
-/// Reads a stream that breaks off after its first event, then asks for the rest.
+/// Drops a stream after its first event, then resumes it; returns the status and the number of messages.
 fn resumed(limits: &str, peer: &Peer) -> (u16, usize) {
     let gateway = Gateway::serve(&format!("[server.limits]\n{limits}\n{}", peer.child("peer", "")));
     let session = gateway.session();
@@ -279,7 +279,7 @@ fn resumable_events() {
 
 #[test]
 fn queued_messages() {
-    // Nobody reads them: the free stream of a session that was never opened takes so many and no more.
+    // No client reads them: a GET stream that was never opened queues a bounded number.
     let peer = chatty(100, 10);
     let gateway = Gateway::serve(&format!("[server.limits]\nqueue_len_max = 50\n{}", peer.child("peer", "")));
     let session = gateway.session();
@@ -287,9 +287,9 @@ fn queued_messages() {
     let mut text = String::new();
     stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     let _ = stream.read_to_string(&mut text);
-    // Either it was read as fast as it came, or its stream ended: it is never whole with a gap.
+    // Either all messages were read, or the stream ended: a stream is never complete with a gap.
     let received = text.matches("notifications/message").count();
-    assert!(received == 100 || !text.contains("\"result\""), "{received} heard");
+    assert!(received == 100 || !text.contains("\"result\""), "{received} received");
     assert_eq!(session.call("fine", &json!({}))["result"], json!({"content": []}));
 }
 
@@ -298,14 +298,14 @@ fn held_bytes() {
     let gateway = limited("held_bytes_max = \"256KiB\"");
     let session = gateway.session();
     assert_eq!(code(&session.call("big", &json!({"bytes": 300_000}))), Some("overloaded"));
-    // Bodies count while they are read.
+    // Request bodies count while they are read.
     let body = call("1", "echo", &format!(r#"{{"text":"{}"}}"#, "x".repeat(300_000)));
     assert_eq!(session.post(body).status, 503);
     assert!(session.call("big", &json!({"bytes": 200_000}))["result"].is_object());
     works(&session);
 }
 
-/// The GET stream of a session, on a connection that would be kept alive.
+/// The GET stream of a session, on a keep-alive connection.
 fn held(gateway: &Gateway, session: &Session<'_>) -> std::net::TcpStream {
     let mut stream = gateway.connect();
     let head = format!(
@@ -358,7 +358,7 @@ fn participants_of_a_topic() {
     .concat();
     let env = [("T_a", "aaaaaaaaaaaaaaaaaaaa"), ("T_b", "bbbbbbbbbbbbbbbbbbbb")];
     let gateway = Gateway::serve_with(&config, &env);
-    // The gateway, the server and one more.
+    // The gateway, the server and one more participant.
     let session = gateway.session_as(&[("authorization", "Bearer aaaaaaaaaaaaaaaaaaaa")], LEGACY, "{}");
     let reply = gateway.post(&[("authorization", "Bearer bbbbbbbbbbbbbbbbbbbb")], initialize(LEGACY, "{}"));
     assert_eq!(reply.status, 503, "{reply:?}");

@@ -1,4 +1,4 @@
-//! What passes through is what was said: golden answers against the server itself, and properties byte for byte.
+//! Relay tests: answers through the gateway equal those of the server itself; arbitrary JSON passes byte for byte.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::peer::{Peer, answer, small, tool};
 use crate::socket::{Gateway, LEGACY, Session, fixture_server, initialize, modern_body, until};
 
-/// Requests of both eras: the method, what `Mcp-Name` says, and the members of its params.
+/// Requests of both eras: method, value of `Mcp-Name`, members of the params.
 fn requests() -> Vec<(&'static str, Option<&'static str>, &'static str)> {
     vec![
         ("tools/list", None, ""),
@@ -64,7 +64,7 @@ fn sdk_requests() -> Vec<(&'static str, Option<&'static str>, &'static str)> {
     requests().into_iter().chain(more).collect()
 }
 
-/// A server on pipes, spoken to directly.
+/// A server on pipes, without a gateway.
 struct Direct {
     child: Child,
     out: BufReader<std::process::ChildStdout>,
@@ -100,8 +100,8 @@ impl Drop for Direct {
     }
 }
 
-/// The members of a result or error, as they were written, in an order of their own; without what a gateway may
-/// change: cursors and cache hints of lists.
+/// The members of a result or error with their spelling, sorted, without those that a gateway may change: cursors and
+/// cache hints of lists.
 fn essence(message: &str) -> Vec<(String, String)> {
     type Raw<'a> = std::collections::BTreeMap<String, &'a serde_json::value::RawValue>;
     let members: Raw<'_> = serde_json::from_str(message).unwrap_or_else(|_| panic!("no object: {message}"));
@@ -123,7 +123,7 @@ fn legacy_body(method: &str, params: &str) -> String {
 
 type Requests = Vec<(&'static str, Option<&'static str>, &'static str)>;
 
-/// The same requests, directly and through the gateway, in both eras.
+/// Compares the answers to these requests, directly and through the gateway.
 fn same(config: &str, era: &str, server: &[&str], requests: Requests) {
     let gateway = Gateway::serve(config);
     let mut direct = Direct::start(server);
@@ -144,7 +144,7 @@ fn same(config: &str, era: &str, server: &[&str], requests: Requests) {
     }
 }
 
-/// The same over every carrier of the upstream.
+/// Compares them over every transport of the upstream.
 fn same_everywhere(era: &str, raw: bool, requests: fn() -> Requests) {
     let args: Vec<&str> = if raw { vec!["--raw", "--era", era] } else { vec!["--era", era] };
     same(&fixture_server("fixture", "", &args), era, &args, requests());
@@ -212,7 +212,7 @@ pub(crate) fn raw_json() -> impl Strategy<Value = String> {
     })
 }
 
-/// Members of an object, each with a comma before it.
+/// Members of an object, each after a comma.
 pub(crate) fn extra_members() -> impl Strategy<Value = String> {
     prop::collection::btree_map("[a-z]{1,6}", raw_json(), 0..3)
         .prop_map(|members| members.iter().map(|(key, value)| format!(",\"x-{key}\": {value}")).collect())
@@ -233,18 +233,18 @@ pub(crate) fn run(
         .unwrap();
 }
 
-/// Arbitrary members in arguments, params, `_meta` and results come back byte for byte.
+/// Arbitrary members in arguments, params, `_meta` and results return byte for byte.
 fn survives(config: impl Fn(&str) -> String, cases: u32) {
     let (legacy, gateway) = (Gateway::serve(&config("legacy")), Gateway::serve(&config("modern")));
     let session = legacy.session();
     run(cases, (raw_json(), extra_members()), |(value, members)| {
-        // `mirror` answers its arguments as its result; over HTTP, line ends within them are white space.
+        // `mirror` returns its arguments as its result; over HTTP, line breaks within them are white space.
         let arguments = format!("{{\"content\":[],\"value\":{value}{members}}}");
         let ours = session
             .post(legacy_body("tools/call", &format!(r#""name":"mirror","arguments":{arguments}"#)))
             .message();
         assert_eq!(ours, format!(r#"{{"jsonrpc":"2.0","id":1,"result":{arguments}}}"#));
-        // `params` answers the params that arrived.
+        // `params` returns the params that arrived.
         let params = format!(
             r#""name":"params","arguments":{value}, "_meta":{{"com.example/x":{value}{members}}}{members}"#
         );
@@ -296,7 +296,7 @@ fn listed(session: &Session<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Long names are shortened readably, the same way each time, and lead back.
+/// Long names are shortened readably and deterministically, and reach their tools.
 #[test]
 fn names_are_shortened_and_prefixed() {
     let long = format!("get_{}_of_the_thing", "very_".repeat(20));
@@ -340,7 +340,7 @@ fn names_are_shortened_and_prefixed() {
     assert_eq!(seen[0], seen[1], "another run, the same names");
 }
 
-/// The identity and capabilities are the gateway's; instructions are the server's.
+/// Identity and capabilities are the gateway's; instructions are the server's.
 #[test]
 fn only_the_handshake_is_the_gateways_own() {
     let gateway = Gateway::serve(&fixture_server("raw", "", &["--raw"]));

@@ -1,4 +1,4 @@
-//! The real binary, from the outside: one test program for all of it.
+//! Integration tests of the real binary, as one test program.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 #![allow(clippy::print_stdout, clippy::type_complexity)]
 

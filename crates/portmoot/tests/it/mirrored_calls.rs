@@ -1,5 +1,4 @@
-//! What a room sees of MCP clients' calls: nothing, that they happen, or all of it, as `mcp_calls` says; and never a
-//! question to a client's user. Watched over a real WebSocket.
+//! Calls of MCP clients mirrored to the room, by `mcp_calls`: none, kinds only, or full; never questions to a client's user.
 
 use serde_json::{Value, json};
 
@@ -9,10 +8,10 @@ use crate::ws::{Socket, people, token};
 
 const FULL: &[&str] = &["mcp/*", "chat"];
 const SECRET: &str = "the-secret-of-ann";
-/// What is asked of the fixture, which makes what it answers.
+/// The fixture's answer to a call with the secret.
 const DOUBLED: &str = "the-secret-of-ann, the-secret-of-ann";
 
-/// A gateway that shows this much, with the fixture as `tools`.
+/// A gateway with this `mcp_calls` setting and the fixture as `tools`.
 fn stage(mcp_calls: &str) -> (Home, Gateway) {
     let (home, config) = people(&[("ann", FULL), ("watch", FULL), ("side", FULL)]);
     let topic = format!("[topics.main]\nmcp_calls = {mcp_calls:?}\nhistory = 100\n");
@@ -29,7 +28,7 @@ fn verdict(payload: &Value) -> &Value {
         .unwrap_or(&Value::Null)
 }
 
-/// The next two envelopes: a call of ann's and its end.
+/// The next two envelopes: a call of ann and its end.
 #[track_caller]
 fn call(watch: &mut Socket, kind: &str) -> [Value; 2] {
     let [request, response] = [watch.receive_message(), watch.receive_message()];
@@ -42,7 +41,7 @@ fn call(watch: &mut Socket, kind: &str) -> [Value; 2] {
     [request, response]
 }
 
-/// Nothing but this is said meanwhile.
+/// Checks that the watcher receives no envelope but this chat.
 #[track_caller]
 fn is_silent(watch: &mut Socket, other: &mut Socket, id: &str) {
     other.chat(id);
@@ -89,7 +88,7 @@ fn kinds_mirrors_calls_without_arguments_and_results() {
             assert_eq!(verdict(&request["payload"]), "admitted", "{request}");
             assert_eq!(verdict(&response["payload"]), *end, "{response}");
             assert_eq!(response["from"], "tools", "{response}");
-            // Nobody could answer or carry out what is shown.
+            // The mirrored request has no id and cannot be answered or executed.
             assert!(request["payload"].get("id").is_none(), "{request}");
             let text = format!("{request}{response}");
             assert!(!text.contains(SECRET) && !text.contains("\"text\""), "{text}");
@@ -100,7 +99,7 @@ fn kinds_mirrors_calls_without_arguments_and_results() {
             );
         }
     }
-    // Who does not hear everything sees none of it, nor is it kept for who comes later.
+    // Other modes do not receive mirrored calls, and the history does not keep them.
     watch.chat("now");
     side.expect("now");
     let (_late, welcome) = Socket::welcomed(&gateway, "side", "");
@@ -144,7 +143,7 @@ fn full_mirrors_calls_with_arguments_and_results() {
         assert_eq!(request["payload"], whole);
         assert_eq!(response["payload"]["id"], 1);
         assert_eq!(response["payload"]["result"]["content"], answer["result"]["content"]);
-        // In the one form that topics have.
+        // In the form of 2025-11-25.
         assert!(response["payload"]["result"].get("resultType").is_none(), "{response}");
         let params = json!({ "uri": "test://nothing" });
         let answer = ask(&gateway, is_modern, &ann, "resources/read", params);
@@ -187,7 +186,7 @@ fn questions_to_users_are_not_mirrored() {
         let said = json!({ "type": "text", "text": "x" });
         ann.answer(&question, json!({ "role": "assistant", "content": said, "model": "m" }));
         assert_eq!(watch.receive_message()["kind"], "mcp/response:tools/call:test_sampling");
-        // Modern: the answer is a question, and the answer to that comes with the next call.
+        // Modern: the result is a question, and the next call carries its answer.
         let name = "tools_test_streaming_elicitation";
         let answer = json!({ "action": "accept", "content": { "value": SECRET } });
         for responses in [json!({}), json!({ "value": answer })] {
@@ -210,7 +209,7 @@ fn the_gateway_announces_the_end_of_unanswered_calls() {
     let (_home, gateway) = stage("kinds");
     let ann = Client::open(&gateway, Some(&token("ann")), "/mcp", json!({}));
     let mut watch = Socket::enter(&gateway, "watch", "");
-    // Taken back by its client.
+    // Cancelled by its client.
     let request = ann.request("tools/call", json!({ "name": "tools_hang", "arguments": {} }));
     let _open = ann.begin(&request);
     assert_eq!(watch.receive_message()["kind"], "mcp/request:tools/call:hang");
@@ -225,7 +224,7 @@ fn the_gateway_announces_the_end_of_unanswered_calls() {
     let end = watch.receive_message();
     assert_eq!((&end["from"], verdict(&end["payload"])), (&json!("portmoot"), &json!("cancelled")), "{end}");
     assert_eq!(end["correlation_id"], asked["id"]);
-    // Lost with its server, which is heard of only once.
+    // Lost with its server, announced once.
     let answer = ann.ask("tools/call", json!({ "name": "tools_crash", "arguments": {} }));
     assert!(answer["error"].is_object(), "{answer}");
     let asked = watch.receive_message();
@@ -254,7 +253,7 @@ fn mcp_clients_join_and_leave_the_room() {
     let ann = others.iter().find(|other| other["id"] == "ann").unwrap();
     assert_eq!(ann["capabilities"], json!(FULL));
     here("join", "side", &watch.receive());
-    // It leaves with its last link, and its calls are shown in between.
+    // It leaves with its last link, and its calls are mirrored between join and leave.
     assert_eq!(one.delete(), 204);
     two.call("tools_echo", json!({ "text": "x" }));
     assert_eq!(watch.receive()["kind"], "mcp/request:tools/call:echo");

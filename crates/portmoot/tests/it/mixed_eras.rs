@@ -1,5 +1,4 @@
-//! Caller and server of different eras: nothing that is not the business of one era is lost or written anew. And progress,
-//! which is carried message by message.
+//! Callers and servers of different eras: members without a meaning in an era keep their spelling; progress messages.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,11 +10,11 @@ use crate::lossless::{extra_members, raw_json, run};
 use crate::peer::{Peer, answer, small, tool};
 use crate::socket::{Gateway, LEGACY, MODERN, Session, until};
 
-/// What a modern result says beside its content.
+/// Members of a modern result beside its content.
 const MODERN_RESULT: &str = r#""resultType":"complete","#;
 const MODERN_CACHE: &str = r#""resultType":"complete","ttlMs":7,"cacheScope":"public","#;
 
-/// A server of one era whose answer to a call, a read or a get is what `result` holds; lists hold `listed` items, raw.
+/// A server of one era that answers calls, reads and gets with `result`, and lists with the raw items in `listed`.
 fn peer(era: &'static str, result: Arc<Mutex<String>>, listed: Vec<String>, extras: String) -> Peer {
     Peer::stdio(move |message| {
         let modern = era == "modern";
@@ -51,14 +50,14 @@ fn peer(era: &'static str, result: Arc<Mutex<String>>, listed: Vec<String>, extr
     })
 }
 
-/// A caller of the other era than the server's.
+/// A caller of the other era.
 struct Caller<'g> {
     gateway: &'g Gateway,
     session: Option<Session<'g>>,
 }
 
 impl Caller<'_> {
-    /// The answer to a request whose params are these members, as it was written.
+    /// The answer to a request with these params, unparsed.
     fn ask(&self, method: &str, name: Option<&str>, params: &str) -> String {
         match &self.session {
             Some(session) => {
@@ -94,13 +93,13 @@ fn calls_survive(era: &'static str) {
     until("it is listed", || caller.ask("tools/list", None, "").contains("\"t0\""));
     run(60, (raw_json(), extra_members()), |(value, members)| {
         for (method, name, target, cache) in REQUESTS {
-            // `content` is what the result is about; `_meta` has members of others.
+            // `content` has a meaning in both eras; `_meta` has members of third parties.
             let content =
                 format!(r#""content": {value}{members},"_meta":{{"com.example/x": {value}{members}}}"#);
             let (complete, cache) = if era == "modern" { (MODERN_RESULT, cache) } else { ("", "") };
             *result.lock().unwrap() = format!("{{{complete}{cache}{content}}}");
             let meta = format!(r#""com.example/x": {value}{members}"#);
-            // A modern caller adds its own keys to `_meta`: only one may be there.
+            // A modern caller adds its own keys to `_meta`: there can be only one `_meta`.
             let with_meta = if era == "modern" { format!(r#","_meta":{{{meta}}}"#) } else { String::new() };
             let params = format!(r#"{target},"arguments": {value}{members}{with_meta}"#);
             let got = caller.ask(method, Some(name), &params);
@@ -134,7 +133,7 @@ fn calls_of_a_modern_client_at_a_legacy_server_lose_nothing() {
     calls_survive("legacy");
 }
 
-/// Arbitrary members of listed things and of the lists themselves.
+/// Arbitrary members of list items and of the lists.
 fn lists_survive(era: &'static str) {
     let items = prop::collection::vec((raw_json(), extra_members()), 30);
     let mut runner = proptest::test_runner::TestRunner::default();
@@ -158,7 +157,7 @@ fn lists_survive(era: &'static str) {
         let parsed: Value = serde_json::from_str(&got).unwrap_or_default();
         let of_era = ["resultType", "ttlMs", "cacheScope"].map(|key| got.contains(&format!("\"{key}\"")));
         assert_eq!(of_era, [era == "legacy"; 3], "{method}: {parsed}");
-        // In the order in which they came, apart from white space around them.
+        // In their order, apart from white space around them.
         for extra in
             [format!(r#""x-list":{}"#, items[0].0), items[1].1.replace("\"x-", "\"y-").replace("\": ", "\":")]
         {
@@ -178,7 +177,7 @@ fn lists_of_a_legacy_server_lose_nothing_to_a_modern_client() {
     lists_survive("legacy");
 }
 
-/// What a server says of progress comes out as it was said, under the caller's token.
+/// Progress messages arrive unchanged, under the caller's token.
 #[test]
 fn progress_survives_but_for_its_token() {
     let said = Arc::new(Mutex::new(String::new()));
@@ -220,7 +219,7 @@ fn progress_survives_but_for_its_token() {
         let events = crate::socket::events(&reply.text());
         assert_eq!(events.len(), 2, "{}", reply.text());
         assert_eq!(events[0], notice(token));
-        // Nobody asked for it.
+        // The caller did not ask for progress.
         assert_eq!(session.post(body("")).text(), r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#);
     });
 }

@@ -1,4 +1,4 @@
-//! Pages of merged lists: a cursor is good for the one to whom it was given, and looks unknown to everybody else.
+//! Paging of merged lists: a cursor is valid only for its participant.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::peer::{Peer, answer, small, tool};
 use crate::socket::{Gateway, LEGACY, until};
 
 const TOKENS: [&str; 2] = ["aaaaaaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbbbbbb"];
-/// One more than a page holds.
+/// One more than a page has.
 const TOOLS: usize = 1001;
 
 #[test]
@@ -24,7 +24,7 @@ fn another_participants_cursor_is_unknown() {
     let bearers = TOKENS.map(|token| format!("Bearer {token}"));
     let headers = bearers.each_ref().map(|bearer| [("authorization", bearer.as_str())]);
     let sessions = headers.each_ref().map(|headers| gateway.session_as(headers, LEGACY, "{}"));
-    // In the caller's era, by place: 0 is whose cursor it is.
+    // Participant 0 owns the cursor.
     let list = |legacy: bool, at: usize, cursor: Option<&str>| -> Value {
         let params = cursor.map_or_else(String::new, |cursor| format!("\"cursor\":{}", json!(cursor)));
         if legacy {
@@ -50,7 +50,7 @@ fn another_participants_cursor_is_unknown() {
         let rest = list(legacy, 0, Some(cursor));
         assert_eq!(rest["result"]["tools"][0]["name"], json!(format!("t{}", TOOLS - 1)), "{rest}");
         assert!(rest["result"].get("nextCursor").is_none());
-        // Its owner has one of its own for the same place.
+        // The other participant has its own cursor for the same position.
         assert!(
             list(legacy, 1, list(legacy, 1, None)["result"]["nextCursor"].as_str())["result"].is_object()
         );

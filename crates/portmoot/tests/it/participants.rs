@@ -1,4 +1,4 @@
-//! Participants of a topic over the real gateway: agents on the SDK that talk, serve tools and call each other's.
+//! Participants on the SDK with a real gateway: chats, tools, proposals, reconnects.
 
 use client::participant::{CallError, CallMode, ConnectError, Event, Events, Mode, Tools};
 use client::{Participant, ParticipantSpec};
@@ -9,7 +9,7 @@ use crate::home::Home;
 use crate::http::TIMEOUT;
 use crate::support::Gateway;
 
-/// Who there is, with the token `token-of-NAME-in-the-room` each.
+/// The participants; each has the token `token-of-NAME-in-the-room`.
 const PEOPLE: &[(&str, &[&str])] = &[
     ("boss", &["mcp/*", "chat", "game/*"]),
     ("worker", &["mcp/response:*", "chat"]),
@@ -51,7 +51,7 @@ pub(crate) async fn enter(spec: ParticipantSpec) -> (Participant, Events) {
     (participant, events)
 }
 
-/// The first event of which `pick` makes something.
+/// The first event for which `pick` returns a value.
 pub(crate) async fn receive<T>(
     events: &mut Events,
     what: &str,
@@ -69,7 +69,7 @@ pub(crate) async fn receive<T>(
 }
 
 async fn misbehaved(events: &mut Events) -> String {
-    receive(events, "somebody misbehaves", |event| match event {
+    receive(events, "a violation", |event| match event {
         Event::Violation { from, .. } => Some(from),
         _ => None,
     })
@@ -261,7 +261,7 @@ async fn a_rejection_reaches_the_proposer_with_its_reason() {
         }
         other => panic!("{other:?}"),
     }
-    // It is over: nobody rejects it again, and nobody rejects what is not there.
+    // The proposal has ended: a second rejection fails, and so does that of an unknown proposal.
     for id in [id.as_str(), "nothing"] {
         assert_eq!(read(&boss.reject(id, "").await.unwrap())["isError"], true);
     }
@@ -274,7 +274,7 @@ async fn an_answer_from_another_participant_is_ignored_and_counted() {
     let (worker, mut asked) = join(&gateway, "worker").await;
     let (mallory, mut overheard) = join(&gateway, "mallory").await;
     let (boss, mut received) = join(&gateway, "boss").await;
-    // Two that overhear a request for a third that is not there.
+    // Two participants receive a request for a third one that is absent.
     let calling = boss.clone();
     let call = tokio::spawn(async move { calling.request("absent", "tools/call", &echo("x")).await });
     for (participant, events) in [(&mallory, &mut overheard), (&worker, &mut asked)] {
@@ -307,7 +307,7 @@ async fn a_kind_that_differs_from_its_payload_is_refused_and_counted() {
     .await;
     let (mallory, mut received) = join(&gateway, "mallory").await;
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "wipe" } });
-    // Admitted for what its kind says; the payload says otherwise.
+    // Admitted by its kind; the payload differs.
     let id = mallory.send("mcp/request:tools/call:echo", &["worker"], None, &call).unwrap();
     assert_eq!(misbehaved(&mut noticed).await, "mallory");
     let answer = receive(&mut received, "the refusal", |event| match event {
@@ -316,7 +316,7 @@ async fn a_kind_that_differs_from_its_payload_is_refused_and_counted() {
     });
     let payload: Value = serde_json::from_slice(answer.await.payload()).unwrap();
     assert_eq!(payload["error"]["code"], -32600, "{payload}");
-    // The same in a proposal, and a request for somebody else: nothing runs.
+    // The same in a proposal, and a request for another participant: nothing runs.
     let (boss, mut seen) = join(&gateway, "boss").await;
     boss.send("mcp/proposal:tools/call:echo", &["worker"], None, &call).unwrap();
     assert_eq!(misbehaved(&mut noticed).await, "boss");
@@ -330,7 +330,7 @@ async fn a_kind_that_differs_from_its_payload_is_refused_and_counted() {
         worker.violations().into_iter().collect::<Vec<_>>(),
         [("boss".to_owned(), 1), ("mallory".to_owned(), 1)]
     );
-    // What was asked of mallory, who serves nothing, is an error of its own, not the worker's result.
+    // Mallory, which serves no tools, answers the request with its own error, not with the worker's result.
     let said = |event| match event {
         Event::Other(envelope) if envelope.from() == "mallory" => Some(envelope),
         _ => None,
@@ -347,7 +347,7 @@ async fn participants_reconnect_after_a_gateway_restart() {
     let (worker, mut received) = enter(spec(&gateway, "worker").serving(tools())).await;
     let (boss, _) = join(&gateway, "boss").await;
     let calling = boss.clone();
-    let open = tokio::spawn(async move { calling.request("nobody", "ping", &()).await });
+    let open = tokio::spawn(async move { calling.request("absent", "ping", &()).await });
     let asked =
         |event| matches!(event, Event::Other(envelope) if envelope.kind().ends_with("ping")).then_some(());
     receive(&mut received, "the request", asked).await;

@@ -1,4 +1,4 @@
-//! An upstream that says whatever a test wants, byte for byte.
+//! A scripted upstream, byte for byte.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,14 +10,14 @@ use serde_json::value::RawValue;
 
 type Script = dyn Fn(&Value) -> Vec<Vec<u8>> + Send + Sync;
 
-/// A scripted upstream. What it hears is kept.
+/// A scripted upstream. It keeps the messages that it received.
 pub(crate) struct Peer {
     port: u16,
     received: Arc<Mutex<Vec<String>>>,
 }
 
 impl Peer {
-    /// A child process whose pipes lead here. `script` gives the lines to say after each line that was heard.
+    /// A child process whose pipes are connected to the test. `script` returns the lines to send after each received line.
     pub(crate) fn stdio(script: impl Fn(&Value) -> Vec<Vec<u8>> + Send + Sync + 'static) -> Peer {
         Self::listen(script, |stream, received, script| {
             let mut out = stream.try_clone().unwrap();
@@ -34,7 +34,7 @@ impl Peer {
         })
     }
 
-    /// An HTTP server. `script` gives one whole response (head and body) to each body; the request is kept whole.
+    /// An HTTP server. `script` returns one whole response (head and body) for each body; whole requests are kept.
     pub(crate) fn http(script: impl Fn(&Value) -> Vec<Vec<u8>> + Send + Sync + 'static) -> Peer {
         Self::listen(script, |stream, received, script| {
             let mut out = stream.try_clone().unwrap();
@@ -81,7 +81,7 @@ impl Peer {
         Peer { port, received }
     }
 
-    /// Its table in the configuration, as a child process.
+    /// The table of the server in the configuration, as a child process.
     pub(crate) fn child(&self, name: &str, prefix: &str) -> String {
         let bridge = "exec 3<>/dev/tcp/127.0.0.1/$0; cat <&3 & exec cat >&3";
         let table =
@@ -94,19 +94,19 @@ impl Peer {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
-    /// What it has heard so far.
+    /// The messages received so far.
     pub(crate) fn received(&self) -> Vec<String> {
         self.received.lock().unwrap().clone()
     }
 
-    /// How many calls of this tool it has heard.
+    /// The number of received calls of this tool.
     pub(crate) fn calls(&self, tool: &str) -> usize {
         let named = format!("\"name\":\"{tool}\"");
         self.received().iter().filter(|line| line.contains("tools/call") && line.contains(&named)).count()
     }
 }
 
-/// A message; of one with values that no typed model keeps, what is around them.
+/// Parses a message; values that `Value` cannot hold are left out.
 fn read(line: &str) -> Value {
     serde_json::from_str(line).unwrap_or_else(|_| around(line, 3))
 }
@@ -120,7 +120,7 @@ fn around(text: &str, depth: usize) -> Value {
     members.into_iter().map(|(key, raw)| (key, inner(raw))).collect()
 }
 
-/// What a small legacy server answers to everything but calls; `tools` is the JSON array of its tools.
+/// The answers of a small legacy server to everything but calls; `tools` is the JSON array of its tools.
 pub(crate) fn small(message: &Value, tools: &str) -> Option<String> {
     let result = match message["method"].as_str()? {
         "initialize" => format!(

@@ -1,4 +1,4 @@
-//! A program that talks while it runs: what it prints is waited for line by line, and lines are typed to it.
+//! Interactive child programs: lines are typed to them, and their output is awaited line by line.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -9,7 +9,7 @@ use crate::http::TIMEOUT;
 use crate::support::Gateway;
 use crate::ws::token;
 
-/// A program with its input and what it prints, on stdout and stderr alike. It is killed when this is dropped.
+/// A program with its input and its output, stdout and stderr together. Dropping it kills the program.
 pub(crate) struct Program {
     child: Child,
     keys: Option<ChildStdin>,
@@ -17,7 +17,7 @@ pub(crate) struct Program {
     seen: String,
 }
 
-/// An example of the SDK as this participant, ready to be started.
+/// The command of an SDK example as this participant.
 pub(crate) fn example(name: &str, gateway: &Gateway, who: &str, args: &[&str]) -> Command {
     let mut command = Command::new(harness::example_binary(name));
     command.args(args).env_clear().env("PORTMOOT_URL", gateway.url()).env("PORTMOOT_TOKEN", token(who));
@@ -46,7 +46,7 @@ impl Program {
         writeln!(self.keys.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// Waits for a line that contains this, and gives it.
+    /// Waits for a line that contains this text, and returns it.
     #[track_caller]
     pub(crate) fn wait_for_line(&mut self, wanted: &str) -> String {
         let end = Instant::now() + TIMEOUT;
@@ -60,12 +60,12 @@ impl Program {
         panic!("never seen: {wanted:?}, but:\n{}", self.seen);
     }
 
-    /// Ends its input.
+    /// Closes its input.
     pub(crate) fn close_input(&mut self) {
         self.keys = None;
     }
 
-    /// Types nothing more, and waits for its end: the exit code and all that it has printed.
+    /// Closes its input and waits for its exit; returns the exit code and all output.
     #[track_caller]
     pub(crate) fn wait_for_exit(mut self) -> (i32, String) {
         self.close_input();

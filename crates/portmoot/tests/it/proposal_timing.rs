@@ -1,11 +1,11 @@
-//! Proposals and time: what is decided at once, at the same moment, or never.
+//! Proposal timing: immediate, simultaneous and missing decisions.
 
 use serde_json::{Value, json};
 
 use crate::stage::{ECHO, FULFIL, Stage, answer_and, api, echoes, fails, fulfilment, names, says, state};
 use crate::ws::Socket;
 
-/// Whoever hears a proposal in the room may be quicker than the disk.
+/// A reviewer may decide before the proposal is on disk.
 #[test]
 fn an_immediate_decision_counts() {
     let mut stage = Stage::new();
@@ -21,7 +21,7 @@ fn an_immediate_decision_counts() {
         state(&mut stage.agent, &proposal, "pending");
         state(&mut stage.agent, &proposal, "running");
         says(&answer_and(&mut stage.agent, &proposal, "completed"), "quick");
-        // The same with somebody who is no server here, and answers at once.
+        // The same with a participant that is not a server, and answers immediately.
         let (proposal, request) = (format!("q{round}"), format!("g{round}"));
         stage.agent.send(ECHO, &proposal, &["worker"], json!({}), &echoes("quick"));
         chief.expect(&proposal);
@@ -47,7 +47,7 @@ fn an_immediate_decision_counts() {
             .collect();
         assert_eq!(states, ["pending", "running", "completed"], "{ends:?}");
         assert!(ends.iter().any(|received| received["payload"]["result"].is_object()), "{ends:?}");
-        // A no at once counts too.
+        // An immediate rejection counts too.
         let proposal = format!("r{round}");
         stage.agent.send(ECHO, &proposal, &["tools"], json!({}), &echoes("quick"));
         chief.expect(&proposal);
@@ -88,7 +88,7 @@ fn simultaneous_approvals_count_once() {
         state(&mut stage.agent, &id, "running");
         says(&answer_and(&mut stage.agent, &id, "completed"), &text);
         assert_eq!(stage.executed(), before + 2 * round + 1);
-        // And by envelopes.
+        // The same by envelopes.
         let id = format!("q{round}");
         stage.propose(&id, &text);
         let (one, two) = (format!("b{round}"), format!("c{round}"));
@@ -109,7 +109,7 @@ fn undecided_proposals_expire() {
     let mut stage = Stage::with("[topics.main]\nproposal_ttl = \"3s\"\n");
     let mut worker = Socket::enter(&stage.gateway, "worker", "?mode=directed&echo=false");
     let before = stage.executed();
-    // A decision in time is enough, however long it runs: this one is answered when another, made later, has expired.
+    // A decision in time is enough: this call is answered after a later proposal has expired.
     let params = json!({ "name": "dig", "arguments": {} });
     let dig = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params });
     stage.agent.send("mcp/proposal:tools/call:dig", "p1", &["worker"], json!({}), &dig);
@@ -176,7 +176,7 @@ fn equal_envelope_ids_of_two_proposers_are_kept_apart() {
     chief.send(kind, "same", &["worker"], names("p2"), &dig(3));
     state(&mut stage.agent, "p2", "running");
     let result = json!({ "jsonrpc": "2.0", "id": 3, "result": { "content": [] } });
-    // It is nobody's outcome if it may be either's.
+    // An ambiguous outcome settles neither proposal.
     worker.send("mcp/response:tools/call:dig", "a0", &[], names("same"), &result);
     worker.send("mcp/response:tools/call:other", "a1", &["chief"], names("same"), &result);
     worker.send("mcp/response:tools/call:dig", "a2", &["chief"], names("same"), &result);

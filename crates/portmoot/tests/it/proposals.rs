@@ -1,5 +1,5 @@
-//! Proposals over real sockets: what somebody may not do, somebody else lets happen, once. The server's own count says what
-//! was carried out.
+//! Proposals over real sockets: a reviewer approves a call of another participant, and it runs once, by the server's own
+//! count.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ fn a_request_that_names_the_proposal_approves_it_once() {
     let before = stage.executed();
     stage.propose("p1", "please");
     for _ in 0..3 {
-        // The server is named twice, and the envelope comes again.
+        // The envelope names the server twice, and is sent again.
         stage.boss.send(FULFIL, "f1", &["tools", "tools"], names("p1"), &fulfilment("please"));
     }
     state(&mut stage.agent, "p1", "running");
@@ -52,7 +52,7 @@ fn a_request_that_names_the_proposal_approves_it_once() {
     let received = stage.boss.receive_until(|received| received["correlation_id"] == "f1");
     says(&received, "please");
     assert_eq!(received["to"], json!(["boss", "agent"]));
-    // A second envelope, of the same or another, and the API come too late.
+    // Later approvals by envelopes and over the API are refused.
     stage.boss.send(FULFIL, "f2", &["tools"], names("p1"), &fulfilment("please"));
     fails(&stage.boss.receive_until(|received| received["from"] == "tools"), "f2");
     let mut chief = Socket::enter(&stage.gateway, "chief", "?mode=directed&echo=false");
@@ -66,7 +66,7 @@ fn a_request_that_names_the_proposal_approves_it_once() {
     }
     assert_eq!(stage.executed(), before + 1);
     assert_eq!(stage.shown("p1")["state"], "completed");
-    // Nor is it new after a restart.
+    // The proposal stays decided after a restart.
     stage.gateway.signal("TERM");
     stage.gateway.wait();
     stage.gateway = Gateway::start(&stage.home, &stage.config);
@@ -82,7 +82,7 @@ fn a_request_that_names_the_proposal_approves_it_once() {
     let id = shown["id"].as_str().unwrap();
     audit_log.has("boss", ECHO, "approved", "proposed by agent");
     audit_log.comes_to(2, "boss", FULFIL, "refused", "repeat: \"f1\"");
-    // By another envelope, and by the same after the restart; by somebody else's, and over the API.
+    // By another envelope, by the same one after the restart, by another participant, and over the API.
     until("it is recorded", || (audit_log.count("boss", ECHO, "refused", "conflict") == 2).then_some(()));
     audit_log.comes_to(4, "chief", ECHO, "refused", "conflict");
     let all = audit_log.entries(&["--operation", id]);
@@ -106,11 +106,11 @@ fn a_participant_that_is_not_a_server_can_fulfil_a_proposal() {
         payload["jsonrpc"] = json!("2.0");
         payload["id"] = json!(3);
         stage.boss.send(&format!("mcp/request:{kind}"), &request, &["worker"], names(&proposal), &payload);
-        // It answers at once, perhaps before the approval is on disk.
+        // It answers immediately, perhaps before the approval is on disk.
         assert_eq!(worker.expect(&request)["correlation_id"], proposal);
         let result = json!({ "jsonrpc": "2.0", "id": 3, "result": { "content": [{ "type": "text", "text": "dug" }] } });
         worker.send(&format!("mcp/response:{kind}"), &answer, to, names(&request), &result);
-        // It names the agent itself in the second round: then the answer may be there before the word that it runs.
+        // In the second round it names the agent itself: then the answer may arrive before the notice that the call runs.
         let (mut received, mut notice) = (None, Vec::new());
         while received.is_none() || notice.len() < 2 {
             let next = stage.agent.receive();
@@ -141,7 +141,7 @@ fn own_proposals_cannot_be_approved() {
     stage.agent.send(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
     stage.agent.refused("f1", "capability_violation");
     assert_eq!((stage.executed(), &stage.shown("p1")["state"]), (before, &json!("pending")));
-    // Who is entitled to the call makes it, and that is no approval.
+    // The call of a participant with the capability is not an approval.
     stage.boss.send(ECHO, "p2", &["tools"], json!({}), &echoes("mine"));
     state(&mut stage.boss, "p2", "pending");
     let own = stage.shown("p2");
@@ -201,24 +201,24 @@ fn approvals_need_the_shown_digest() {
         assert_eq!(stage.executed(), before, "{id}");
         assert_eq!(stage.shown("p1")["state"], "pending", "{id}");
     }
-    stage.boss.send(FULFIL, "to nobody", &[], names("p1"), &fulfilment("please"));
+    stage.boss.send(FULFIL, "without addressees", &[], names("p1"), &fulfilment("please"));
     let notice = stage.boss.receive_until(|received| received["kind"] == "system/error");
     assert_eq!(
         (&notice["correlation_id"], &notice["payload"]["error"]),
-        (&json!("to nobody"), &json!("conflict"))
+        (&json!("without addressees"), &json!("conflict"))
     );
     let message = notice["payload"]["message"].as_str().unwrap();
     assert!(message.contains("in `to` those whom the proposal names"), "{message}");
     assert_eq!(stage.executed(), before);
     assert_eq!(stage.shown("p1")["state"], "pending");
-    // None of it stands in the way of a good one.
+    // After these, a valid approval still works.
     assert_eq!(stage.approve("boss", &proposal).status, 200);
     state(&mut stage.agent, "p1", "running");
     says(&answer_and(&mut stage.agent, "p1", "completed"), "please");
     assert_eq!(stage.executed(), before + 1);
     let audit_log = stage.audit_log();
     audit_log.has("boss", ECHO, "approved", "proposed by agent");
-    // Two digests are of something else, and one approval's arguments are no object.
+    // Two approvals have other digests, and the arguments of one are not an object.
     audit_log.comes_to(2, "boss", ECHO, "refused", "differs");
     audit_log.comes_to(1, "boss", ECHO, "refused", "malformed");
     let other = audit_log.entries(&["--participant", "boss", "--verdict", "refused", "mcp/proposal"]);
@@ -233,7 +233,7 @@ fn invalid_proposals_are_refused() {
     let mut stage = Stage::new();
     let before = stage.executed();
     let first = stage.propose("p1", "please");
-    // An id that is taken, by the same and by another.
+    // An id that is in use, by the same participant and by another.
     stage.agent.send(ECHO, "p1", &["tools"], json!({}), &echoes("something else"));
     state(&mut stage.agent, "p1", "rejected");
     stage.boss.send(ECHO, "p1", &["tools"], json!({}), &echoes("something else"));

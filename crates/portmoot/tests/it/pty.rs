@@ -1,4 +1,4 @@
-//! A person at a terminal: the binary on a real pseudo-terminal, typed to when it asks.
+//! The binary on a pseudo-terminal, with scripted input.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -15,12 +15,12 @@ use crate::home::{Home, Ran};
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs with stdin and stderr on a terminal. For each step it waits until the terminal shows the first text, then types
-/// the second and a line feed. What the terminal showed is in `stderr`.
+/// the second and a line feed. `stderr` of the result is the text on the terminal.
 pub(crate) fn run_at_terminal(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
     run_steps(home, args, steps, Options::default(), || {})
 }
 
-/// The same for one step; between what is shown and what is typed something else happens.
+/// The same for one step; calls `between` after the first text is shown and before the second is typed.
 pub(crate) fn run_at_terminal_with(
     home: &Home,
     args: &[&str],
@@ -30,7 +30,7 @@ pub(crate) fn run_at_terminal_with(
     run_steps(home, args, &[step], Options::default(), between)
 }
 
-/// The same as a session's leader, so that the keys that interrupt a program do.
+/// The same as a session leader, so that interrupt keys work.
 pub(crate) fn run_as_session_leader(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
     run_steps(home, args, steps, Options { leads: true, ..Options::default() }, || {})
 }
@@ -40,12 +40,12 @@ pub(crate) fn run_with_stdout_at_terminal(home: &Home, args: &[&str], steps: &[(
     run_steps(home, args, steps, Options { all: true, ..Options::default() }, || {})
 }
 
-/// How a program is on the terminal.
+/// How a program is connected to the terminal.
 #[derive(Default, Clone, Copy)]
 struct Options {
     /// With stdout too.
     all: bool,
-    /// It is the one that the terminal belongs to.
+    /// As the session leader of the terminal.
     leads: bool,
 }
 
@@ -70,7 +70,7 @@ fn run_steps(
         command.stdout(Stdio::from(theirs()));
     }
     let child = command.spawn().unwrap();
-    // The command holds the other end too, and the terminal must end with the child.
+    // The command holds the other end too; dropping it lets the terminal end with the child.
     drop(command);
     let shown = reader(ours.try_clone().unwrap());
     let mut keys = File::from(ours);
@@ -97,7 +97,7 @@ fn run_steps(
     }
 }
 
-/// The same command in a session of its own, whose terminal is its standard input.
+/// The same command in its own session, whose terminal is its standard input.
 fn in_own_session(command: &Command) -> Command {
     let mut in_own_session = Command::new("setsid");
     in_own_session.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
@@ -106,7 +106,7 @@ fn in_own_session(command: &Command) -> Command {
     in_own_session
 }
 
-/// What the terminal shows, until the last that holds it is gone.
+/// Reads the text on the terminal until all its holders have closed it.
 fn reader(terminal: OwnedFd) -> Receiver<String> {
     let (send, shown) = channel();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Three servers from the public registries behind one gateway, from the file that a client keeps them in.
+//! Three servers from public registries behind one gateway, configured by an MCP client's file.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ fn said(report: &Value, tool: &str, words: &str) {
     assert!(text.contains(words), "{tool} said `{text}`");
 }
 
-/// What does not depend on the client's era.
+/// Checks that do not depend on the client's era.
 fn check(report: &Value) {
     let tools = names(report, "tools");
     for tool in
@@ -67,7 +67,7 @@ fn three_servers_behind_one_endpoint() {
 
     let legacy = walk("legacy");
     check(&legacy);
-    // The file server was started for this client: it asked for the client's roots and took them up.
+    // The file server was started for this client: it requested the client's roots and uses them.
     said(&legacy, "filesystem_list_allowed_directories", &roots.path().display().to_string());
     said(&legacy, "everything_trigger-sampling-request", "answer to: ");
     said(&legacy, "everything_trigger-elicitation-request", "User provided the requested information");

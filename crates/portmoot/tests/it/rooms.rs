@@ -1,4 +1,4 @@
-//! Rooms over real sockets: who may come in, what each hears, in which order, and that it is what was said.
+//! Rooms over real sockets: joins, delivery by mode, order, bytes unchanged.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ fn example(name: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// What a kind cannot do without.
+/// The payload that a kind requires.
 fn needed(kind: &str) -> Value {
     if kind.starts_with("mcp/response") { json!({ "correlation_id": "earlier" }) } else { json!({}) }
 }
@@ -29,7 +29,7 @@ fn the_table_of_capabilities() {
         table.lines().map(|line| line.split('\t').take(3).collect::<Vec<_>>().try_into().unwrap()).collect();
     assert_eq!(rows.len(), 90);
     let names: Vec<String> = (0..rows.len()).map(|row| format!("row-{row}")).collect();
-    // What a capability cannot be is refused where it is configured; its participant then has none.
+    // The configuration rejects invalid capabilities; such a participant is configured without any.
     let grants: Vec<[&str; 1]> = rows
         .iter()
         .map(|row| [if model::Capability::parse(row[0]).is_ok() { row[0] } else { NOTHING[0] }])
@@ -102,7 +102,7 @@ fn examples_of_the_documents_are_forwarded_as_printed() {
         assert_eq!(received, text, "{name}");
         socket.leave();
     }
-    // The forms of Decision 002 that are printed in part.
+    // The partial examples of Decision 002.
     let result = json!({ "jsonrpc": "2.0", "id": 42, "result": {} });
     let verbose = json!({
         "jsonrpc": "2.0", "id": 42, "method": "tools/call",
@@ -145,12 +145,12 @@ fn envelopes_of_the_gateway_match_the_specification() {
     let _second = Socket::enter(&gateway, "agent-2", "");
     first.receive();
     let (mut newcomer, mut welcome) = Socket::welcomed(&gateway, "new-participant", "");
-    // Beside what is printed there is the gateway's own participant.
+    // The gateway's own participant is in addition to the example.
     let others = welcome["payload"]["participants"].as_array_mut().unwrap();
     let own = others.iter().position(|other| other["id"] == "portmoot").unwrap();
     others.remove(own);
     like(welcome, "3.5.1-welcome");
-    // It hears of itself after it was welcomed, as all others do.
+    // It receives its own join after its welcome, as all others do.
     assert_eq!(newcomer.receive(), first.receive());
     let _agent = Socket::enter(&gateway, "new-agent", "");
     like(first.receive(), "3.4-presence");
@@ -182,14 +182,14 @@ fn refused_upgrades_have_their_status() {
     assert_eq!((unknown.status, unknown.header("www-authenticate")), (401, Some("Bearer")));
     assert_eq!(with("/ws", None, &[]).status, 401);
     assert_eq!(with("/ws", Some("Basic aW5zaWRlcjp4"), &[]).status, 401);
-    // The token of another topic, a topic of another, and one that is not there, which looks the same.
+    // The token of another topic, a topic of others, and an unknown topic, which looks the same.
     assert_eq!(with("/ws", Some(&outside), &[]).status, 403);
     assert_eq!(with("/ws?topic=main", Some(&outside), &[]).status, 403);
     let other = with("/ws?topic=other", Some(&inside), &[]);
     let nowhere = with("/ws?topic=nowhere", Some(&inside), &[]);
     assert_eq!((other.status, nowhere.status), (403, 403));
     assert_eq!(with("/ws?topic=other", Some(&outside), &[]).status, 101);
-    // What is no WebSocket.
+    // Requests that are not WebSocket upgrades.
     for change in [
         &[("upgrade", ""), ("connection", "")][..],
         &[("upgrade", "h2c")],
@@ -208,7 +208,7 @@ fn refused_upgrades_have_their_status() {
     for query in ["mode=some", "mode=", "echo=perhaps", "topics=main", "epoch=x&offset=1", "offset=-1"] {
         assert_eq!(with(&format!("/ws?{query}"), Some(&inside), &[]).status, 400, "{query}");
     }
-    // None of these took a place or was seen.
+    // None of these joined or was announced.
     let (_, welcome) = Socket::welcomed(&gateway, "insider", "");
     assert_eq!(welcome["payload"]["participants"].as_array().unwrap().len(), 1, "{welcome}");
 }
@@ -249,7 +249,7 @@ fn participants_receive_the_envelopes_of_their_mode() {
         }
         hearer.expect("end");
     }
-    // Without its own echo it hears the others all the same.
+    // Without echo it still receives the envelopes of others.
     hearers[0].chat("other");
     sender.expect("other");
 }
@@ -266,14 +266,14 @@ fn a_second_connection_replaces_the_first() {
         assert_eq!(socket.receive()["payload"]["event"], "join");
         if let Some(mut old) = connections.pop() {
             let old: &mut Socket = &mut old;
-            // What the old one still says is heard by nobody.
+            // Envelopes on the old connection are not delivered.
             old.chat("from the old one");
             assert_eq!(old.closed(), 4001);
             let gone = watcher.receive();
             assert_eq!(gone["payload"], json!({ "event": "leave", "participant": { "id": "agent" } }));
         }
         assert_eq!(watcher.receive()["payload"]["event"], "join");
-        // The end of the first one has left the second where it is.
+        // The end of the first connection does not affect the second.
         socket.chat(&format!("round {round}"));
         socket.expect(&format!("round {round}"));
         watcher.expect(&format!("round {round}"));
@@ -320,7 +320,7 @@ fn all_participants_receive_one_order() {
             .map(|mut socket| {
                 scope.spawn(move || {
                     for number in 0..EACH {
-                        // Some are long enough to be written apart.
+                        // Some are long enough to be written separately.
                         let text = "x".repeat(if number % 50 == 7 { 20_000 } else { number });
                         let id = format!("{} {number:03}", socket.id);
                         socket.send("chat", &id, &[], json!({}), &json!({ "text": text }));
@@ -352,11 +352,11 @@ fn envelopes_are_forwarded_byte_for_byte() {
     let texts = [
         plain.clone(),
         format!(" \r\n\t{plain}\n\n"),
-        // Members in another order, unknown ones, numbers and strings as somebody likes to spell them.
+        // Members in another order, unknown members, numbers and strings in unusual spellings.
         r#"{"payload" :{"a":1.0e0,"a":1E+2, "b":-0,"c":12345678901234567890123,"é":"\u00e9\/"},"kind":"chat" ,
             "x-trace":{"deep":[[[{"kind":"system/error"}]]]},"":null,"from":"agent","id":"odd","ts":17,"protocol":"mcpx/v0.1"}"#
             .replace("17", "\"yesterday\""),
-        // Escapes in what the gateway reads.
+        // Escapes in members that the gateway reads.
         r#"{"\u0070rotocol":"mcpx\/v0.1","id":"\u0041","from":"\u0061gent","to":[],"kind":"ch\u0061t","payload":{}}"#
             .to_owned(),
         format!("{}{}", plain.replace("{}", &format!("{{\"text\":\"{}\"}}", "ü".repeat(30_000))), " "),
@@ -421,7 +421,7 @@ fn late_joiners_receive_the_history() {
         assert_eq!((history["epoch"].as_u64(), &history["offset"]), (Some(epoch), &json!(8)));
     }
     assert_eq!(ids(&visit("narrow", "?mode=directed")), ["3", "4", "5", "6"]);
-    // Where none is configured, none is kept.
+    // Without `history`, none is kept.
     assert_eq!(visit("late", "?topic=quiet"), Value::Null);
 }
 
@@ -443,7 +443,7 @@ fn servers_are_participants_that_answer() {
         (&json!("call-1"), &json!("call-1"))
     );
     assert_eq!(received["payload"]["result"]["content"][0]["text"], "hi");
-    // The short kind is answered in the extended form.
+    // The short kind is answered with the extended kind.
     for host in ["tools", "portmoot"] {
         for (method, key) in [
             ("initialize", "serverInfo"),

@@ -1,4 +1,4 @@
-//! What callers show to the gateway stays there, and what the gateway knows of its upstreams is not told to callers.
+//! Secrets: headers of callers do not reach upstreams, and details of upstreams do not reach callers.
 
 use std::io::Write as _;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::peer::Peer;
 use crate::socket::{Gateway, LEGACY, call, fixture_server, initialize, until};
 
-/// What a caller sends beside what MCP needs; none of it is for an upstream.
+/// Headers of a caller beyond those of MCP; none of them is for an upstream.
 const SHOWN: [(&str, &str); 9] = [
     ("authorization", "Bearer inbound-inbound-inbound"),
     ("cookie", "inbound=inbound"),
@@ -68,7 +68,7 @@ fn nothing_of_a_caller_or_of_the_gateway_reaches_a_child() {
     }
 }
 
-/// Servers that fail in every way that there is: the table in the configuration, and the upstreams that stand behind it.
+/// Servers that fail in many ways: their tables in the configuration, and their upstreams.
 fn failing() -> (String, Vec<Peer>) {
     let status = |head: &'static str| {
         Peer::http(move |_| {
@@ -158,7 +158,7 @@ fn nothing_internal_is_revealed_to_callers() {
             assert!(!text.contains(word), "{word} is revealed: {text}");
         }
     }
-    // And yet the operator's log says what is wrong.
+    // The operator's log has the reason.
     assert!(gateway.log().contains("absent"), "{}", gateway.log());
     let _ = Value::Null;
 }

@@ -1,4 +1,4 @@
-//! Who shares a session with a server, who is asked, and what outlives what.
+//! Sessions with servers: sharing, questions to clients, lifetimes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -13,7 +13,7 @@ fn sampling() -> Value {
     json!({ "sampling": {} })
 }
 
-/// Answers the question that comes on this call, and gives the call's result.
+/// Answers the next question on this call, and returns the call's result.
 #[track_caller]
 fn answered(client: &Client, call: &Events, method: &str, result: Value) -> Value {
     let question = call.next_of(method);
@@ -52,13 +52,13 @@ fn ten_thousand_calls_of_twenty_clients_share_one_server_process() {
         let seen = gateway.server(server);
         assert_eq!(seen["restarts"], 0, "{seen}");
     }
-    // A legacy server has one child; one of both eras has one for each that is spoken with it.
+    // A legacy server has one process; one of both eras has one per era in use.
     assert_eq!(gateway.server("old")["sessions"], 1);
     assert_eq!(gateway.server("old")["pid"], client.record("old")["pid"]);
     assert_eq!(children(&gateway).len(), 3, "old, both in two eras");
 }
 
-/// The fixtures that run for this gateway.
+/// The running fixture processes of this gateway.
 fn children(gateway: &Gateway) -> Vec<u64> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok());
@@ -100,7 +100,7 @@ fn a_question_reaches_only_the_client_whose_call_is_open() {
     let plain = Client::plain(&gateway);
     let streams = [&one, &other, &plain].map(Client::listen);
 
-    // Both have a call open; each is asked its own question.
+    // Both have an open call; each receives its own question.
     let calls = [("one", &one), ("other", &other)]
         .map(|(name, client)| client.begin_call("a_test_sampling", json!({ "prompt": name })));
     for (at, (name, client)) in [("one", &one), ("other", &other)].into_iter().enumerate() {
@@ -110,7 +110,7 @@ fn a_question_reaches_only_the_client_whose_call_is_open() {
         let result = calls[at].next();
         assert_eq!(result["result"]["content"][0]["text"], format!("LLM response: for {name}"), "{result}");
     }
-    // A client that has declared nothing is not asked; its call says so.
+    // A client without capabilities receives no question; its call fails with the reason.
     let refused = plain.call("a_test_sampling", json!({ "prompt": "plain" }));
     assert_eq!(refused["isError"], true, "{refused}");
     for stream in streams {
@@ -234,7 +234,7 @@ fn a_session_outlives_the_gateway_but_not_its_delete() {
     let closed = Client::plain(&gateway);
     let before = kept.record("a")["pid"].clone();
     assert_eq!(closed.delete(), 204);
-    // That it has ended is written down by and by, and at the end.
+    // Closed sessions are recorded with a delay, and when the gateway stops.
     let journal = home.path().join("data/journal.jsonl");
     let written = || std::fs::read_to_string(&journal).unwrap().contains("sessions_ended").then_some(());
     until("it is written down", written);
@@ -283,22 +283,22 @@ fn calls_time_out_progress_extends_the_time_up_to_a_maximum() {
         assert_eq!(error["data"]["code"], "upstream_timeout", "{messages:?}");
         messages.len() - 1
     };
-    // Its own time is shorter than the server's.
+    // The timeout of the tool is shorter than the server's.
     let begun = std::time::Instant::now();
     assert_eq!(timed_out(&client.begin_call("a_hang", json!({}))), 0);
     assert!(begun.elapsed() < std::time::Duration::from_millis(850), "{:?}", begun.elapsed());
-    // A step every 200 ms keeps it going for two seconds.
+    // Progress every 200 ms keeps the call alive for two seconds.
     let call = client.begin_call("a_slow", json!({ "ms": 2000 }));
     let messages = call.rest();
     assert_eq!(messages.last().unwrap()["result"]["content"][0]["text"], "2000 ms later", "{messages:?}");
     assert_eq!(messages.len(), 11);
-    // A step a second is too slow, and is cancelled there.
+    // Progress every second is too slow: the call is cancelled at the server.
     assert_eq!(timed_out(&client.begin_call("a_slow", json!({ "ms": 10_000 }))), 0);
     until("the server hears of it", || (client.record("a")["cancelled"] == 1).then_some(()));
-    // Steps come in time, but the maximum ends it.
+    // Progress arrives in time, but the maximum ends the call.
     assert!(timed_out(&client.begin_call("a_slow", json!({ "ms": 5_000 }))) >= 4);
     until("the server hears of it", || (client.record("a")["cancelled"] == 2).then_some(()));
-    // The client itself takes one back.
+    // The client cancels a call.
     let call = client
         .begin(&client.request("tools/call", json!({ "name": "a_slow", "arguments": { "ms": 9_000 } })));
     until("it is open", || (gateway.server("a")["calls"] == 1).then_some(()));

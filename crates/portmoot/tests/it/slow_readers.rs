@@ -1,4 +1,4 @@
-//! Who does not read: what may wait for it is bounded, then its stream ends and its operation is cancelled; nobody else pays.
+//! Slow readers: queues are bounded, then the stream ends and its call is cancelled; other clients are not affected.
 
 use std::sync::Mutex;
 
@@ -8,7 +8,7 @@ use crate::peer::{Peer, answer, small, tool};
 use crate::socket::{Events, Gateway, LEGACY, Session, call, until};
 
 const QUEUE: usize = 20;
-/// The capabilities of a client with a child of its own that hears of its roots: that is how a test tells the child to go on.
+/// Capabilities of a client with its own server process. A change of its roots makes the server continue.
 const OWN: &str = r#"{"roots":{"listChanged":true}}"#;
 
 fn log(text: &str) -> String {
@@ -17,13 +17,13 @@ fn log(text: &str) -> String {
     )
 }
 
-/// Of no call, whatever is open.
+/// A log message that belongs to no call.
 fn note(text: &str) -> String {
     log(text).replace("notifications/message", "notifications/note")
 }
 
-/// A server that says one message in a call of `talk`, and `more` messages of so many bytes, then the answer, as soon as
-/// the roots have changed. Outside a call the messages belong to none.
+/// A server that sends one message in a call of `talk` and, when the roots have changed, `more` messages of `bytes` bytes and
+/// the answer. Outside a call the messages belong to none.
 fn talker(more: usize, bytes: usize) -> Peer {
     let talking = Mutex::new(None);
     Peer::stdio(move |message| {
@@ -69,7 +69,7 @@ fn cancelled(peer: &Peer) -> usize {
     peer.received().iter().filter(|line| line.contains("notifications/cancelled")).count()
 }
 
-/// The numbers of the messages that are still to come, and whether an answer ends them.
+/// The numbers of the remaining messages, and whether an answer follows them.
 fn rest(events: &mut Events) -> (Vec<usize>, bool) {
     let (mut numbers, mut answered) = (Vec::new(), false);
     while let Some((_, data)) = events.next() {
@@ -81,10 +81,10 @@ fn rest(events: &mut Events) -> (Vec<usize>, bool) {
     (numbers, answered)
 }
 
-/// So many messages come while nobody reads the call's stream; gives what its client finds when it comes back.
+/// The server sends this many messages while the call's stream is not read; returns what the resumed stream has.
 fn unread(messages: usize) -> (Vec<usize>, bool, usize) {
     let peer = talker(messages, 0);
-    // One connection at a time: whoever is served next knows that the one before is gone.
+    // One connection at a time: when the next one is served, the previous one is closed.
     let limits = format!("[server.limits]\nqueue_len_max = {QUEUE}\nconnections_max = 1\n");
     let gateway = Gateway::serve(&format!("{limits}{}", peer.child("peer", "")));
     let session = gateway.session_as(&[], LEGACY, OWN);
@@ -112,7 +112,7 @@ fn a_full_message_queue_ends_the_call() {
     );
 }
 
-/// More than the buffers between two processes take.
+/// More than the buffers between two processes hold.
 const MANY: usize = 400;
 const LARGE: usize = 64 * 1024;
 
@@ -143,12 +143,12 @@ fn an_unread_get_stream_ends_and_can_be_reopened() {
     let mut unread = session.listen(None);
     assert_eq!(unread.status, 200);
     go_on(&session);
-    // What the child said before this answer has been read by then.
+    // By this answer, the gateway has read all earlier messages of the child.
     works(&session);
     let (numbers, _) = rest(&mut unread);
     assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>(), "no gap");
     assert!(numbers.len() < MANY, "{} read", numbers.len());
-    // Who opens it again hears what is said from then on.
+    // A reopened stream receives later messages.
     let mut again = session.listen(None);
     assert_eq!(again.status, 200);
     go_on(&session);

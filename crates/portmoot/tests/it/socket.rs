@@ -1,4 +1,4 @@
-//! A gateway, and a client that hides nothing: requests are written to the socket as they are.
+//! A gateway and a raw HTTP client: requests are written to the socket unchanged.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -15,7 +15,7 @@ use crate::support;
 pub(crate) const LEGACY: &str = "2025-11-25";
 /// The modern revision.
 pub(crate) const MODERN: &str = "2026-07-28";
-/// What every modern request says of its caller.
+/// The `_meta` of every modern request.
 pub(crate) const MODERN_META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 /// A running gateway with a home of its own.
@@ -28,7 +28,7 @@ pub(crate) struct Gateway {
 const USUAL: [(&str, &str); 2] =
     [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
 
-/// A TOML table of a server that is started as a child.
+/// A TOML table of a server that is started as a child process.
 pub(crate) fn stdio_server(name: &str, prefix: &str, command: &str, args: &[&str]) -> String {
     format!("[servers.{name}]\ncommand = {command:?}\nargs = {args:?}\nprefix = {prefix:?}\n")
 }
@@ -45,7 +45,7 @@ impl Gateway {
         Self::serve_with(config, &[])
     }
 
-    /// The same, with these variables in its environment.
+    /// The same, with these environment variables.
     pub(crate) fn serve_with(config: &str, env: &[(&str, &str)]) -> Gateway {
         let home = env.iter().fold(Home::new(), |home, (name, value)| home.env(name, value));
         Gateway { running: support::Gateway::start(&home, config), _home: home }
@@ -66,10 +66,10 @@ impl Gateway {
         stream
     }
 
-    /// Sends bytes on a new connection and reads what comes until the other side closes.
+    /// Sends bytes on a new connection and reads until the other side closes.
     pub(crate) fn raw(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.connect();
-        // The other side may have answered and closed before it has read everything.
+        // The gateway may answer and close before it has read everything.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -81,12 +81,12 @@ impl Gateway {
         Reply::read(&self.raw(&self.written(line, headers, body)))
     }
 
-    /// The same, whose answer is read as it comes.
+    /// The same; the answer is read as a stream.
     pub(crate) fn begin(&self, line: &str, headers: &[(&str, &str)], body: &[u8]) -> Events {
         Events::new(self.send(line, headers, body))
     }
 
-    /// The same, whose answer is not read.
+    /// The same; the answer is not read.
     fn send(&self, line: &str, headers: &[(&str, &str)], body: &[u8]) -> TcpStream {
         let mut stream = self.connect();
         stream.write_all(&self.written(line, headers, body)).unwrap();
@@ -110,7 +110,7 @@ impl Gateway {
         self.request("POST /mcp", &[&USUAL, headers].concat(), body.as_ref())
     }
 
-    /// The same, whose answer is read as it comes.
+    /// The same; the answer is read as a stream.
     pub(crate) fn begin_post(&self, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Events {
         self.begin("POST /mcp", &[&USUAL, headers].concat(), body.as_ref())
     }
@@ -120,7 +120,7 @@ impl Gateway {
         self.modern_as(&[], method, name, params)
     }
 
-    /// The same with further headers.
+    /// The same with more headers.
     pub(crate) fn modern_as(
         &self,
         more: &[(&str, &str)],
@@ -207,22 +207,22 @@ impl Session<'_> {
         self.gateway.post(&self.headers(), body)
     }
 
-    /// The same, whose answer is read as it comes.
+    /// The same; the answer is read as a stream.
     pub(crate) fn begin(&self, body: impl AsRef<[u8]>) -> Events {
         self.gateway.begin_post(&self.headers(), body)
     }
 
-    /// The same, whose answer is not read.
+    /// The same; the answer is not read.
     pub(crate) fn send(&self, body: impl AsRef<[u8]>) -> TcpStream {
         self.gateway.send("POST /mcp", &[&USUAL, &self.headers()[..]].concat(), body.as_ref())
     }
 
-    /// Calls a tool and gives the whole answer.
+    /// Calls a tool and returns the whole answer.
     pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Value {
         self.post(call("1", tool, &arguments.to_string())).json()
     }
 
-    /// What the fixture's `record` tool tells.
+    /// The result of the fixture's `record` tool.
     pub(crate) fn record(&self, tool: &str) -> Value {
         let answer = self.call(tool, &json!({}));
         answer.pointer("/result/structuredContent").cloned().unwrap_or_else(|| panic!("{answer}"))
@@ -245,7 +245,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// Takes one answer apart; status 0 if there is none.
+    /// Parses one answer; status 0 if there is none.
     pub(crate) fn read(bytes: &[u8]) -> Reply {
         let at = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(bytes.len());
         let head = String::from_utf8_lossy(&bytes[..at]).into_owned();
@@ -267,7 +267,7 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The one JSON message, or the last of the event stream, as it was written.
+    /// The JSON message, or the last one of the event stream, unparsed.
     pub(crate) fn message(&self) -> String {
         if self.header("content-type") != Some("text/event-stream") {
             return self.text();
@@ -286,7 +286,7 @@ impl Reply {
     }
 }
 
-/// The data of all events that have some.
+/// The data of all events with data.
 pub(crate) fn events(text: &str) -> Vec<String> {
     let data = |event: &str| {
         let lines: Vec<&str> = event.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
@@ -308,7 +308,7 @@ fn unchunk(mut bytes: &[u8]) -> Vec<u8> {
     body
 }
 
-/// An event stream that is read as it comes.
+/// An event stream.
 pub(crate) struct Events {
     lines: BufReader<TcpStream>,
     /// The status of the answer.
@@ -352,7 +352,7 @@ impl Events {
         ))
     }
 
-    /// The messages that are still to come.
+    /// The remaining messages.
     pub(crate) fn rest(&mut self) -> Vec<Value> {
         std::iter::from_fn(|| self.message()).map(|(_, message)| message).collect()
     }
@@ -423,7 +423,7 @@ impl Drop for Piped {
     }
 }
 
-/// Looks again and again until it is so.
+/// Polls until the condition is true.
 #[track_caller]
 pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
     support::until(what, || so().then_some(()));

@@ -1,4 +1,4 @@
-//! A gateway where some propose and others decide, and what they say and hear over real sockets.
+//! A gateway with proposers and reviewers on real sockets.
 
 use serde_json::{Value, json};
 
@@ -12,8 +12,8 @@ const FULL: &[&str] = &["mcp/*", "chat"];
 pub(crate) const ECHO: &str = "mcp/proposal:tools/call:echo";
 pub(crate) const FULFIL: &str = "mcp/request:tools/call:echo";
 
-/// A gateway with the fixture as `tools` and `more`; an `agent` who may only propose, `boss` and `chief` who may do all, a
-/// `clerk` who may add only, and a `worker` who may only answer.
+/// A gateway with the fixture as `tools` and `more`; an `agent` that may only propose, `boss` and `chief` with full access, a
+/// `clerk` that may only add, and a `worker` that may only answer.
 pub(crate) struct Stage {
     pub(crate) gateway: Gateway,
     pub(crate) agent: Socket,
@@ -44,7 +44,7 @@ impl Stage {
         Stage { gateway, agent, boss, asked: 0, home, config }
     }
 
-    /// How many calls both servers have carried out, but for those that ask for it.
+    /// The number of calls that both servers have executed, without those that ask for it.
     #[track_caller]
     pub(crate) fn executed(&mut self) -> u64 {
         let mut sum = 0;
@@ -58,7 +58,7 @@ impl Stage {
         sum - self.asked
     }
 
-    /// The agent proposes to have `tools` say this; what the boss sees of it.
+    /// The agent proposes to call `echo` of `tools` with this text; returns the proposal as the boss sees it.
     #[track_caller]
     pub(crate) fn propose(&mut self, id: &str, text: &str) -> Value {
         self.agent.send(ECHO, id, &["tools"], json!({}), &echoes(text));
@@ -66,7 +66,7 @@ impl Stage {
         self.shown(id)
     }
 
-    /// What the boss sees of the proposal that this envelope made.
+    /// The proposal of this envelope, as the boss sees it.
     #[track_caller]
     pub(crate) fn shown(&self, envelope: &str) -> Value {
         let all = self.api("boss", "GET", "?all=true", &json!(null)).json();
@@ -117,7 +117,7 @@ pub(crate) fn names(proposal: &str) -> Value {
     json!({ "correlation_id": proposal })
 }
 
-/// The next word about a proposal: that it stands so.
+/// The next notice about a proposal, which has this state.
 #[track_caller]
 pub(crate) fn state(socket: &mut Socket, envelope: &str, state: &str) -> Value {
     let received = socket.receive_until(|received| received["kind"] == "portmoot/proposal");
@@ -127,7 +127,7 @@ pub(crate) fn state(socket: &mut Socket, envelope: &str, state: &str) -> Value {
     received
 }
 
-/// Both the answer and the end come, in whatever order: the answer.
+/// Receives the answer and the final notice, in any order; returns the answer.
 #[track_caller]
 pub(crate) fn answer_and(socket: &mut Socket, envelope: &str, state: &str) -> Value {
     let (mut answer, mut over) = (None, false);

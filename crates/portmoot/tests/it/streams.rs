@@ -1,4 +1,4 @@
-//! What the SDKs do not show: batches, streams that are lost and taken up again, and calls that are cancelled.
+//! Streams: batches, resumption, cancellation. The SDKs do not cover these.
 
 use harness::Running;
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ fn a_lost_answer_is_resumed() {
     assert_eq!(steps, [2, 3, 4, 5, 6, 7, 8, 9, 10]);
     assert_eq!(rest.last().unwrap()["id"], 7);
     assert_eq!(rest.last().unwrap()["result"]["content"][0]["text"], "1000 ms later");
-    // The same once more, after the end.
+    // Resumed once more, after its end.
     assert_eq!(session.listen(Some(&id)).rest(), rest);
     assert_eq!(gateway.session().listen(Some(&id)).status, 400);
 }

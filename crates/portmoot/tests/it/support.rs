@@ -1,4 +1,4 @@
-//! A running gateway and MCP clients of it, for tests from the outside.
+//! A running gateway and MCP clients.
 
 use std::cell::{Cell, RefCell};
 use std::io::{BufRead, BufReader, Read};
@@ -12,30 +12,30 @@ use serde_json::{Value, json};
 use crate::home::{Home, Ran};
 use crate::http::{Connection, Events, Reply, TIMEOUT};
 
-/// `portmoot serve` on a free port. It is killed when this is dropped.
+/// `portmoot serve` on a free port. Dropping it kills the process.
 pub(crate) struct Gateway {
     child: Child,
     address: String,
     log: Arc<Mutex<String>>,
-    /// Keeps the log; ends with the gateway.
+    /// The thread that reads the log; it ends with the gateway.
     keeper: Option<JoinHandle<()>>,
 }
 
 impl Gateway {
-    /// Serves this configuration, which is written to `portmoot.toml` in the home.
+    /// Writes this configuration to `portmoot.toml` in the home, and serves it.
     #[track_caller]
     pub(crate) fn start(home: &Home, config: &str) -> Gateway {
         home.write("portmoot.toml", config);
         Gateway::start_with(home, &["--config", "portmoot.toml"])
     }
 
-    /// Serves with these further arguments.
+    /// Serves with these arguments.
     #[track_caller]
     pub(crate) fn start_with(home: &Home, args: &[&str]) -> Gateway {
         Gateway::serve(home.command(&[&["serve", "--listen", "127.0.0.1:0"], args].concat()))
     }
 
-    /// Waits until this command says where it listens.
+    /// Starts this command and waits for its address.
     #[track_caller]
     pub(crate) fn serve(mut command: Command) -> Gateway {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -66,18 +66,18 @@ impl Gateway {
         self.child.id()
     }
 
-    /// What it has said on stderr.
+    /// Its output on stderr so far.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
-    /// Waits for a line on stderr that contains this, and gives the first.
+    /// Waits for a line on stderr that contains this text, and returns the first.
     #[track_caller]
     pub(crate) fn receive(&self, wanted: &str) -> String {
         until(wanted, || self.log().lines().find(|line| line.contains(wanted)).map(str::to_owned))
     }
 
-    /// Waits until it has said that a server is ready.
+    /// Waits until the log reports that a server is ready.
     #[track_caller]
     pub(crate) fn ready(&self, name: &str) {
         self.receive(&format!("ready server={name:?}"));
@@ -88,13 +88,13 @@ impl Gateway {
         signal(self.pid(), name);
     }
 
-    /// Waits for its end.
+    /// Waits for its exit.
     #[track_caller]
     pub(crate) fn wait(&mut self) {
         until("the gateway ends", || self.child.try_wait().unwrap());
     }
 
-    /// Asks it to stop, waits, and gives all that it has printed.
+    /// Stops it and returns its exit code and output.
     #[track_caller]
     pub(crate) fn stop(mut self) -> Ran {
         self.signal("TERM");
@@ -112,7 +112,7 @@ impl Gateway {
         Connection::open(&self.address).exchange("GET", path, &headers, "")
     }
 
-    /// Waits for a proposal that nobody has decided about, as `proposals ls` shows it to the bearer of this token.
+    /// Waits for a pending proposal, as `proposals ls` shows it with this token.
     #[track_caller]
     pub(crate) fn pending(&self, home: &Home, token: &str) -> Value {
         until("a proposal", || {
@@ -123,13 +123,13 @@ impl Gateway {
         })
     }
 
-    /// What the API says of a server.
+    /// The state of a server, from the API.
     #[track_caller]
     pub(crate) fn server(&self, name: &str) -> Value {
         self.get(&format!("/api/v1/servers/{name}"), None).json()
     }
 
-    /// Waits until a server is in this state, and gives what the API says of it.
+    /// Waits until a server has this state; returns the answer of the API.
     #[track_caller]
     pub(crate) fn wait_for(&self, name: &str, state: &str) -> Value {
         until(&format!("{name} is {state}"), || {
@@ -154,13 +154,13 @@ pub(crate) fn signal(pid: u32, name: &str) {
     assert!(done.success(), "{pid} is gone");
 }
 
-/// Whether this process runs; one that has ended and was not waited for does not.
+/// Whether this process runs; a zombie does not.
 pub(crate) fn is_alive(pid: u64) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.is_ok_and(|stat| !stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
 }
 
-/// Asks again until there is an answer.
+/// Polls until `ask` returns a value.
 #[track_caller]
 pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + TIMEOUT;
@@ -173,7 +173,7 @@ pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A `[servers.NAME]` table that starts the fixture over stdio with these further arguments.
+/// A `[servers.NAME]` table that starts the fixture over stdio with these arguments.
 pub(crate) fn fixture(name: &str, arguments: &[&str]) -> String {
     let command = harness::fixture_binary();
     let all: Vec<&str> = ["--stdio"].iter().chain(arguments).copied().collect();
@@ -193,7 +193,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client that declares nothing.
+    /// A client without capabilities.
     #[track_caller]
     pub(crate) fn plain(gateway: &Gateway) -> Client {
         Client::open(gateway, None, "/mcp", json!({}))
@@ -253,7 +253,7 @@ impl Client {
         connection.exchange("POST", &self.path, &self.headers(), &message.to_string())
     }
 
-    /// A request and its answer, the JSON-RPC message.
+    /// Sends a request; returns its answer, a JSON-RPC message.
     #[track_caller]
     pub(crate) fn ask(&self, method: &str, params: Value) -> Value {
         let reply = self.post(&self.request(method, params));
@@ -261,7 +261,7 @@ impl Client {
         reply.json()
     }
 
-    /// A request and the status of its HTTP answer.
+    /// Sends a request; returns the status of its HTTP answer.
     pub(crate) fn status(&self, method: &str, params: Value) -> u16 {
         self.post(&self.request(method, params)).status
     }
@@ -273,7 +273,7 @@ impl Client {
         assert_eq!(reply.status, 202, "{reply:?}");
     }
 
-    /// An answer to a question of a server.
+    /// Answers a question of a server.
     #[track_caller]
     pub(crate) fn answer(&self, question: &Value, result: Value) {
         let reply = self.post(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }));
@@ -288,7 +288,7 @@ impl Client {
         answer["result"].clone()
     }
 
-    /// What the fixture's tool `record` tells.
+    /// The result of the fixture's tool `record`.
     #[track_caller]
     pub(crate) fn record(&self, server: &str) -> Value {
         self.call(&format!("{server}_record"), json!({}))["structuredContent"].clone()
@@ -300,14 +300,14 @@ impl Client {
         Connection::open(&self.address).stream("POST", &self.path, &self.headers(), &message.to_string())
     }
 
-    /// Begins a tool call whose messages come as they come.
+    /// Begins a tool call; its answer is a stream of messages.
     pub(crate) fn begin_call(&self, name: &str, arguments: Value) -> Events {
         let meta = json!({ "progressToken": format!("p{}", self.next.get()) });
         let params = json!({ "name": name, "arguments": arguments, "_meta": meta });
         self.begin(&self.request("tools/call", params))
     }
 
-    /// The stream for what belongs to no request.
+    /// The GET stream.
     #[track_caller]
     pub(crate) fn listen(&self) -> Events {
         let events = Connection::open(&self.address).stream("GET", &self.path, &self.headers(), "");
@@ -315,7 +315,7 @@ impl Client {
         events
     }
 
-    /// Ends the session and gives the status.
+    /// Ends the session; returns the status.
     pub(crate) fn delete(&self) -> u16 {
         Connection::open(&self.address).exchange("DELETE", &self.path, &self.headers(), "").status
     }
@@ -336,14 +336,14 @@ impl Client {
     }
 }
 
-/// One request of a modern client: its HTTP answer.
+/// Sends one request of a modern client; returns its HTTP answer.
 pub(crate) fn modern(gateway: &Gateway, token: Option<&str>, method: &str, params: Value) -> Reply {
     let (headers, body) = modern_request(token, method, params);
     let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
     Connection::open(gateway.address()).exchange("POST", "/mcp", &headers, &body)
 }
 
-/// The same, whose messages come as they come.
+/// The same; the answer is a stream of messages.
 pub(crate) fn modern_stream(gateway: &Gateway, token: Option<&str>, method: &str, params: Value) -> Events {
     let (headers, body) = modern_request(token, method, params);
     let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();

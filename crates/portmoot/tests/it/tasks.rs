@@ -1,4 +1,4 @@
-//! Tasks of servers, relayed between equal eras: whose they are, what passes, and what becomes of them when something ends.
+//! Tasks of servers between equal eras: ownership, relayed messages, lifetimes.
 
 mod jobs;
 mod legacy;
@@ -12,14 +12,14 @@ use crate::support::{Client, Gateway};
 
 const ADA: &str = "token-of-ada-who-has-tasks";
 const BOB: &str = "token-of-bob-who-has-tasks";
-/// The key of `_meta` under which a message says to which task it belongs.
+/// The key of `_meta` that names the task of a message.
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 fn setup() -> Home {
     Home::new().env("ADA_TOKEN", ADA).env("BOB_TOKEN", BOB)
 }
 
-/// Two who may do everything.
+/// Two participants with full access.
 fn people(home: &Home) -> String {
     let data = home.path().join("data").display().to_string();
     let may = "capabilities = [\"mcp/request:*\", \"mcp/response:*\", \"portmoot/servers\"]\n";
@@ -28,7 +28,7 @@ fn people(home: &Home) -> String {
     format!("[server]\ndata_dir = {data:?}\n{}{}", one("ada"), one("bob"))
 }
 
-/// The id of a task that a call has become.
+/// The id of the task of a call.
 #[track_caller]
 fn id_of(answer: &Value) -> String {
     let result = &answer["result"];
@@ -49,7 +49,7 @@ fn about(client: &Client, method: &str, id: &str) -> Value {
     client.ask(method, json!({ "taskId": id }))
 }
 
-/// That an answer is what everybody gets for a task that is not there.
+/// Checks that an answer equals the one for an unknown task.
 #[track_caller]
 fn is_unknown(answer: &Value, client: &Client) {
     let nothing = about(client, "tasks/get", "there-is-no-such-task");

@@ -1,4 +1,4 @@
-//! A server behind TLS: reached where the machine trusts its certificate, refused with a clear reason where not.
+//! TLS servers: a trusted certificate connects, an untrusted one is reported.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Secure {
     }
 }
 
-/// What takes the TLS off, with a certificate for `localhost` that nobody else has.
+/// A TLS-terminating proxy with its own certificate for `localhost`.
 pub(crate) struct TlsProxy {
     pub(crate) port: u16,
     pub(crate) pem: String,
@@ -47,12 +47,12 @@ impl TlsProxy {
             .with_no_client_auth()
             .with_single_cert(vec![certified.cert.der().clone()], key)
             .unwrap();
-        // What is behind it speaks HTTP/1.1 only: a client that lets HTTP/2 be chosen is not understood.
+        // The backend supports HTTP/1.1 only, so the proxy offers no HTTP/2.
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();
-        // Ends with the test's process.
+        // The thread ends with the test process.
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(terminate(listener, TlsAcceptor::from(Arc::new(config)), plain));
@@ -61,13 +61,13 @@ impl TlsProxy {
     }
 }
 
-/// Takes the TLS off every connection and passes it on.
+/// Terminates TLS on every connection and forwards the bytes.
 async fn terminate(listener: std::net::TcpListener, acceptor: TlsAcceptor, plain: String) {
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     while let Ok((tcp, _)) = listener.accept().await {
         let (acceptor, plain) = (acceptor.clone(), plain.clone());
         tokio::spawn(async move {
-            // A client that does not trust us leaves here.
+            // A client that does not trust the certificate disconnects here.
             let Ok(mut secure) = acceptor.accept(tcp).await else { return };
             let mut plain = tokio::net::TcpStream::connect(plain).await.unwrap();
             let _ = tokio::io::copy_bidirectional(&mut secure, &mut plain).await;
@@ -75,7 +75,7 @@ async fn terminate(listener: std::net::TcpListener, acceptor: TlsAcceptor, plain
     }
 }
 
-/// A gateway on a machine that trusts this certificate alone.
+/// A gateway that trusts only this certificate.
 fn trusting(home: &Home, pem: &str, config: &str) -> Gateway {
     let file = home.write("trusted.pem", pem);
     Gateway::serve_with(config, &[("SSL_CERT_FILE", file.to_str().unwrap())])
@@ -96,12 +96,12 @@ fn a_server_whose_certificate_is_trusted_is_reached() {
 fn a_server_whose_certificate_is_not_trusted_is_down_and_says_why() {
     let (secure, home) = (Secure::start(), Home::new());
     let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap().cert.pem();
-    // Another certificate of the same name, and the right one under another name.
+    // Another certificate for the same name, and the trusted one under another name.
     for (pem, host) in [(&other, "localhost"), (&secure.front.pem, "127.0.0.1")] {
         let gateway = trusting(&home, pem, &secure.table(host));
         let url = format!("http://{}", gateway.address());
         let mut line = String::new();
-        // It is tried again and again, and starting meanwhile.
+        // The gateway retries, and the server is `starting` meanwhile.
         until("it is down", || {
             let ran = home.run(&["servers", "ls", "--url", &url]).expect(0);
             line = ran.stdout.lines().find(|line| line.contains("secure")).unwrap().to_owned();

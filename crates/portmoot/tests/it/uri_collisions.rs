@@ -1,4 +1,4 @@
-//! Two servers that have the same URI: the later one's is respelled towards its callers wherever it occurs, and only there.
+//! Two servers with the same URIs: those of the later one are rewritten wherever they occur, for callers only.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::socket::{Gateway, LEGACY, Session, until};
 const OWN: &str = "shared://thing";
 const TEMPLATE: &str = "shared://item/{id}";
 
-/// Everything that may hold a URI. A call of `touch` tells of an update first; one of `ask` puts a question with a resource in it.
+/// A server with URIs in every place. `touch` sends an update first; `ask` sends a question with a resource in it.
 fn script(name: &'static str) -> impl Fn(&Value) -> Vec<Vec<u8>> + Send + Sync {
     move |message| {
         let embedded = format!(r#"{{"type":"resource","resource":{{"uri":"{OWN}","text":"{name}"}}}}"#);
@@ -62,7 +62,7 @@ fn script(name: &'static str) -> impl Fn(&Value) -> Vec<Vec<u8>> + Send + Sync {
     }
 }
 
-/// Two servers with the same URIs, and how each of their resources is spelled here.
+/// Two servers with the same URIs, and the public spellings of their resources.
 struct Pair {
     gateway: Gateway,
     peers: [Peer; 2],
@@ -99,7 +99,7 @@ fn ask(session: &Session<'_>, method: &str, params: &Value) -> Value {
     session.post(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()).json()
 }
 
-/// What a server has heard must be in its own spelling.
+/// Checks that a server received URIs only in its own spelling.
 fn heard_its_own(peer: &Peer) {
     assert!(peer.received().iter().all(|line| !line.contains("portmoot:")), "{:?}", peer.received());
 }
@@ -181,7 +181,7 @@ fn updates_of_a_rewritten_resource_use_the_subscribers_uri() {
         sessions[0].call(&format!("{prefix}_touch"), &json!({}));
     }
     for (stream, uri) in streams.iter_mut().zip(&pair.uris) {
-        // Each hears first, and only, of its own: the two were touched in the other order.
+        // Each receives only its own update, though the two were touched in the other order.
         let (_, data) = stream.next().unwrap();
         assert!(data.contains(&format!(r#""params":{{"uri":"{uri}","x-kept":1e400}}"#)), "{data}");
     }

@@ -1,5 +1,4 @@
-//! The workflows of MCPx v0.1, section 9, from end to end: agents on the SDK, servers from the public registries, and people
-//! at the command line.
+//! The workflows of MCPx v0.1, section 9: agents on the SDK, servers from public registries, people at the command line.
 
 use std::path::Path;
 
@@ -29,7 +28,7 @@ fn start(all: &[(&str, &[&str])], folder: &Path, more: &str) -> (Home, Gateway) 
     (home, gateway)
 }
 
-/// `portmoot ...` as somebody; what it prints.
+/// Runs `portmoot ...` as this participant; returns its output.
 #[track_caller]
 fn cli(home: &Home, gateway: &Gateway, who: &str, words: &[&str]) -> String {
     let (url, token) = (gateway.url(), token(who));
@@ -61,7 +60,7 @@ fn a_real_server_executes_a_proposal_after_a_person_approves() {
     let mut bystander = Socket::enter(&gateway, "bystander", "");
     let path = folder.path().join("note.txt").display().to_string();
     let arguments = json!({ "path": path, "content": "written with leave" });
-    // It tries, and is told no; then it proposes.
+    // Its call is refused; then it proposes.
     {
         let mut newcomer = Socket::enter(&gateway, "newcomer", "?echo=false&mode=directed");
         newcomer.call("try", &["files"], "write_file", arguments.clone());
@@ -72,7 +71,7 @@ fn a_real_server_executes_a_proposal_after_a_person_approves() {
     let words = ["files", "write_file", &arguments.to_string()];
     let mut agent = Program::start(example("untrusted_agent", &gateway, "newcomer", &words));
     agent.wait_for_line("proposed as ");
-    // Everybody sees it.
+    // All participants receive the proposal.
     for socket in [&mut human, &mut bystander] {
         let seen = socket.receive_until(|received| received["kind"] == WRITE);
         assert_eq!(seen["payload"]["params"]["arguments"], arguments, "{seen}");
@@ -82,7 +81,7 @@ fn a_real_server_executes_a_proposal_after_a_person_approves() {
     assert!(!folder.path().join("note.txt").exists());
     let id = proposal["id"].as_str().unwrap();
     cli(&home, &gateway, "human", &["proposals", "approve", id, "--yes"]);
-    // Both get the result, and the file is there.
+    // Both receive the result, and the file exists.
     let (code, printed) = agent.wait_for_exit();
     assert!(code == 0 && printed.contains("Successfully wrote"), "{code} {printed}");
     assert_eq!(std::fs::read_to_string(folder.path().join("note.txt")).unwrap(), "written with leave");
@@ -100,7 +99,7 @@ fn a_real_server_executes_a_proposal_after_a_person_approves() {
     }
 }
 
-/// Section 9.2: while it is connected an agent is trusted with more, and then with less.
+/// Section 9.2: a connected agent gains capabilities, and loses them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connected_agent_gains_and_loses_capabilities() {
     let folder = tempfile::tempdir().unwrap();
@@ -120,7 +119,7 @@ async fn a_connected_agent_gains_and_loses_capabilities() {
     assert_eq!(ways(&agent), [Some(CallMode::Propose); 2]);
     let refused = agent.request("files", "tools/call", &read).await.unwrap_err();
     assert!(matches!(refused, CallError::Refused(notice) if notice.error == "capability_violation"));
-    // It proposes, and that goes well.
+    // It proposes, and the proposal succeeds.
     let calling = agent.clone();
     let call = read.clone();
     let proposed = tokio::spawn(async move { calling.call("files", "tools/call", &call).await });
@@ -129,7 +128,7 @@ async fn a_connected_agent_gains_and_loses_capabilities() {
     });
     tokio::task::block_in_place(|| cli(&home, &gateway, "admin", &["proposals", "approve", &id, "--yes"]));
     assert!(proposed.await.unwrap().unwrap().get().contains("to be read"));
-    // The administrator expands what it may do: it is told, and calls by itself.
+    // The administrator grants more: the agent receives a welcome, and calls directly.
     let reading = "mcp/request:tools/call:read_*";
     tokio::task::block_in_place(|| {
         cli(&home, &gateway, "admin", &["participants", "grant", "agent", reading])
@@ -148,7 +147,7 @@ async fn a_connected_agent_gains_and_loses_capabilities() {
     assert!(result.get().contains("to be read"), "{result}");
     let refused = agent.request("files", "tools/call", &write).await.unwrap_err();
     assert!(matches!(refused, CallError::Refused(_)), "{refused}");
-    // And takes it back.
+    // The administrator revokes the grant.
     tokio::task::block_in_place(|| {
         cli(&home, &gateway, "admin", &["participants", "revoke", "agent", reading])
     });
@@ -162,7 +161,7 @@ async fn a_connected_agent_gains_and_loses_capabilities() {
     audit_log.has("admin", "portmoot/grants", "admitted", "adds [], removes [mcp/request:tools/call:read_*]");
 }
 
-/// Section 9.3: one topic, and everybody with what it was given.
+/// Section 9.3: participants with different capabilities in one topic.
 #[test]
 fn participants_with_different_profiles_share_a_topic() {
     let folder = tempfile::tempdir().unwrap();
@@ -209,7 +208,7 @@ fn participants_with_different_profiles_share_a_topic() {
     }
 }
 
-/// Section 9.4: a person, an orchestrator between, and a worker that dialled out.
+/// Section 9.4: a person, an orchestrator, and a dialed-in worker.
 #[test]
 fn an_orchestrator_fulfils_proposals_by_rules_and_leaves_others_to_a_reviewer() {
     let (home, config) = people(&[
@@ -246,7 +245,7 @@ fn an_orchestrator_fulfils_proposals_by_rules_and_leaves_others_to_a_reviewer() 
     };
     let done = until("it is completed", || shown("completed"));
     assert_eq!((&done["by"], &done["decided_by"]), (&json!("proposer"), &json!("orchestrator")));
-    // What no rule covers waits for a person.
+    // Proposals that no rule covers wait for a person.
     let mut waits = propose("add", r#"{"a":20,"b":22}"#);
     waits.wait_for_line("proposed as ");
     orchestrator.wait_for_line("for a person: mcp/request:tools/call:add by proposer");
@@ -312,7 +311,7 @@ fn prompts_and_resources_are_held_for_approval_too() {
     }
 }
 
-/// A tool that means something else now than when it was shown.
+/// A tool whose description changed after the proposal was shown.
 #[test]
 fn a_changed_tool_does_not_run_for_a_fulfilment_either() {
     let (home, config) = people(&[("agent", &["mcp/proposal:*"]), ("boss", &["mcp/*"])]);
@@ -359,7 +358,7 @@ fn a_changed_tool_does_not_run_for_a_fulfilment_either() {
     let audit_log = AuditLog(&home);
     let entry = audit_log.has("boss", "mcp/proposal:tools/call:act", "refused", "conflict");
     assert_eq!(entry["operation"], shown["id"], "{entry}");
-    // Described again as it was shown, it is what was shown.
+    // With its original description the approval is valid again.
     server.list(&tools("described as one"));
     boss.call("back", &["b"], "change", json!({}));
     boss.receive_until(|received| received["correlation_id"] == "back");

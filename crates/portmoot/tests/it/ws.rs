@@ -1,4 +1,4 @@
-//! A WebSocket client that hides nothing: frames are written as they are told (RFC 6455), and read one by one.
+//! Raw WebSocket client (RFC 6455): frames are written unchanged and read one by one.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ pub(crate) const PONG: u8 = 10;
 
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
-/// Participants of a test: each with these capabilities, and a token of its own.
+/// Participants of a test, each with these capabilities and its own token.
 pub(crate) fn people(all: &[(&str, &[&str])]) -> (Home, String) {
     let (mut home, mut config) = (Home::new(), String::new());
     for (name, capabilities) in all {
@@ -55,12 +55,12 @@ impl Frame {
 pub(crate) struct Socket {
     stream: TcpStream,
     read: Vec<u8>,
-    /// How much of `read` was taken already.
+    /// Number of bytes of `read` already parsed.
     at: usize,
     pub(crate) id: String,
 }
 
-/// Asks for a WebSocket with these headers and gives the stream, the answer's head, and what came after it.
+/// Sends an upgrade with these headers; returns the stream, the head of the answer, and the bytes after it.
 fn upgrade(address: &str, path: &str, headers: &[(&str, &str)]) -> (TcpStream, String, Vec<u8>) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_nodelay(true).unwrap();
@@ -83,7 +83,7 @@ fn upgrade(address: &str, path: &str, headers: &[(&str, &str)]) -> (TcpStream, S
     }
 }
 
-/// The headers of a good upgrade.
+/// The headers of a valid upgrade.
 pub(crate) const GOOD: [(&str, &str); 4] = [
     ("connection", "keep-alive, Upgrade"),
     ("upgrade", "websocket"),
@@ -91,7 +91,7 @@ pub(crate) const GOOD: [(&str, &str); 4] = [
     ("sec-websocket-key", KEY),
 ];
 
-/// The answer to an upgrade with these headers, which are all that it has.
+/// The answer to an upgrade with only these headers.
 pub(crate) fn answer(gateway: &Gateway, path: &str, headers: &[(&str, &str)]) -> Reply {
     let (_, head, _) = upgrade(gateway.address(), path, headers);
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
@@ -101,7 +101,7 @@ pub(crate) fn answer(gateway: &Gateway, path: &str, headers: &[(&str, &str)]) ->
 }
 
 impl Socket {
-    /// Comes in as this participant and waits for its welcome, which is given too.
+    /// Joins as this participant; returns the welcome too.
     #[track_caller]
     pub(crate) fn welcomed(gateway: &Gateway, name: &str, query: &str) -> (Socket, Value) {
         let mut socket = Socket::open(gateway, name, query);
@@ -110,7 +110,7 @@ impl Socket {
         (socket, welcome)
     }
 
-    /// The same, and waits until everybody knows that it is there.
+    /// Joins and waits for its own join message.
     #[track_caller]
     pub(crate) fn enter(gateway: &Gateway, name: &str, query: &str) -> Socket {
         let (mut socket, _) = Socket::welcomed(gateway, name, query);
@@ -127,7 +127,7 @@ impl Socket {
         Socket::open_with(gateway, name, query, &bearer)
     }
 
-    /// Comes in without a token, and gives the welcome too.
+    /// Joins without a token; returns the welcome too.
     #[track_caller]
     pub(crate) fn guest(gateway: &Gateway, query: &str) -> (Socket, Value) {
         let (stream, head, read) = upgrade(gateway.address(), &format!("/ws{query}"), &GOOD);
@@ -137,7 +137,7 @@ impl Socket {
         (socket, welcome)
     }
 
-    /// The same with this `Authorization`.
+    /// Upgrades with this `Authorization`.
     #[track_caller]
     pub(crate) fn open_with(gateway: &Gateway, name: &str, query: &str, bearer: &str) -> Socket {
         let headers = [&GOOD[..], &[("authorization", bearer)]].concat();
@@ -147,12 +147,12 @@ impl Socket {
         Socket { stream, read, at: 0, id: name.to_owned() }
     }
 
-    /// Writes bytes as they are; a socket that the other side has closed takes them too.
+    /// Writes bytes unchanged; errors of a closed connection are ignored.
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
 
-    /// Writes one frame. `head` is its first byte: the end of a message is 0x80.
+    /// Writes one frame. `head` is its first byte; 0x80 marks the end of a message.
     pub(crate) fn frame(&mut self, head: u8, payload: &[u8]) {
         let frame = masked(head, payload);
         self.raw(&frame);
@@ -163,18 +163,18 @@ impl Socket {
         self.frame(0x80 | TEXT, text.as_ref());
     }
 
-    /// Says an envelope of this kind, id and payload.
+    /// Sends an envelope with this kind, id and payload.
     pub(crate) fn send(&mut self, kind: &str, id: &str, to: &[&str], more: Value, payload: &Value) {
         let from = self.id.clone();
         self.text(envelope(&from, kind, id, to, more, payload));
     }
 
-    /// Says a chat to all.
+    /// Sends a chat to all.
     pub(crate) fn chat(&mut self, id: &str) {
         self.send("chat", id, &[], json!({}), &json!({ "text": "hello" }));
     }
 
-    /// Asks a participant for a tool.
+    /// Sends a tool call to participants.
     pub(crate) fn call(&mut self, id: &str, to: &[&str], tool: &str, arguments: Value) {
         let kind = format!("mcp/request:tools/call:{tool}");
         let params = json!({ "name": tool, "arguments": arguments });
@@ -182,7 +182,7 @@ impl Socket {
         self.send(&kind, id, to, json!({}), &payload);
     }
 
-    /// The next frame; none when the other side has ended.
+    /// The next frame; `None` when the other side has closed.
     #[track_caller]
     pub(crate) fn next(&mut self) -> Option<Frame> {
         loop {
@@ -224,7 +224,7 @@ impl Socket {
         serde_json::from_str(&text).unwrap_or_else(|why| panic!("{why}: {text}"))
     }
 
-    /// Hears until this is so of an envelope, and gives that one.
+    /// The next envelope that satisfies this condition; others are skipped.
     #[track_caller]
     pub(crate) fn receive_until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
@@ -235,7 +235,7 @@ impl Socket {
         }
     }
 
-    /// The next envelope that tells neither who comes and goes nor what becomes of a proposal.
+    /// The next envelope that is neither presence nor a notice about a proposal.
     #[track_caller]
     pub(crate) fn receive_message(&mut self) -> Value {
         loop {
@@ -246,7 +246,7 @@ impl Socket {
         }
     }
 
-    /// The next envelope, whose id is this.
+    /// The next envelope, which has this id.
     #[track_caller]
     pub(crate) fn expect(&mut self, id: &str) -> Value {
         let received = self.receive_message();
@@ -254,7 +254,7 @@ impl Socket {
         received
     }
 
-    /// The next envelope: the refusal of what had this id, with this code.
+    /// The next envelope, which is the refusal of this id with this code.
     #[track_caller]
     pub(crate) fn refused(&mut self, id: &str, code: &str) -> Value {
         let received = self.receive_message();
@@ -269,7 +269,7 @@ impl Socket {
         received
     }
 
-    /// Reads until the other side closes, and gives the code; texts on the way are lost.
+    /// Reads until the other side closes; returns the code. Texts are skipped.
     #[track_caller]
     pub(crate) fn closed(&mut self) -> u16 {
         loop {
@@ -282,7 +282,7 @@ impl Socket {
         }
     }
 
-    /// Says goodbye and waits for the answer.
+    /// Sends a close frame and waits for the answer.
     #[track_caller]
     pub(crate) fn leave(mut self) {
         self.frame(0x80 | CLOSE, &1000_u16.to_be_bytes());
@@ -310,7 +310,7 @@ pub(crate) fn envelope(
     envelope.to_string()
 }
 
-/// A frame as clients must write it.
+/// A masked client frame.
 pub(crate) fn masked(head: u8, payload: &[u8]) -> Vec<u8> {
     let mask = [0x37, 0xfa, 0x21, 0x3d];
     let mut frame = vec![head];
@@ -330,7 +330,7 @@ pub(crate) fn masked(head: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A whole frame of a server, and its length.
+/// Parses a whole frame of a server; returns its length too.
 fn parse(bytes: &[u8]) -> Option<(Frame, usize)> {
     let (&head, &short) = (bytes.first()?, bytes.get(1)?);
     assert_eq!(head & 0xf0, 0x80, "a whole message without extensions");

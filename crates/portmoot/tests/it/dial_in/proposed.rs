@@ -1,4 +1,4 @@
-//! What is proposed to a participant that serves: whoever approves it and how, it is asked once.
+//! Proposals to a dial-in server: each approved call reaches it once.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn wait_for_proposal(setup: &Started, id: &str, state: &str) {
 fn a_proposed_call_runs_once_after_approval() {
     let setup = start("", "[topics.main]\nmcp_calls = \"full\"\n");
     let mut boss = Socket::enter(&setup.gateway, "ann", "?echo=false");
-    // It hears everything, and all the same it is asked once.
+    // It receives all envelopes, but the call only once.
     let mut worker = Worker(Socket::enter(&setup.gateway, "worker", "?echo=false"));
     worker.greet(&[schema("one")]);
     setup.wait_listed(&["one"]);
@@ -27,7 +27,7 @@ fn a_proposed_call_runs_once_after_approval() {
     worker.answer_text(&asked, "first");
     assert_eq!(*text(&call.next()), "first");
 
-    // Approved by an envelope that names the server: it runs once all the same.
+    // Approved by an envelope that names the server: it runs once too.
     let call = begin(&scout, "worker_one", json!({ "n": 2 }));
     let proposal = loop {
         let received = boss.receive_message();
@@ -45,7 +45,7 @@ fn a_proposed_call_runs_once_after_approval() {
     assert_eq!((&asked["from"], &asked["payload"]["params"]["arguments"]["n"]), (&json!("scout"), &json!(2)));
     worker.answer_text(&asked, "second");
     assert_eq!(*text(&call.next()), "second");
-    // Nothing else has reached it: the next thing that it hears is this.
+    // It received nothing else: the next envelope is this chat.
     boss.chat("the end");
     loop {
         let received = worker.0.receive_message();
@@ -101,7 +101,7 @@ fn requests_in_the_room_are_answered_by_the_participant_itself() {
     let setup = start("", "");
     let mut boss = Socket::enter(&setup.gateway, "ann", "?echo=false");
     let mut worker = Worker::serving(&setup, &["one"]);
-    // A request in the room: it answers for itself, and everybody hears it.
+    // A request in the room: the participant answers itself, and all receive the answer.
     boss.call("direct", &["worker"], "one", json!({}));
     let asked = worker.next_request();
     assert_eq!((&asked["id"], &asked["from"]), (&json!("direct"), &json!("ann")));
@@ -112,7 +112,7 @@ fn requests_in_the_room_are_answered_by_the_participant_itself() {
         (&json!("worker"), &json!("direct")),
         "{received}"
     );
-    // A proposal that is approved by the API: the approver's request is what it hears.
+    // A proposal that is approved over the API: it receives the approver's request.
     let mut mallory = Socket::enter(&setup.gateway, "mallory", "?echo=false&mode=directed");
     let payload = json!({ "method": "tools/call", "params": { "name": "one", "arguments": {} } });
     mallory.send("mcp/proposal:tools/call:one", "please", &["worker"], json!({}), &payload);

@@ -1,5 +1,5 @@
-//! A server of 2025-11-25 whose tasks do what a test says, and are named alike at every such server (`task-1`, `task-2`) where
-//! the call does not name them.
+//! A server of 2025-11-25 with scripted tasks. Task ids are equal at all such servers (`task-1`, `task-2`) unless the call
+//! names them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -119,7 +119,7 @@ fn call(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
     said
 }
 
-/// A task is over: its state is told, and whoever waits gets its result.
+/// Ends a task: sends its status, and its result to the open `tasks/result`.
 fn finish(id: &str, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
     let Some(job) = jobs.get_mut(id) else { return Vec::new() };
     job.status = "completed";

@@ -9,7 +9,7 @@ use super::{ADA, BOB, RELATED, about, begin, client, id_of, is_unknown, people, 
 use crate::peer::Peer;
 use crate::support::{Client, Gateway, fixture, modern, signal, until};
 
-/// As the gateway has them.
+/// The limits of the gateway.
 const PARTICIPANT_TASKS_MAX: usize = 256;
 const TASK_ID_BYTES_MAX: usize = 512;
 
@@ -18,7 +18,7 @@ fn finish(client: &Client, server: &str, task: &str) {
     client.call(&format!("{server}_finish"), json!({ "task": task }));
 }
 
-/// The ids that a participant's list has, over all its pages.
+/// The ids in a participant's list, over all pages.
 #[track_caller]
 fn listed(client: &Client) -> Vec<String> {
     let (mut ids, mut params) = (Vec::new(), json!({}));
@@ -61,7 +61,7 @@ fn a_task_is_visible_only_to_its_caller() {
     assert_eq!(listed(&ada), [first.clone(), second.clone()]);
     assert_eq!(listed(&bob), [his]);
 
-    // Another session of the same participant has them too.
+    // Another session of the same participant has the task too.
     let again = client(&gateway, ADA);
     finish(&again, "a", "task-1");
     let result = about(&again, "tasks/result", &first)["result"].clone();
@@ -92,7 +92,7 @@ fn calls_that_cannot_become_tasks_are_refused_or_run_without_one() {
     assert_eq!(asks("a_job", json!({ "ttl": "long" }))["error"]["code"], -32602);
     assert_eq!(one.calls("job") + one.calls("plain"), 0);
     assert_eq!(ada.call("a_job", json!({}))["content"][0]["text"], "plain");
-    // In the modern era it means nothing, and a server of the other era must not take it for its own.
+    // A modern `task` has no meaning, and a legacy server must not receive it.
     let params = json!({ "name": "a_job", "arguments": {}, "task": { "ttl": 1 } });
     let answer = modern(&gateway, Some(ADA), "tools/call", params).json();
     assert_eq!(answer["result"]["content"][0]["text"], "plain", "{answer}");
@@ -132,7 +132,7 @@ fn questions_of_a_task_arrive_on_the_stream_that_awaits_its_result() {
     let (id, to_bob) = (begin(&ada, "a_job"), bob.listen());
     let waits = ada.begin(&ada.request("tasks/result", json!({ "taskId": id })));
     until("the server has it", || (!heard_of(&one, "tasks/result").is_empty()).then_some(()));
-    // The call in which the server asks ends at once: the question outlives it.
+    // The call ends at once with a task; the question outlives it.
     ada.call("a_question", json!({}));
     let question = waits.next_of("elicitation/create");
     assert_eq!(question["params"]["_meta"][RELATED]["taskId"], json!(id));
@@ -198,7 +198,7 @@ fn tasks_of_all_servers_are_listed_together_page_by_page() {
 fn a_task_outlives_its_callers_session_and_fails_with_its_servers() {
     let (home, one) = (setup(), server());
     let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a")));
-    // A session of its own at the server.
+    // A client with its own session at the server.
     let ada = Client::open(&gateway, Some(ADA), "/mcp", json!({ "elicitation": {} }));
     let id = begin(&ada, "a_job");
     assert_eq!(ada.delete(), 204);
@@ -257,7 +257,7 @@ fn revoking_a_tool_hides_its_tasks() {
         let refused = ask(method, json!({ "taskId": modern_id, "inputResponses": {} }));
         assert_eq!(refused["error"]["code"], -32602, "{method}: {refused}");
     }
-    // What comes of it afterwards is not hers either, not even what she waited for before.
+    // Later messages of the task do not reach her, nor does the result that she awaited.
     finish(&bob, "a", "task-1");
     is_unknown(&waits.next(), &ada);
     assert!(to_ada.so_far().iter().all(|message| message["method"] != "notifications/tasks/status"));
@@ -280,7 +280,7 @@ fn open_calls_that_may_become_tasks_count_against_the_task_limit() {
         assert_eq!(answer["error"]["data"]["code"], "overloaded", "{answer}");
     };
     refused();
-    // A modern server is not told that a task would do: it answers when it is done.
+    // The gateway does not offer tasks to the modern server, so the call is answered when it is done.
     let extension = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     let compute = || {
         let meta = json!({ "io.modelcontextprotocol/clientCapabilities": extension });
@@ -299,7 +299,7 @@ fn open_calls_that_may_become_tasks_count_against_the_task_limit() {
     for call in &open[1..] {
         assert_eq!(call.next()["error"]["data"]["code"], "upstream_failed");
     }
-    // The task that was lost would make room for one.
+    // The lost task could be dropped for a new one.
     for _ in 0..2 {
         assert_eq!(compute()["resultType"], "task");
     }

@@ -36,7 +36,7 @@ fn get(gateway: &Gateway, token: &str, id: &str) -> Value {
 fn reaches(gateway: &Gateway, id: &str, status: &str) -> Value {
     until(&format!("the task is {status}"), || {
         let answer = get(gateway, ADA, id);
-        // While its server is about to be gone it cannot be asked.
+        // While its server is ending, it cannot be asked.
         let gone = answer["error"]["data"]["code"].as_str().is_some_and(|code| code.starts_with("upstream_"));
         let task = answer["result"].clone();
         assert!(gone || task["taskId"] == json!(id), "{answer}");
@@ -87,7 +87,7 @@ fn task_input_requests_are_not_mirrored() {
             (asked["status"] == "input_required").then_some(asked)
         });
         let question = asked["inputRequests"]["confirm"]["params"]["message"].as_str().unwrap();
-        // What was asked before is not shown to who comes now.
+        // A late joiner does not receive earlier questions.
         let mut watch = Socket::enter(&gateway, "watch", "");
         get(&gateway, &ada, &id);
         let responses = json!({ "confirm": { "action": "accept", "content": { "confirm": true } } });
@@ -114,7 +114,7 @@ fn a_task_of_a_server_over_http_outlives_the_gateway() {
     reaches(&gateway, &id, "input_required");
     assert_eq!(get(&gateway, BOB, &id)["error"]["code"], -32602);
     drop(gateway);
-    // With the server gone it is said plainly; without the server in the configuration there is no such task.
+    // With the server down the error says so; without the server in the configuration the task is unknown.
     let gateway = Gateway::start(&home, &people(&home));
     assert_eq!(get(&gateway, ADA, &id)["error"]["code"], -32602);
 }
@@ -133,8 +133,8 @@ fn a_task_of_a_child_ends_with_it() {
     assert_eq!(get(&gateway, ADA, &id)["error"]["code"], -32602);
 }
 
-/// A modern server that tells of its one task when a tool is called. One that is `slow` acknowledges who listens for it only
-/// when its tool `go` is called.
+/// A modern server that sends notices about its one task when a tool is called. With `slow`, it acknowledges listen requests
+/// only when its tool `go` is called.
 fn telling(slow: bool) -> Peer {
     let kept = Mutex::new(Vec::new());
     Peer::stdio(move |message| {

@@ -1,4 +1,4 @@
-//! Tasks with other people's programs: npm's server-everything, and the Python SDK as a client.
+//! Tasks with third-party programs: npm's server-everything, and the Python SDK as a client.
 
 use harness::{deps, promoted_client};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn everything() -> String {
     stdio_server("everything", "everything", words[0], &words[1..])
 }
 
-/// What the Python SDK tells of a call that it made in this way.
+/// The Python SDK's report about a call made in this way.
 #[track_caller]
 fn python(gateway: &Gateway, way: &str, tool: &str, arguments: &Value) -> Value {
     let (url, arguments) = (format!("{}/mcp", gateway.url()), arguments.to_string());
