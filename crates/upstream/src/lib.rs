@@ -29,9 +29,7 @@ mod tests;
 pub use manifest::{List, Manifest};
 pub use question::Question;
 pub use session::{Session, SessionEvents, TaskHold};
-pub use session_api::{
-    CallEvents, CallNumber, Caller, ClientProfile, Numbers, Outgoing, SessionKey,
-};
+pub use session_api::{CallEvents, CallNumber, Caller, ClientProfile, Numbers, Outgoing, SessionKey};
 pub use spec::{UpstreamBounds, UpstreamSpec};
 pub use status::{Quarantined, State, Status};
 pub use supervisor::{Environment, Upstream};
