@@ -208,7 +208,7 @@ fn approvals_need_the_shown_digest() {
         (&json!("without addressees"), &json!("conflict"))
     );
     let message = notice["payload"]["message"].as_str().unwrap();
-    assert!(message.contains("in `to` those whom the proposal names"), "{message}");
+    assert!(message.contains("in `to` the participants that the proposal names"), "{message}");
     assert_eq!(stage.executed(), before);
     assert_eq!(stage.shown("p1")["state"], "pending");
     // After these, a valid approval still works.
