@@ -11,6 +11,7 @@ use crate::{
     operations::{Handle, Operation, State},
     proposals::{Decided, Early, Phase, Requests, Ruling},
     refusals,
+    requests::refuse_all,
 };
 
 /// How long a participant that answers in the room may take for what was approved, milliseconds.
@@ -88,6 +89,20 @@ impl<H: Handles> Topic<H> {
             let execution = Execution { link, operation, tag: tag.clone(), server, call, proposal };
             self.run(effects, execution, &method, context.as_deref());
         }
+    }
+
+    /// Carries out the requests of a proposer that waited for the withdrawal of its own proposal, as far as it still may.
+    pub(crate) fn run_deferred(&mut self, effects: &mut Effects<H>, mut requests: Requests<H>) {
+        let granted = self.members.of_link(requests.link).map(|member| Arc::clone(&member.capabilities));
+        let kind = KindRef::request(requests.method.as_str(), requests.context.as_deref());
+        let may = |server: &ParticipantId| match (&granted, kind) {
+            (Some(granted), Ok(kind)) => granted.admits(kind, &[server.as_str()]),
+            (None, _) | (_, Err(_)) => true,
+        };
+        let (calls, withdrawn) =
+            std::mem::take(&mut requests.calls).into_iter().partition(|(to, ..)| may(to));
+        refuse_all(effects, withdrawn, Cause::Withdrawn);
+        self.run_requests(effects, Requests { calls, ..requests }, None);
     }
 
     /// The gateway's own name carries out an approved proposal at a server.

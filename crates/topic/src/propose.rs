@@ -183,7 +183,7 @@ impl<H: Handles> Topic<H> {
             self.refuse_ruling(effects, id, Some(content.clone()), queued.ruling, Cause::Unknown);
         }
         for requests in deferred {
-            self.run_requests(effects, requests, None);
+            self.run_deferred(effects, requests);
         }
         self.not_proposed(effects, id, &by, content, held, cause);
         if let Some(call) = call {

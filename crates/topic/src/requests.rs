@@ -12,7 +12,7 @@ use crate::{
     event::{End, Request, Target, Which},
     members::{Member, Seat},
     operations::{Handle, Operation, State},
-    proposals::Requests,
+    proposals::Calls,
     refusals,
 };
 
@@ -355,8 +355,8 @@ pub(crate) fn refuse<H: Handles>(
 }
 
 /// Refuses the calls of a request in the room.
-pub(crate) fn refuse_all<H: Handles>(effects: &mut Effects<H>, requests: Requests<H>, cause: Cause) {
-    for (_, operation, call) in requests.calls {
+pub(crate) fn refuse_all<H: Handles>(effects: &mut Effects<H>, calls: Calls<H>, cause: Cause) {
+    for (_, operation, call) in calls {
         let refusal = Box::new(refusals::plain(cause));
         effects.push(Effect::Refuse { operation, call, refusal, cause });
     }
