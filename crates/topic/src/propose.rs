@@ -182,10 +182,10 @@ impl<H: Handles> Topic<H> {
         if let Some(queued) = queued {
             self.refuse_ruling(effects, id, Some(content.clone()), queued.ruling, Cause::Unknown);
         }
+        self.not_proposed(effects, id, &by, content, held, cause);
         for requests in deferred {
             self.run_deferred(effects, requests);
         }
-        self.not_proposed(effects, id, &by, content, held, cause);
         if let Some(call) = call {
             self.refuse_call(effects, now_ms, call, cause);
         }
