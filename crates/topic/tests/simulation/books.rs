@@ -1,0 +1,165 @@
+//! The second book-keeping: simple, and independent of the topic's code. It enters the effects of each step and fails on
+//! those that must not be.
+
+pub(crate) mod calls;
+pub(crate) mod deals;
+pub(crate) mod ends;
+pub(crate) mod envelopes;
+pub(crate) mod interests;
+pub(crate) mod limits;
+pub(crate) mod mirrors;
+pub(crate) mod people;
+pub(crate) mod questions;
+pub(crate) mod replay;
+pub(crate) mod room;
+pub(crate) mod rulings;
+pub(crate) mod standing;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use model::{Capabilities, LinkId, OperationId, ParticipantId};
+use topic::UpstreamNames;
+
+use crate::{
+    numbers::{Effect, Effects},
+    seen::{Tally, name, room_name},
+    turn::Turn,
+};
+use calls::{Call, Waiting};
+use deals::Deal;
+use envelopes::Log;
+use interests::Ends;
+use mirrors::Mirrors;
+use people::{Link, Served};
+use questions::Question;
+use room::Room;
+use standing::Standing;
+
+#[derive(Debug, Default)]
+pub(crate) struct Books {
+    pub(crate) configured: Vec<UpstreamNames>,
+    /// Callers' links.
+    pub(crate) links: BTreeMap<LinkId, Link>,
+    pub(crate) servers: BTreeMap<ParticipantId, Served>,
+    pub(crate) standing: BTreeMap<ParticipantId, Standing>,
+    /// What servers may ask.
+    pub(crate) asking: BTreeMap<ParticipantId, Arc<Capabilities>>,
+    /// Open calls, the parked ones included.
+    pub(crate) calls: BTreeMap<OperationId, Call>,
+    /// Calls that wait with a proposal, by handle.
+    pub(crate) waiting: BTreeMap<u64, Waiting>,
+    /// Handles of calls that were given back.
+    pub(crate) returned: BTreeSet<u64>,
+    pub(crate) questions: BTreeMap<OperationId, Question>,
+    /// Decisions that are neither ruled nor refused, with their proposals.
+    pub(crate) rulings: BTreeMap<u64, OperationId>,
+    pub(crate) deals: BTreeMap<OperationId, Deal>,
+    /// Approved proposals that the gateway is to carry out at these servers.
+    pub(crate) to_execute: Vec<(OperationId, ParticipantId)>,
+    pub(crate) room: Room,
+    pub(crate) mirrors: Mirrors,
+    pub(crate) ends: Ends,
+    pub(crate) log: Log,
+    /// The gateway is about to stop.
+    pub(crate) stopping: bool,
+    /// Operations in the order of opening.
+    pub(crate) opened: u64,
+    pub(crate) now_ms: u64,
+    /// How often each effect was seen.
+    pub(crate) tally: Tally,
+}
+
+impl Books {
+    /// Enters the effects of one step, in order.
+    pub(crate) fn enter(&mut self, effects: &Effects, turn: &Turn, now_ms: u64) {
+        self.now_ms = now_ms;
+        self.give_up(turn);
+        self.mirrors.begin();
+        self.ends = Ends::of(turn.leaving.iter().map(|(link, _)| *link));
+        for effect in &effects.room {
+            self.count(room_name(effect));
+            self.enter_room(effect, turn);
+        }
+        for effect in &effects.all {
+            self.count(name(effect));
+            self.enter_one(effect, turn);
+        }
+        self.finish_people(turn);
+        self.finish_calls(turn);
+        self.finish_questions(turn);
+        self.finish_room(effects, turn);
+        self.finish_interests();
+        self.check_deals();
+        self.check_admitted();
+        self.check_asks();
+        self.check_limits();
+    }
+
+    pub(crate) fn count(&mut self, name: &'static str) {
+        *self.tally.entry(name).or_default() += 1;
+    }
+
+    fn enter_one(&mut self, effect: &Effect, turn: &Turn) {
+        match effect {
+            Effect::NotJoined { handle, .. } => assert_eq!(Some(*handle), turn.refused),
+            Effect::Closed { link, handle, why } => self.closed(*link, *handle, *why, turn),
+            Effect::Withhold { .. } | Effect::Hear { .. } | Effect::Ignore { .. } => {}
+            Effect::Deliver { operation, call, link, server, own, proposal } => {
+                let proposal = proposal.as_ref().map(|view| view.id);
+                self.delivered(*operation, *call, (*link, *server), own.as_deref(), proposal, turn);
+            }
+            Effect::Hold { operation, call, to, server, own } => {
+                assert_eq!(self.servers[to].handle, *server);
+                self.held(*operation, *call, own.as_deref(), turn);
+            }
+            Effect::Park { call, proposal } => self.parked(*call, proposal.id, turn),
+            Effect::Report { call, proposal } => self.reported(*call, proposal),
+            Effect::Settle { operation, call, answer, proposal } => {
+                self.settled(*operation, *call, *answer, proposal.as_deref(), turn);
+            }
+            Effect::Refuse { operation, call, cause, .. } => self.refused(*operation, *call, *cause, turn),
+            Effect::Drop { call } => self.dropped(*call, turn),
+            Effect::Cancel { call } => self.cancelled(*call),
+            Effect::Ask { operation, question, link, to } => {
+                self.asked(*operation, *question, *link, to, turn);
+            }
+            Effect::SettleAsk { question, answer } => self.settled_ask(*question, *answer, turn),
+            Effect::RefuseAsk { question, cause, .. } => self.refused_ask(*question, *cause, turn),
+            Effect::CancelAsk { operation, to } => self.cancelled_ask(*operation, to),
+            Effect::Notify { to, .. } => self.knows(to),
+            Effect::ListChanged { list, to } => self.list_changed(*list, to),
+            Effect::Unsubscribe { handle, server, own } => self.unsubscribed(*handle, *server, own),
+            Effect::Unwatch { handle, tasks } => self.unwatched(*handle, tasks),
+            Effect::Store { proposal, content, record } => self.store(*proposal, *content, record, turn),
+            Effect::Proposed { proposal } => self.proposed(proposal, turn),
+            Effect::NotProposed { proposal, by, content, held, .. } => {
+                self.not_proposed(*proposal, by, (*content, *held), turn);
+            }
+            Effect::Approved { proposal, servers } => self.approved(proposal, servers, turn),
+            Effect::Concluded { proposal } => self.concluded(proposal, turn),
+            Effect::Relay { message, to } => self.relayed(*message, to),
+            Effect::Ruled { ruling } => self.ruled(*ruling, turn),
+            Effect::RefuseDecision { proposal, by, ruling, answered, cause, .. } => {
+                self.refused_decision(*proposal, by, (*ruling, *answered), *cause, turn);
+            }
+        }
+    }
+
+    /// After a crash: all links are gone, and what was open is over.
+    pub(crate) fn forget(&mut self) {
+        self.links.clear();
+        self.servers.clear();
+        self.calls.clear();
+        self.waiting.clear();
+        self.questions.clear();
+        self.rulings.clear();
+        self.to_execute.clear();
+        self.room = Room::default();
+        self.mirrors = Mirrors::default();
+        self.log = Log::default();
+        self.stopping = false;
+    }
+}

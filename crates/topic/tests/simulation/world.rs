@@ -1,0 +1,257 @@
+//! One simulated topic: steps, and what must hold after each.
+
+use model::{LinkId, ListKind, OperationId, ParticipantId, TopicName};
+use topic::{Target, TopicConfig, UpstreamNames};
+
+use crate::{
+    books::{Books, envelopes::DIRECT, interests::same, limits::LIMITS},
+    names::configured,
+    numbers::{Effect, Effects, Event, Topic},
+    prng::Prng,
+    turn::Turn,
+};
+
+/// What one link sees of one list: public name, and whose it is.
+type Sight = Vec<(String, String)>;
+
+pub(crate) struct World {
+    pub(crate) topic: Topic,
+    pub(crate) prng: Prng,
+    pub(crate) books: Books,
+    pub(crate) next: u64,
+    pub(crate) now_ms: u64,
+    /// The number of the topic's life: each crash begins another.
+    pub(crate) life: u64,
+    /// The number of a link that was accepted and has not joined yet.
+    pub(crate) accepted: Option<LinkId>,
+    pub(crate) seed: u64,
+    pub(crate) recorded: bool,
+    pub(crate) log: Vec<String>,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, recorded: bool) -> Self {
+        let configured = configured();
+        let topic = Self::topic(&configured, 0);
+        let books = Books { configured, ..Books::default() };
+        let prng = Prng(seed);
+        let (next, now_ms, life, accepted, log) = <_>::default();
+        Self { topic, prng, books, next, now_ms, life, accepted, seed, recorded, log }
+    }
+
+    pub(crate) fn topic(configured: &[UpstreamNames], epoch: u64) -> Topic {
+        let mut config = TopicConfig::new(TopicName::new("main").unwrap(), configured.to_vec());
+        (config.limits, config.direct, config.epoch) = (LIMITS, DIRECT, epoch);
+        Topic::new(config)
+    }
+
+    /// Some join, and servers list what they have.
+    pub(crate) fn open(&mut self) {
+        for server in self.books.configured.clone() {
+            if server.builtin || !self.prng.one_in(5) {
+                self.serve(&server.id);
+                self.list(&server.id);
+            }
+        }
+        self.keep();
+        (0..4).for_each(|_| self.join());
+    }
+
+    /// Draws one event and lives through it.
+    pub(crate) fn step(&mut self) {
+        self.now_ms += self.prng.below(400) as u64;
+        self.books.now_ms = self.now_ms;
+        match self.prng.below(100) {
+            0..7 => self.join(),
+            7..9 => self.leave(),
+            9..12 => self.regrant(),
+            12 => self.revoke(),
+            13..16 => self.listed(),
+            16 => self.session(),
+            17 => self.configure(),
+            18 => self.reserve(),
+            19..33 => self.request(),
+            33..38 => self.answer(),
+            38..42 => self.ask(),
+            42..44 => self.cancel(),
+            44..50 => self.propose_held(),
+            50..56 => self.say(),
+            56..60 => self.propose(),
+            60..66 => self.fulfil(),
+            66..69 => self.answer_in_room(),
+            69..74 => self.decide(),
+            74..83 => self.journal(),
+            83..86 => self.execute(),
+            86..88 => self.resume(),
+            88 => self.wait(),
+            89..92 => self.notice(),
+            92 => self.announce(),
+            93..96 => self.tick(),
+            96 => self.story(),
+            97 => self.keep(),
+            98 if self.prng.one_in(4) => self.stop(),
+            98 => self.read(),
+            _ if self.prng.one_in(3) => self.crash(),
+            _ => self.tick(),
+        }
+    }
+
+    /// Steps, and checks everything that must hold whatever the event was.
+    pub(crate) fn live(&mut self, event: Event<'_>, turn: Turn) -> Effects {
+        if self.recorded {
+            self.log.push(format!("{} {event:?}", self.now_ms));
+        }
+        let before = if touches_lists(&event) { self.seen() } else { Vec::new() };
+        let effects = self.topic.step(self.now_ms, event);
+        if self.recorded {
+            self.log.extend(effects.room.iter().map(|effect| format!("    {effect:?}")));
+            self.log.extend(effects.all.iter().map(|effect| format!("    {effect:?}")));
+        }
+        self.books.enter(&effects, &turn, self.now_ms);
+        self.check();
+        if !before.is_empty() {
+            self.check_changes(&effects, &before);
+            self.check_lists();
+        }
+        effects
+    }
+
+    /// What the topic says of itself is what the books say.
+    fn check(&self) {
+        let (topic, books) = (&self.topic, &self.books);
+        assert_eq!(topic.operations_len(), books.open_len());
+        assert_eq!(topic.parked_len(), books.parked_len());
+        assert_eq!(topic.proposals_len(), books.deals_open());
+        assert_eq!(topic.links_len(), books.links.len() + books.servers.len());
+        assert_eq!(topic.participants_len(), books.room.here.len());
+        assert!(books.calls.keys().chain(books.questions.keys()).all(|id| topic.is_open(*id)));
+        for (link, own) in &books.links {
+            assert_eq!(topic.is_busy(*link), books.open_of(*link) > 0);
+            assert_eq!((topic.level(*link), topic.handle(*link)), (own.level, Some(own.handle)));
+            let mut asked = topic.questions(*link);
+            asked.sort_unstable();
+            let own = books.questions.values().filter(|open| open.link == *link).map(|open| open.question);
+            assert_eq!(asked, own.collect::<Vec<_>>());
+        }
+        assert_eq!(topic.next_message().offset, books.room.published.len() as u64);
+        let waits = books.deals.values().any(|deal| deal.is_pending());
+        assert!(!waits || topic.next_deadline_ms().is_some());
+    }
+
+    fn seen(&self) -> Vec<((LinkId, ListKind), Sight)> {
+        let here = self.books.links.keys().filter(|link| self.topic.participant(**link).is_some());
+        let each = here.flat_map(|link| ListKind::ALL.map(|list| (*link, list)));
+        each.map(|(link, list)| ((link, list), self.sight(link, list))).collect()
+    }
+
+    fn sight(&self, link: LinkId, list: ListKind) -> Sight {
+        let Some(outlook) = self.topic.outlook(link) else { return Vec::new() };
+        let seen = outlook.list(list).into_iter();
+        seen.map(|one| (format!("{} {}", one.public, one.held), format!("{} {}", one.upstream, one.own)))
+            .collect()
+    }
+
+    /// A caller whose list has changed is notified wherever it takes that.
+    fn check_changes(&self, effects: &Effects, before: &[((LinkId, ListKind), Sight)]) {
+        for ((link, list), before) in before {
+            if !self.books.links.contains_key(link) || self.sight(*link, *list) == *before {
+                continue;
+            }
+            for receiver in self.books.receivers(*link, list.notified()) {
+                let notified = effects.all.iter().any(|effect| {
+                    matches!(effect, Effect::ListChanged { list: of, to }
+                        if *of == list.notified() && to.iter().any(|one| same(one, &receiver)))
+                });
+                assert!(notified, "{link} was not notified of {list:?} at {receiver:?}");
+            }
+        }
+    }
+
+    /// What is listed is unique, may be acted on or proposed, and leads to where it came from.
+    fn check_lists(&mut self) {
+        let links: Vec<LinkId> = self.books.links.keys().copied().collect();
+        let Some(link) = self.prng.pick(&links).copied() else { return };
+        let outlook = self.topic.outlook(link).unwrap();
+        for list in ListKind::ALL {
+            let all = outlook.list(list);
+            let names: std::collections::BTreeSet<&str> = all.iter().map(|one| &*one.public).collect();
+            assert_eq!(names.len(), all.len(), "public names are unique");
+            for one in &all {
+                let (method, target) = match list {
+                    ListKind::Tools => ("tools/call", Target::Tool(&one.public)),
+                    ListKind::Prompts => ("prompts/get", Target::Prompt(&one.public)),
+                    ListKind::Resources => ("resources/read", Target::Uri(&one.public)),
+                    ListKind::Templates => continue,
+                };
+                let route = self.topic.lookup(link, target).unwrap();
+                assert_eq!((route.upstream, route.own), (one.upstream, &**one.own));
+                assert_eq!(self.topic.admits(link, method, Some(target)), !one.held);
+            }
+        }
+    }
+
+    pub(crate) fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// A new id; now and then one that was used before: open or over, it must not do harm.
+    pub(crate) fn operation(&mut self) -> OperationId {
+        let known: Vec<OperationId> = self.books.calls.keys().copied().collect();
+        match self.prng.pick(&known) {
+            Some(known) if self.prng.one_in(30) => *known,
+            _ => OperationId(u128::from(self.number())),
+        }
+    }
+
+    pub(crate) fn fresh(&mut self) -> OperationId {
+        OperationId(u128::from(self.number()))
+    }
+
+    /// Mostly a caller's link; sometimes a server's, or one that is not here.
+    pub(crate) fn any_link(&mut self) -> LinkId {
+        let mut links: Vec<LinkId> = self.books.links.keys().copied().collect();
+        if self.prng.one_in(15) {
+            links = self.books.servers.values().map(|served| served.link).collect();
+        }
+        self.prng.pick(&links).copied().filter(|_| !self.prng.one_in(40)).unwrap_or(LinkId(9_999_999))
+    }
+
+    /// Mostly an open call or question, sometimes one that is over.
+    pub(crate) fn any_open(&mut self) -> OperationId {
+        let calls = self.books.calls.keys();
+        let open: Vec<OperationId> = calls.chain(self.books.questions.keys()).copied().collect();
+        let over = OperationId(u128::from(self.next / 2));
+        self.prng.pick(&open).copied().filter(|_| !self.prng.one_in(8)).unwrap_or(over)
+    }
+
+    pub(crate) fn any_server(&mut self) -> ParticipantId {
+        let configured = self.books.configured.clone();
+        self.prng.any(&configured).id
+    }
+}
+
+/// Whether what callers see may change with this event.
+fn touches_lists(event: &Event<'_>) -> bool {
+    match event {
+        Event::Join(_) | Event::Leave { .. } | Event::Revoke { .. } | Event::Regrant { .. } => true,
+        Event::Configure { .. } | Event::Serve { .. } | Event::Attach { .. } | Event::Detach { .. } => true,
+        Event::Listed { .. } => true,
+        Event::Request(_) | Event::Resume(_) | Event::Wait { .. } | Event::Ask { .. } => false,
+        Event::Answer { .. } | Event::Cancel { .. } | Event::Say(_) | Event::Announce { .. } => false,
+        Event::Execute { .. } | Event::Propose { .. } | Event::Unproposable { .. } => false,
+        Event::Restore { .. } | Event::RestoreEnded { .. } | Event::RestoreClosed { .. } => false,
+        Event::Decide { .. } | Event::Stored { .. } | Event::NotStored { .. } => false,
+        Event::Tick | Event::Stop | Event::Notice { .. } | Event::Keep { .. } => false,
+    }
+}
+
+/// Prints the last events of a run that fails.
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() && self.recorded {
+            let last = self.log.len().saturating_sub(60);
+            eprintln!("seed {}:\n{}", self.seed, self.log[last..].join("\n"));
+        }
+    }
+}
