@@ -21,18 +21,17 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get};
 use model::{Refusal, RefusalCode};
-use wire::json;
 use wire::mcp::ListKind;
 
 use pages::{No, Page, Pages, lost};
 use schema::{Health, NewToken, Ready, Server, Servers, Token, TokenMade, TokensShown, Tool, Tools, Waiting};
+use upstream::State as UpstreamState;
 
 use crate::caller::Caller;
 use crate::gate::Gate;
 use crate::office::{Granting, Office, Tokens};
 use crate::pump::Pump;
 use crate::tokens::TokenRequest;
-use crate::upstream::State as UpstreamState;
 
 /// The OpenAPI document, as it stands in `docs/openapi.json`.
 pub fn document() -> String {

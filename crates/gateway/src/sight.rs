@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use json::{Member, ObjectEdit, Span, Splice, members, text};
 use model::{Era, OperationId, Outcome, ParticipantId};
-use wire::json::{Member, ObjectEdit, Span, Splice, members, text};
+use room::{Reach, Said};
 use wire::mcp::result::{ResultType, ResultView};
 use wire::mcp::translate;
 use wire::mcpx::{self, Draft, Head, KIND_BYTES_MAX, kind_of, shown};
 use wire::rpc::{self, Id, Message, Shape};
 
-use crate::room::{Reach, Said};
 use crate::spell;
 
 /// What is said of a call that was let through.

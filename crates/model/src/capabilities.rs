@@ -71,6 +71,11 @@ impl Capabilities {
         self.all.iter().find(|capability| capability.admits_to(kind, addressees))
     }
 
+    /// Whether the act is admitted towards at least one addressee, whichever that is.
+    pub fn admits_somewhere(&self, kind: KindRef<'_>) -> bool {
+        self.all.iter().any(|capability| capability.admits_somewhere(kind))
+    }
+
     /// Whether some act with a context of this shape is admitted; see [`Capability::admits_some`].
     pub fn admits_some(&self, head: &str, method: &str, shape: &[Option<char>], addressees: &[&str]) -> bool {
         self.all.iter().any(|capability| capability.admits_some(head, method, shape, addressees))

@@ -149,12 +149,16 @@ impl Capability {
 
     /// Whether this kind is admitted towards these addressees. Allocates nothing.
     pub fn admits_to(&self, kind: KindRef<'_>, addressees: &[&str]) -> bool {
+        self.admits_somewhere(kind) && self.reaches(addressees)
+    }
+
+    /// Whether this kind is admitted towards at least one addressee, whichever that is.
+    pub fn admits_somewhere(&self, kind: KindRef<'_>) -> bool {
         !kind.is_reserved()
             && self.covers_head(kind.head())
             && covers(self.method.as_ref(), kind.method())
             && covers(self.context.as_ref(), kind.context())
             && !self.climbs(kind)
-            && self.reaches(addressees)
     }
 
     /// Whether some act `HEAD:METHOD:CONTEXT` is admitted whose context fits `shape`, in which `None` stands

@@ -6,7 +6,7 @@
 //! - [`Kind`] and [`KindRef`]: the path that names an act, `HEAD[:METHOD[:CONTEXT]]`.
 //! - [`Capability`] and [`Capabilities`]: which acts are admitted, and to whom.
 //! - [`ParticipantId`], [`LinkId`], [`OperationId`], [`TopicName`]: who and what is meant.
-//! - [`Request`], [`Answer`], [`Payload`], [`Form`]: what flows from a door to a far end and back, as untouched bytes.
+//! - [`Request`], [`Answer`], [`Notice`], [`Payload`], [`Form`]: what flows from a door to a far end and back, as untouched bytes.
 //! - [`ListKind`], [`RateLimit`]: nouns that several crates share.
 //! - [`ProposalState`], [`Digest`]: the life of a proposal, and what a decision is bound to.
 //! - [`Refusal`], [`RefusalCode`]: a no, as it may be told outside.
@@ -34,4 +34,4 @@ pub use pattern::overlap;
 pub use proposal::{Digest, NoDigest, NoSuchState, ProposalState};
 pub use rate::RateLimit;
 pub use refusal::{Refusal, RefusalCode};
-pub use relay::{Answer, Form, Marks, Method, Outcome, Payload, Range, Request, Target};
+pub use relay::{Answer, Form, Marks, Method, Notice, Outcome, Payload, Range, Request, Target};

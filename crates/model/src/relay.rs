@@ -3,9 +3,8 @@
 //! A door decodes the envelope of its wire once and the far end encodes once. Between them nothing opens a payload; design,
 //! section 2, "A neutral middle".
 
-use std::sync::Arc;
-
 use bytes::Bytes;
+use bytestring::ByteString;
 
 /// The form in which the bytes of a [`Payload`] are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,13 +90,13 @@ impl Payload {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A tool, by name.
-    Tool(Arc<str>),
+    Tool(ByteString),
     /// A prompt, by name.
-    Prompt(Arc<str>),
+    Prompt(ByteString),
     /// A resource, by URI, or a resource template.
-    Uri(Arc<str>),
+    Uri(ByteString),
     /// A task, by id. A task is no part of a kind.
-    Task(Arc<str>),
+    Task(ByteString),
 }
 
 impl Target {
@@ -123,7 +122,7 @@ pub enum Method {
     /// One of the protocol's.
     Known(&'static str),
     /// Any other, as it was spelled.
-    Other(Arc<str>),
+    Other(ByteString),
 }
 
 impl Method {
@@ -143,6 +142,17 @@ impl PartialEq for Method {
 }
 
 impl Eq for Method {}
+
+/// A notification on its way from a server to a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The method.
+    pub method: Method,
+    /// What makes an older notification stale that was not sent yet: a progress token.
+    pub latest: Option<Bytes>,
+    /// The params, as the server wrote them.
+    pub payload: Payload,
+}
 
 /// A request on its way from a caller to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use model::{Method, OperationId, Outcome, ParticipantId, ProposalState};
+use model::{OperationId, Outcome, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
@@ -15,9 +15,6 @@ use crate::{
     operations::{Handle, Operation, State},
     refusals, requests,
 };
-
-/// The method under which a resumption is judged: it serves the caller's own operation, so it needs no capability.
-const RESUME: &str = "tasks/result";
 
 impl<H: Handles> Topic<H> {
     /// Lets a held call go to its server, on the authority of the participant that approved it.
@@ -113,7 +110,7 @@ impl<H: Handles> Topic<H> {
             state: State::Delivered { proposal: None },
             link,
             server,
-            method: Method::Known(RESUME),
+            method: requests::OWN_PROPOSAL,
             context: None,
             own: None,
             tag,

@@ -85,6 +85,12 @@ impl<H: Handles> Topic<H> {
         known.is_some_and(|proposal| self.may_see(proposal, who, capabilities))
     }
 
+    /// The content of the proposal that an envelope made, on disk or not.
+    pub fn proposed_by(&self, envelope: &str) -> Option<(OperationId, &H::Content)> {
+        let id = self.proposals.of_envelope(envelope)?;
+        Some((id, &self.proposals.known(id)?.content))
+    }
+
     /// The proposal of a participant, by its id.
     pub fn own_proposal(&self, id: OperationId, by: &ParticipantId) -> Option<ProposalView<H>> {
         self.proposal(id).filter(|proposal| proposal.by == *by)

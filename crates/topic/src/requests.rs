@@ -2,19 +2,23 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, OperationId, Outcome};
+use model::{LinkId, Method, OperationId, Outcome};
 
 use crate::{
     Handles, Topic,
     admission::{judge, proposes},
+    builtin::BuiltinTool,
     catalog::{Catalog, Route},
     effect::{Cause, Effect, Effects, Mirrored, RoomEffect, Rule, Verdict},
-    event::{End, Request, Target, Which},
+    event::{End, Interest, Request, Target, Which},
     members::{Member, Seat},
     operations::{Handle, Operation, State},
     proposals::Calls,
     refusals,
 };
+
+/// The method under which a request about the caller's own proposals is judged.
+pub(crate) const OWN_PROPOSAL: Method = Method::Known("tasks/result");
 
 /// A request that is admitted, or held as a proposal.
 struct Admitted<'a> {
@@ -33,9 +37,17 @@ impl<H: Handles> Topic<H> {
             let refusal = refusal.unwrap_or_else(|| refusals::of_request(cause, target));
             return refuse(effects, operation, call, refusal, cause);
         }
+        // A tool that serves the caller's own proposals needs no capability, as these need none under their task ids.
+        let (method, target) = match self.serves_own(link, &method, target) {
+            true => (OWN_PROPOSAL, None),
+            false => (method, target),
+        };
         let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else { return };
         let route = self.catalog.resolve(own.overrides(), target);
-        let promotes = own.promotes && route.is_some_and(|route| Some(route.index) != self.catalog.builtin());
+        // A request that is no call to be carried out later is not held.
+        let promotes = own.promotes
+            && interest == Interest::None
+            && route.is_some_and(|route| Some(route.index) != self.catalog.builtin());
         let admitted = admit(member, method.as_str(), target, route, promotes, &self.present);
         let Admitted { route, server, rule } = match admitted {
             Ok(admitted) => admitted,
@@ -85,6 +97,15 @@ impl<H: Handles> Topic<H> {
             Some(_) => self.deliver(effects, operation),
             None => self.hold(effects, operation),
         }
+    }
+
+    /// Whether a request is for one of the tools that serve a caller's own proposals. They work listed or not, unless a server
+    /// lists a tool of this name.
+    fn serves_own(&self, link: LinkId, method: &Method, target: Option<Target<'_>>) -> bool {
+        let (Some(Target::Tool(name)), "tools/call") = (target, method.as_str()) else { return false };
+        let serves = |tool| matches!(tool, BuiltinTool::WaitForProposal | BuiltinTool::WithdrawProposal);
+        let is_server = |route: Route<'_>| route.is_listed() && Some(route.index) != self.catalog.builtin();
+        BuiltinTool::of(name).is_some_and(serves) && !self.lookup(link, Target::Tool(name)).is_some_and(is_server)
     }
 
     /// Whether a caller's link may open one more operation now; takes a token.

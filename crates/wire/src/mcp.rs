@@ -10,13 +10,15 @@ pub mod meta;
 pub mod method;
 pub mod params;
 pub mod refusal;
+pub mod relay;
 pub mod result;
 pub mod task;
 pub mod translate;
 pub mod uris;
 pub mod version;
 
-pub use method::{ListKind, Method, Origin, TargetKind};
+pub use method::{ListFields, Method, Origin, TargetKind};
+pub use model::ListKind;
 pub use params::{Params, ParamsEdit, Target};
 pub use result::{ResultEdit, ResultType, ResultView};
 pub use version::{Era, Version};

@@ -8,7 +8,7 @@ pub mod code;
 mod id;
 mod message;
 
-pub use author::{error, notification, one_line, request, result};
+pub use author::{error, error_object, notification, one_line, request, result};
 pub use batch::read_batch;
 pub use id::Id;
 pub use message::{ErrorObject, Malformed, Message, Shape};

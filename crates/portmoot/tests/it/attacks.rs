@@ -8,7 +8,7 @@
 //! | a call inside a proposal; a request for another | `attacks::only_requests_are_carried_out_and_only_by_whom_they_name` |
 //! | a request for somebody who is not granted | `intruders::a_capability_for_one_server_reaches_no_other` |
 //! | an answer to what another was asked | `intruders::an_answer_of_somebody_who_was_not_asked_ends_nothing` |
-//! | the same envelope again | `attacks::the_same_envelope_is_carried_out_once` |
+//! | the same envelope again | `attacks::the_same_envelope_is_custom_out_once` |
 //! | the token of another topic, or nobody's | `intruders::who_is_not_let_in_is_recorded` |
 //! | a second connection | `rooms::a_second_connection_takes_the_place_of_the_first` |
 //! | oversized | `frames::the_longest_message_passes_and_a_longer_one_ends_its_connection` |
@@ -350,7 +350,7 @@ fn only_requests_are_carried_out_and_only_by_whom_they_name() {
 }
 
 #[test]
-fn the_same_envelope_is_carried_out_once() {
+fn the_same_envelope_is_custom_out_once() {
     let mut stage = Stage::new();
     let before = stage.executed("before");
     for _ in 0..5 {

@@ -2,6 +2,8 @@
 //!
 //! It must not know params' bytes. A method that is not here is unknown to us, yet may be passed on.
 
+use model::ListKind;
+
 use super::version::Era;
 
 /// Who sends a message.
@@ -30,26 +32,20 @@ pub enum TargetKind {
     Task,
 }
 
-/// Which list a method reads or a notification is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ListKind {
-    /// `tools`.
-    Tools,
-    /// `prompts`.
-    Prompts,
-    /// `resources`.
-    Resources,
-    /// `resourceTemplates`.
-    Templates,
+/// How MCP names the parts of a list.
+pub trait ListFields {
+    /// The member of the result that holds the items.
+    fn items(self) -> &'static str;
+    /// The member of an item by which it is called.
+    fn key(self) -> &'static str;
+    /// The method that reads the list.
+    fn method(self) -> &'static str;
+    /// The notification that the list has changed.
+    fn changed(self) -> &'static str;
 }
 
-impl ListKind {
-    /// All four.
-    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
-
-    /// The member of the result that holds the items.
-    #[must_use]
-    pub fn items(self) -> &'static str {
+impl ListFields for ListKind {
+    fn items(self) -> &'static str {
         match self {
             Self::Tools => "tools",
             Self::Prompts => "prompts",
@@ -58,9 +54,7 @@ impl ListKind {
         }
     }
 
-    /// The member of an item by which it is called.
-    #[must_use]
-    pub fn key(self) -> &'static str {
+    fn key(self) -> &'static str {
         match self {
             Self::Tools | Self::Prompts => "name",
             Self::Resources => "uri",
@@ -68,9 +62,7 @@ impl ListKind {
         }
     }
 
-    /// The method that reads it.
-    #[must_use]
-    pub fn method(self) -> &'static str {
+    fn method(self) -> &'static str {
         match self {
             Self::Tools => "tools/list",
             Self::Prompts => "prompts/list",
@@ -79,9 +71,7 @@ impl ListKind {
         }
     }
 
-    /// The notification that says it changed.
-    #[must_use]
-    pub fn changed(self) -> &'static str {
+    fn changed(self) -> &'static str {
         match self {
             Self::Tools => "notifications/tools/list_changed",
             Self::Prompts => "notifications/prompts/list_changed",

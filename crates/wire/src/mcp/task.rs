@@ -10,11 +10,11 @@ mod write;
 
 pub use read::{Asked, asked, declares, declares_legacy, watched};
 pub use relay::{
-    Glimpse, Named, glimpse, made, related_to, renamed, serves_calls, supported_by, without_extension,
-    without_task,
+    Glimpse, Named, Taker, Wish, fit, glimpse, made, plain, related_in, related_to, renamed, serves_calls,
+    supported_by, without_task,
 };
 pub use view::{Standing, Status, Task};
-pub use write::{ACKNOWLEDGED, changed, created, get, legacy_cancelled, legacy_list, offer, related};
+pub use write::{acknowledged, cancelled, changed, created, get, legacy_list, offer, related};
 
 /// The extension's id (SEP-2663).
 pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";

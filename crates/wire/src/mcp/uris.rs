@@ -6,11 +6,11 @@
 use std::sync::LazyLock;
 
 use bytes::Bytes;
+use json::{JsonError, Member, Span, Splice, quote};
 use memchr::memmem::Finder;
 
-use super::method::ListKind;
-use crate::json::{self, JsonError, Member, Span, Splice, quote};
 use crate::rpc::{Message, Shape};
+use model::ListKind;
 
 /// Content inside content is followed this deep.
 const DEEPEST: usize = 4;
@@ -76,7 +76,7 @@ pub fn rewrite_item(
 }
 
 /// Both `uri` and `resourceUri` end so; a key could also hide in escapes.
-fn may_hold_uris(raw: &[u8]) -> bool {
+pub(super) fn may_hold_uris(raw: &[u8]) -> bool {
     static SIGNS: LazyLock<[Finder<'static>; 2]> =
         LazyLock::new(|| [Finder::new("ri\""), Finder::new("\\u")]);
     SIGNS.iter().any(|sign| sign.find(raw).is_some())

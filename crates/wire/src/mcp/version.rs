@@ -4,7 +4,36 @@
 
 use std::fmt;
 
-pub use model::Era;
+use model::Form;
+
+/// One of MCP's two eras.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Era {
+    /// Revisions 2024-11-05 to 2025-11-25: a handshake opens a session.
+    Legacy,
+    /// Revision 2026-07-28: every request is complete in itself.
+    Modern,
+}
+
+impl Era {
+    /// The form of payloads in this era.
+    #[must_use]
+    pub fn form(self) -> Form {
+        match self {
+            Self::Legacy => Form::Legacy,
+            Self::Modern => Form::Modern,
+        }
+    }
+
+    /// The era whose messages are written in this form.
+    #[must_use]
+    pub fn of(form: Form) -> Self {
+        match form {
+            Form::Legacy => Self::Legacy,
+            Form::Modern => Self::Modern,
+        }
+    }
+}
 
 /// A published revision, oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,7 +4,8 @@
 
 use std::borrow::Cow;
 
-use crate::json::{self, Member, Members, Span};
+use json::{Member, Members, Span};
+
 use crate::mcp::meta;
 use crate::mcp::method::{Method, TargetKind, lookup};
 use crate::rpc::{Id, Malformed, Message};
@@ -235,7 +236,13 @@ impl<'m> Params<'m> {
         }
     }
 
-    pub(super) fn target_span(&self) -> Option<Span> {
+    /// Where the progress token of a request lies.
+    pub(crate) fn progress_span(&self) -> Option<Span> {
+        self.progress_member().map(|member| member.span)
+    }
+
+    /// Where the target lies, quotes included.
+    pub(crate) fn target_span(&self) -> Option<Span> {
         self.target.as_ref().map(|field| field.span)
     }
 

@@ -1,14 +1,14 @@
-//! Tasks of servers as they pass through: where their ids lie in a message, what it tells of them, and what a server says
-//! that it can do with tasks.
-//!
-//! It must not know whose task it is, nor under which id a caller knows it.
+//! Tasks of servers as they pass through: where their ids lie in a message, what it says of them, and what a server
+//! declares about tasks.
 
 use bytes::Bytes;
+use json::{Members, ObjectEdit, Span, Splice, quote};
+use model::{Answer, Form, Payload, Refusal, RefusalCode, Request};
 
 use super::view::Status;
 use super::{EXTENSION, read};
-use crate::json::{self, Members, ObjectEdit, Span, Splice, quote};
-use crate::mcp::{Era, Params, meta};
+use crate::mcp::version::Era;
+use crate::mcp::{Params, meta, relay};
 use crate::rpc::{Message, Shape};
 use crate::time::read_rfc3339;
 
@@ -22,8 +22,15 @@ pub struct Named {
 }
 
 impl Named {
-    /// Writes another id in its place.
-    pub fn respell(&self, id: &str, splice: &mut Splice) {
+    /// The payload with another id in its place.
+    #[must_use]
+    pub fn rename(&self, payload: &Payload, id: &str) -> Payload {
+        let mut splice = Splice::new();
+        self.replace(id, &mut splice);
+        relay::read_again(splice.apply(&payload.bytes), payload.form)
+    }
+
+    fn replace(&self, id: &str, splice: &mut Splice) {
         splice.replace(self.span, quote(id).as_bytes());
     }
 }
@@ -45,11 +52,12 @@ pub struct Glimpse {
 
 /// The task that this answer says a call has become: nested in 2025-11-25, flat in the extension.
 #[must_use]
-pub fn made(answer: &Message, era: Era) -> Option<Glimpse> {
-    answer.result()?;
-    let (frame, body) = (answer.frame(), answer.body_span()?);
+pub fn made(answer: &Answer) -> Option<Glimpse> {
+    let message = Message::read(answer.payload.bytes.clone()).ok()?;
+    message.result()?;
+    let (frame, body) = (message.frame(), message.body_span()?);
     let members = json::members(frame, body).ok()?;
-    match era {
+    match Era::of(answer.payload.form) {
         Era::Legacy => glimpse_at(frame, members.get("task")?.span),
         Era::Modern => {
             let kind = members.get("resultType").and_then(|kind| json::text(kind.raw))?;
@@ -58,32 +66,41 @@ pub fn made(answer: &Message, era: Era) -> Option<Glimpse> {
     }
 }
 
-/// The task of which this message tells: an answer to `tasks/get` or `tasks/cancel`, or a notification of a task's state.
+/// The task that this payload is about: a result of `tasks/get` or `tasks/cancel`, or a notification of a task's state.
 #[must_use]
-pub fn glimpse(message: &Message) -> Option<Glimpse> {
+pub fn glimpse(payload: &Payload) -> Option<Glimpse> {
+    let message = Message::read(payload.bytes.clone()).ok()?;
     match message.shape() {
         Shape::Error | Shape::Request => None,
         Shape::Result | Shape::Notification => glimpse_at(message.frame(), message.body_span()?),
     }
 }
 
-/// The task to which a request, notification or result of 2025-11-25 says that it belongs, in its `_meta`.
+/// The task to which a request, notification or result of 2025-11-25 belongs, by its `_meta`.
 #[must_use]
-pub fn related_to(message: &Message) -> Option<Named> {
+pub fn related_to(payload: &Payload) -> Option<Named> {
+    // Most payloads belong to no task: that is seen without reading them.
+    memchr::memmem::find(payload.body_bytes(), meta::RELATED_TASK.as_bytes())?;
+    related_in(&Message::read(payload.bytes.clone()).ok()?)
+}
+
+/// The same of a message that was read.
+#[must_use]
+pub fn related_in(message: &Message) -> Option<Named> {
     let frame = message.frame();
     let body = message.body_span().filter(|_| message.shape() != Shape::Error)?;
-    // Most messages belong to no task: that is seen without reading them. Whoever escapes the key is not understood.
+    // An escaped key is not understood.
     memchr::memmem::find(body.of(frame), meta::RELATED_TASK.as_bytes())?;
     let about = json::members(frame, body).ok()?.get("_meta")?.span;
     let task = json::members(frame, about).ok()?.get(meta::RELATED_TASK)?.span;
     named(&json::members(frame, task).ok()?)
 }
 
-/// A task of 2025-11-25 as it was told, under another id. `None` when it is no object with a `taskId`.
+/// A task of 2025-11-25 as its server wrote it, under another id. `None` when it is no object with a `taskId`.
 #[must_use]
 pub fn renamed(task: &[u8], id: &str) -> Option<Vec<u8>> {
     let mut splice = Splice::new();
-    named(&json::members(task, Span::all(task)).ok()?)?.respell(id, &mut splice);
+    named(&json::members(task, Span::all(task)).ok()?)?.replace(id, &mut splice);
     Some(splice.apply_within(task, Span::all(task)))
 }
 
@@ -104,19 +121,81 @@ pub fn serves_calls(capabilities: &[u8]) -> bool {
     read::within(capabilities, &["tasks", "requests", "tools", "call"])
 }
 
+/// What a request says about becoming a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Nothing.
+    None,
+    /// Its params have `task` (2025-11-25); in a modern request that means nothing.
+    Asks,
+    /// Its client declares the tasks extension.
+    Declares,
+}
+
+/// A session that is to take a call of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taker {
+    /// The form of its payloads.
+    pub form: Form,
+    /// Whether calls of the tool may become tasks there (2025-11-25, "Tool-Level Negotiation").
+    pub takes_task: bool,
+}
+
+/// Fits what a call of a tool says about tasks to the session that takes it; `None` leaves the call as it is. `offered`: the
+/// caller was offered tasks. `reserve` keeps room for the task that the call may become.
+///
+/// # Errors
+/// A refusal for a caller of 2025-11-25 whose call may not become a task.
+pub fn fit(
+    request: &Request,
+    wish: Wish,
+    taker: Taker,
+    offered: bool,
+    reserve: &mut dyn FnMut() -> bool,
+) -> Result<Option<Request>, Refusal> {
+    let (from, to) = (Era::of(request.payload.form), Era::of(taker.form));
+    match (from, to, wish) {
+        (_, _, Wish::None) | (Era::Legacy, _, Wish::Declares) => Ok(None),
+        // Without room the server does not learn that the caller would take a task: it answers when it is done.
+        (Era::Modern, Era::Modern, Wish::Declares) => {
+            Ok(if reserve() { None } else { without_extension(request) })
+        }
+        (Era::Modern, Era::Modern, Wish::Asks) | (Era::Modern, Era::Legacy, Wish::Declares) => Ok(None),
+        (Era::Modern, Era::Legacy, Wish::Asks) => Ok(without_task(request)),
+        (Era::Legacy, _, Wish::Asks) if !offered => Ok(without_task(request)),
+        (Era::Legacy, _, Wish::Asks) => {
+            let message = Message::read(relay::whole(request));
+            let checked = message.and_then(|message| read::asked(&Params::read(&message)?));
+            checked.map_err(|wrong| Refusal::new(RefusalCode::Malformed, wrong.message))?;
+            if to == Era::Modern || !taker.takes_task {
+                let what =
+                    "this tool cannot be called as a task: its `execution.taskSupport` does not allow it";
+                return Err(Refusal::new(RefusalCode::Unsupported, what).hint("call it without `task`"));
+            }
+            if !reserve() {
+                return Err(Refusal::new(RefusalCode::Overloaded, "too many tasks are open")
+                    .hint("wait for some of them, or cancel them with tasks/cancel"));
+            }
+            Ok(None)
+        }
+    }
+}
+
 /// A request without `task` in its params; `None` if it has none.
 #[must_use]
-pub fn without_task(params: &Params<'_>) -> Option<Message> {
+pub fn without_task(request: &Request) -> Option<Request> {
+    let message = Message::read(relay::whole(request)).ok()?;
+    let params = Params::read(&message).ok()?;
     params.get("task")?;
     let mut splice = Splice::new();
-    let mut edit = params.edit();
-    edit.remove("task").finish(&mut splice);
-    Message::read(params.message().edited(&splice)).ok()
+    params.edit().remove("task").finish(&mut splice);
+    Some(edited(request, &message, &splice))
 }
 
 /// A modern request of a client that does not declare the extension any more; `None` if it did not declare it.
-#[must_use]
-pub fn without_extension(params: &Params<'_>) -> Option<Message> {
+fn without_extension(request: &Request) -> Option<Request> {
+    let message = Message::read(relay::whole(request)).ok()?;
+    let params = Params::read(&message).ok()?;
     let raw = params.client_capabilities()?;
     super::declares(raw).then_some(())?;
     let members = json::members(raw, Span::all(raw)).ok()?;
@@ -126,7 +205,18 @@ pub fn without_extension(params: &Params<'_>) -> Option<Message> {
     let fewer = splice.apply(&Bytes::copy_from_slice(raw));
     let mut splice = Splice::new();
     params.edit().set_meta(meta::CLIENT_CAPABILITIES, &fewer).finish(&mut splice);
-    Message::read(params.message().edited(&splice)).ok()
+    Some(edited(request, &message, &splice))
+}
+
+/// A call that is held as a proposal, without what would make a task of it at its server.
+#[must_use]
+pub fn plain(request: &Request) -> Option<Request> {
+    without_task(request).or_else(|| without_extension(request))
+}
+
+fn edited(request: &Request, message: &Message, splice: &Splice) -> Request {
+    let payload = relay::read_again(message.edited(splice), request.payload.form);
+    Request { payload, ..request.clone() }
 }
 
 fn glimpse_at(frame: &[u8], task: Span) -> Option<Glimpse> {
@@ -158,58 +248,68 @@ mod tests {
         Message::read(Bytes::copy_from_slice(text.as_bytes())).unwrap()
     }
 
-    fn result(raw: &str) -> Message {
-        message(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{raw}}}"#))
+    fn payload(text: &str, form: Form) -> Payload {
+        relay::read_again(Bytes::copy_from_slice(text.as_bytes()), form)
+    }
+
+    fn result(raw: &str, form: Form) -> Answer {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{raw}}}"#);
+        Answer { outcome: model::Outcome::Ok, payload: payload(&text, form) }
     }
 
     #[test]
     fn what_has_become_a_task_is_found_in_its_eras_place() {
         let task = r#""taskId":"t\u0031","status":"working","createdAt":"1970-01-01T00:00:02Z""#;
         let (legacy, modern) = (
-            result(&format!(r#"{{"task":{{{task},"ttl":60000}}}}"#)),
-            result(&format!(r#"{{"resultType":"task",{task},"ttlMs":null}}"#)),
+            format!(r#"{{"task":{{{task},"ttl":60000}}}}"#),
+            format!(r#"{{"resultType":"task",{task},"ttlMs":null}}"#),
         );
-        let found = made(&legacy, Era::Legacy).unwrap();
+        let answer = result(&legacy, Form::Legacy);
+        let found = made(&answer).unwrap();
         assert_eq!((found.named.id.as_str(), found.status), ("t1", Some(Status::Working)));
         assert_eq!((found.created_ms, found.ttl_ms), (Some(2_000), Some(60_000)));
         assert_eq!(
-            made(&modern, Era::Modern).map(|found| (found.named.id, found.ttl_ms)),
+            made(&result(&modern, Form::Modern)).map(|found| (found.named.id, found.ttl_ms)),
             Some(("t1".into(), None))
         );
-        assert_eq!((made(&legacy, Era::Modern), made(&modern, Era::Legacy)), (None, None));
+        assert_eq!(
+            (made(&result(&legacy, Form::Modern)), made(&result(&modern, Form::Legacy))),
+            (None, None)
+        );
         for raw in [
             r#"{"content":[]}"#,
             r#"{"resultType":"complete","taskId":"t"}"#,
             r#"{"task":{"taskId":1}}"#,
             "[]",
         ] {
-            let answer = result(raw);
-            assert_eq!((made(&answer, Era::Legacy), made(&answer, Era::Modern)), (None, None), "{raw}");
+            let none = [Form::Legacy, Form::Modern].map(|form| made(&result(raw, form)));
+            assert_eq!(none, [None, None], "{raw}");
         }
-        let mut splice = Splice::new();
-        found.named.respell("mine", &mut splice);
+        let renamed = found.named.rename(&answer.payload, "mine");
         assert!(
-            String::from_utf8_lossy(&legacy.edited(&splice)).contains(r#"{"task":{"taskId":"mine","status""#)
+            String::from_utf8_lossy(renamed.body_bytes()).starts_with(r#"{"task":{"taskId":"mine","status""#)
         );
     }
 
     #[test]
     fn what_is_told_of_a_task_is_read() {
-        let told = message(
+        let told = payload(
             r#"{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t","status":"completed","ttl":1.5}}"#,
+            Form::Legacy,
         );
         let found = glimpse(&told).unwrap();
         assert_eq!(
             (found.named.id.as_str(), found.status, found.ttl_ms),
             ("t", Some(Status::Completed), None)
         );
-        let raw = found.task.of(told.frame());
+        let raw = found.task.of(&told.bytes);
         assert_eq!(
             renamed(raw, "x\"").map(|task| String::from_utf8(task).unwrap()).as_deref(),
             Some(r#"{"taskId":"x\"","status":"completed","ttl":1.5}"#)
         );
-        assert_eq!(glimpse(&result(r#"{"taskId":"t","status":"new"}"#)).unwrap().status, None);
-        assert_eq!(glimpse(&result("{}")), None);
+        let of = |raw: &str| glimpse(&result(raw, Form::Legacy).payload);
+        assert_eq!(of(r#"{"taskId":"t","status":"new"}"#).unwrap().status, None);
+        assert_eq!(of("{}"), None);
         assert_eq!((renamed(b"[]", "x"), renamed(b"{}", "x")), (None, None));
     }
 
@@ -231,7 +331,7 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_owned(), false),
         ] {
             assert_eq!(
-                related_to(&message(&text)).map(|named| named.id),
+                related_to(&payload(&text, Form::Legacy)).map(|named| named.id),
                 found.then(|| "t".to_owned()),
                 "{text}"
             );
@@ -255,26 +355,70 @@ mod tests {
         assert!(!serves_calls(br#"{"tasks":{"requests":{"tools":{}}}}"#));
     }
 
+    fn call(params: &str, form: Form) -> Request {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+        let message = message(&text);
+        relay::decode_request(&Params::read(&message).unwrap(), form)
+    }
+
     #[test]
     fn a_request_loses_what_would_make_it_a_task() {
-        let call = |params: &str| {
-            message(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#))
-        };
-        let asks = call(r#"{"name":"a","task":{"ttl":1}}"#);
-        let plain = without_task(&Params::read(&asks).unwrap()).unwrap();
-        assert_eq!(plain.frame(), call(r#"{"name":"a"}"#).frame());
-        assert!(without_task(&Params::read(&plain).unwrap()).is_none());
+        let plain = without_task(&call(r#"{"name":"a","task":{"ttl":1}}"#, Form::Legacy)).unwrap();
+        assert_eq!(plain, call(r#"{"name":"a"}"#, Form::Legacy));
+        assert!(without_task(&plain).is_none());
 
         let declares = |extensions: &str| {
             let caps = format!(r#"{{"elicitation":{{}},"extensions":{{{extensions}}}}}"#);
-            call(&format!(
-                r#"{{"name":"a","_meta":{{"io.modelcontextprotocol/clientCapabilities":{caps}}}}}"#
-            ))
+            call(
+                &format!(r#"{{"name":"a","_meta":{{"io.modelcontextprotocol/clientCapabilities":{caps}}}}}"#),
+                Form::Modern,
+            )
         };
         let (tasks, ui) = (r#""io.modelcontextprotocol/tasks":{}"#, r#""io.modelcontextprotocol/ui":{}"#);
-        let both = declares(&format!("{tasks},{ui}"));
-        let fewer = without_extension(&Params::read(&both).unwrap()).unwrap();
-        assert_eq!(fewer.frame(), declares(ui).frame());
-        assert!(without_extension(&Params::read(&fewer).unwrap()).is_none());
+        let fewer = without_extension(&declares(&format!("{tasks},{ui}"))).unwrap();
+        assert_eq!(fewer.payload.bytes, declares(ui).payload.bytes);
+        assert!(without_extension(&fewer).is_none());
+    }
+
+    #[test]
+    fn calls_are_fitted_to_the_session_that_takes_them() {
+        let asks = r#"{"name":"a","task":{}}"#;
+        let wrong = r#"{"name":"a","task":1}"#;
+        for (params, form, wish, to, takes_task, offered, room, expected) in [
+            (asks, Form::Legacy, Wish::Asks, Form::Legacy, true, true, true, "as it is, reserved"),
+            (asks, Form::Legacy, Wish::Asks, Form::Legacy, true, true, false, "overloaded"),
+            (asks, Form::Legacy, Wish::Asks, Form::Legacy, false, true, true, "unsupported"),
+            (asks, Form::Legacy, Wish::Asks, Form::Modern, true, true, true, "unsupported"),
+            (wrong, Form::Legacy, Wish::Asks, Form::Legacy, true, true, true, "malformed"),
+            (wrong, Form::Legacy, Wish::Asks, Form::Legacy, true, false, true, "changed"),
+            (asks, Form::Modern, Wish::Asks, Form::Legacy, true, true, true, "changed"),
+            (asks, Form::Modern, Wish::Asks, Form::Modern, true, true, true, "as it is"),
+            (
+                "{\"name\":\"a\"}",
+                Form::Modern,
+                Wish::Declares,
+                Form::Modern,
+                true,
+                true,
+                true,
+                "as it is, reserved",
+            ),
+            ("{\"name\":\"a\"}", Form::Modern, Wish::Declares, Form::Legacy, true, true, true, "as it is"),
+        ] {
+            let mut reserved = false;
+            let mut reserve = || {
+                reserved = room;
+                room
+            };
+            let fitted =
+                fit(&call(params, form), wish, Taker { form: to, takes_task }, offered, &mut reserve);
+            let got = match fitted {
+                Ok(None) if reserved => "as it is, reserved",
+                Ok(None) => "as it is",
+                Ok(Some(_)) => "changed",
+                Err(refusal) => refusal.code.as_str(),
+            };
+            assert_eq!(got, expected, "{params} {form:?} {wish:?} {to:?}");
+        }
     }
 }

@@ -1,8 +1,9 @@
 use bytes::Bytes;
+use json::Span;
+use model::Form;
 
 use super::*;
-use crate::json::{self, Span};
-use crate::mcp::{Era, Params};
+use crate::mcp::Params;
 use crate::rpc::Message;
 
 const TASK: Task<'_> = Task {
@@ -25,19 +26,19 @@ fn text(bytes: Vec<u8>) -> String {
 fn a_created_task_is_nested_or_flat() {
     let task = Task { message: Some("waits for \"approval\""), poll_ms: Some(500), ..TASK };
     assert_eq!(
-        text(created(&task, Era::Legacy, None)),
+        text(created(&task, Form::Legacy, None)),
         format!(
             r#"{{"task":{{"taskId":"0f","status":"working","statusMessage":"waits for \"approval\"",{TIMES},"ttl":300000,"pollInterval":500}}}}"#
         )
     );
     assert_eq!(
-        text(created(&TASK, Era::Legacy, Some("wait"))),
+        text(created(&TASK, Form::Legacy, Some("wait"))),
         format!(
             r#"{{"task":{{"taskId":"0f","status":"working",{TIMES},"ttl":300000}},"_meta":{{"io.modelcontextprotocol/model-immediate-response":"wait"}}}}"#
         )
     );
     assert_eq!(
-        text(created(&task, Era::Modern, Some("wait"))),
+        text(created(&task, Form::Modern, Some("wait"))),
         format!(
             r#"{{"resultType":"task","taskId":"0f","status":"working","statusMessage":"waits for \"approval\"",{TIMES},"ttlMs":300000,"pollIntervalMs":500}}"#
         )
@@ -64,20 +65,20 @@ fn a_look_at_a_task_shows_what_its_era_shows() {
     ] {
         let task = Task { standing, ttl_ms: None, ..TASK };
         let old = format!(r#"{{"taskId":"0f","status":"{legacy}",{TIMES},"ttl":null}}"#);
-        assert_eq!(text(get(&task, Era::Legacy)), old);
-        assert_eq!(text(changed(&task, Era::Legacy)), old);
-        assert_eq!(text(legacy_cancelled(&task)), old);
+        assert_eq!(text(get(&task, Form::Legacy)), old);
+        assert_eq!(text(changed(&task, Form::Legacy)), old);
+        assert_eq!(text(cancelled(&task, Form::Legacy)), old);
         let (status, more) = modern.split_once('|').unwrap();
         let new = format!(r#""taskId":"0f","status":"{status}",{TIMES},"ttlMs":null{more}}}"#);
-        assert_eq!(text(get(&task, Era::Modern)), format!(r#"{{"resultType":"complete",{new}"#));
-        assert_eq!(text(changed(&task, Era::Modern)), format!("{{{new}"));
-        assert_eq!(task.status(Era::Modern).is_over(), !matches!(status, "working" | "input_required"));
+        assert_eq!(text(get(&task, Form::Modern)), format!(r#"{{"resultType":"complete",{new}"#));
+        assert_eq!(text(changed(&task, Form::Modern)), format!("{{{new}"));
+        assert_eq!(task.status(Form::Modern).is_over(), !matches!(status, "working" | "input_required"));
     }
 }
 
 #[test]
 fn lists_have_their_cursor() {
-    let one = text(get(&TASK, Era::Legacy));
+    let one = text(get(&TASK, Form::Legacy));
     assert_eq!(text(legacy_list([], None)), r#"{"tasks":[]}"#);
     assert_eq!(
         text(legacy_list([TASK, TASK], Some("n"))),
@@ -176,6 +177,6 @@ fn abilities_are_recognised() {
         let found = (declares(capabilities.as_bytes()), declares_legacy(capabilities.as_bytes()));
         assert_eq!(found, (modern, legacy), "{capabilities}");
     }
-    let all = [ACKNOWLEDGED, LEGACY_ABILITIES, ABILITIES];
+    let all = ["{\"resultType\":\"complete\"}", LEGACY_ABILITIES, ABILITIES];
     assert!(all.iter().all(|raw| json::members(raw.as_bytes(), Span::all(raw.as_bytes())).is_ok()));
 }

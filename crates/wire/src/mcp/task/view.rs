@@ -1,7 +1,7 @@
 //! An operation as a task: what both revisions tell of it. Must not know how either writes it.
 
-use crate::json::{self, Span};
-use crate::mcp::Era;
+use json::Span;
+use model::Form;
 
 /// How far an operation is. The raw parts are valid JSON objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,13 +80,13 @@ pub struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Its state in this era. A tool's own error (`isError`) is a failure in 2025-11-25 only.
+    /// Its state in this form. A tool's own error (`isError`) is a failure in 2025-11-25 only.
     #[must_use]
-    pub fn status(&self, era: Era) -> Status {
+    pub fn status(&self, form: Form) -> Status {
         match self.standing {
             Standing::Working => Status::Working,
             Standing::InputRequired(_) => Status::InputRequired,
-            Standing::Result(raw) if era == Era::Legacy && is_error(raw) => Status::Failed,
+            Standing::Result(raw) if form == Form::Legacy && is_error(raw) => Status::Failed,
             Standing::Result(_) => Status::Completed,
             Standing::Error(_) => Status::Failed,
             Standing::Cancelled => Status::Cancelled,

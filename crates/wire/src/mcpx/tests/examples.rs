@@ -149,7 +149,7 @@ fn what_the_gateway_says_is_as_printed() {
     };
     for (written, printed) in [
         (
-            welcome(stamp("env-welcome-1"), person("new-participant", &proposer), others),
+            welcome(stamp("env-welcome-1"), person("new-participant", &proposer), others, None),
             example!("3.5.1-welcome"),
         ),
         (presence(stamp("env-presence-1"), join), example!("3.4-presence")),

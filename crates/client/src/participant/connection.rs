@@ -1,0 +1,187 @@
+//! Connection of a participant: reading, writing, and reconnecting when it breaks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+
+use super::backoff::Backoff;
+use super::dial::{WebSocket, dial};
+use super::error::ConnectError;
+use super::shared::{ConnectionState, Shared, random_u64};
+use super::spec::ParticipantSpec;
+
+/// Envelopes that may wait to be written.
+pub const SEND_QUEUE_MAX: usize = 1024;
+/// Silence after which a ping is sent. After the same time again the connection counts as broken.
+const SILENCE: Duration = Duration::from_secs(45);
+/// How long closing may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The gateway's close code when another connection of the same participant took over.
+const REPLACED: u16 = 4001;
+
+/// Keeps the participant connected, first over this socket, until `stop` is set or an attempt fails for good.
+pub(super) async fn run(
+    shared: Arc<Shared>,
+    spec: ParticipantSpec,
+    first: WebSocket,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut socket = Some(first);
+    let mut backoff = Backoff::default();
+    loop {
+        let why = match socket.take() {
+            Some(socket) => connection(&shared, &spec, socket, stop.clone()).await,
+            None => match unless_stopped(&mut stop, dial(&spec)).await {
+                Some(Ok(dialed)) => {
+                    socket = Some(dialed);
+                    continue;
+                }
+                Some(Err(why)) => why,
+                None => ConnectError::Closed,
+            },
+        };
+        if *shared.state.borrow() == ConnectionState::Connected {
+            backoff.reset();
+        }
+        let is_final = !why.is_transient();
+        shared.disconnected(&why, is_final);
+        let wait = backoff.next(u32::try_from(random_u64() >> 32).unwrap_or_default());
+        if is_final {
+            return;
+        }
+        if unless_stopped(&mut stop, sleep(wait)).await.is_none() {
+            return shared.disconnected(&ConnectError::Closed, true);
+        }
+    }
+}
+
+/// Waits for this; `None` when the participant is to stop first.
+async fn unless_stopped<T>(stop: &mut watch::Receiver<bool>, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        done = work => Some(done),
+        () = stopped(stop) => None,
+    }
+}
+
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // An error means that every handle is dropped, which stops the participant too.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+async fn connection(
+    shared: &Arc<Shared>,
+    spec: &ParticipantSpec,
+    socket: WebSocket,
+    stop: watch::Receiver<bool>,
+) -> ConnectError {
+    let (sink, stream) = socket.split();
+    let (outgoing, queue) = mpsc::channel(SEND_QUEUE_MAX);
+    let (ping, pings) = mpsc::channel(1);
+    shared.connected(outgoing);
+    let welcome_is_late = async {
+        let mut state = shared.state.subscribe();
+        let connected = state.wait_for(|state| *state == ConnectionState::Connected);
+        if timeout(spec.connect_timeout, connected).await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        why = read(shared, stream, ping) => why,
+        why = write(sink, queue, pings, stop) => why,
+        () = welcome_is_late => ConnectError::Broken("no welcome in time".to_owned()),
+    }
+}
+
+async fn read(
+    shared: &Arc<Shared>,
+    mut stream: SplitStream<WebSocket>,
+    ping: mpsc::Sender<()>,
+) -> ConnectError {
+    let broken = |why: String| ConnectError::Broken(why);
+    let mut silent = false;
+    loop {
+        match timeout(SILENCE, stream.next()).await {
+            Ok(Some(Ok(Message::Text(text)))) => shared.receive(Bytes::from(text)),
+            Ok(Some(Ok(Message::Close(frame)))) => return closed(frame),
+            Ok(Some(Ok(_))) => {}
+            Ok(Some(Err(error))) => return broken(error.to_string()),
+            Ok(None) => return broken("the connection ended".to_owned()),
+            Err(_) if silent => return broken("the gateway is silent".to_owned()),
+            Err(_) => {
+                silent = true;
+                // One ping that waits is enough.
+                let _ = ping.try_send(());
+                continue;
+            }
+        }
+        silent = false;
+    }
+}
+
+fn closed(frame: Option<CloseFrame>) -> ConnectError {
+    match frame {
+        Some(frame) if u16::from(frame.code) == REPLACED => ConnectError::Replaced,
+        Some(frame) => ConnectError::Broken(format!("{} ({})", frame.reason, u16::from(frame.code))),
+        None => ConnectError::Broken("the gateway closed the connection".to_owned()),
+    }
+}
+
+async fn write(
+    mut sink: SplitSink<WebSocket, Message>,
+    mut queue: mpsc::Receiver<Bytes>,
+    mut pings: mpsc::Receiver<()>,
+    mut stop: watch::Receiver<bool>,
+) -> ConnectError {
+    loop {
+        let sent = tokio::select! {
+            biased;
+            () = stopped(&mut stop) => {
+                close(sink, queue).await;
+                return ConnectError::Closed;
+            }
+            Some(()) = pings.recv() => sink.send(Message::Ping(Bytes::new())).await,
+            Some(envelope) = queue.recv() => write_all(&mut sink, envelope, &mut queue).await,
+            else => return ConnectError::Closed,
+        };
+        if let Err(error) = sent {
+            return ConnectError::Broken(error.to_string());
+        }
+    }
+}
+
+type Sent = Result<(), tokio_tungstenite::tungstenite::Error>;
+
+/// Writes this envelope and those that wait behind it, then flushes once.
+async fn write_all(
+    sink: &mut SplitSink<WebSocket, Message>,
+    first: Bytes,
+    queue: &mut mpsc::Receiver<Bytes>,
+) -> Sent {
+    let mut next = Some(first);
+    while let Some(envelope) = next {
+        if let Ok(text) = Utf8Bytes::try_from(envelope) {
+            sink.feed(Message::Text(text)).await?;
+        }
+        next = queue.try_recv().ok();
+    }
+    sink.flush().await
+}
+
+/// Writes the waiting envelopes and closes the connection.
+async fn close(mut sink: SplitSink<WebSocket, Message>, mut queue: mpsc::Receiver<Bytes>) {
+    let close = async {
+        if let Ok(last) = queue.try_recv() {
+            write_all(&mut sink, last, &mut queue).await?;
+        }
+        sink.close().await
+    };
+    // The connection is dropped in any case.
+    let _ = timeout(CLOSE_TIMEOUT, close).await;
+}

@@ -1,0 +1,127 @@
+//! Edits of one object: members set and removed, with their commas.
+
+use crate::members::Members;
+use crate::splice::{Span, Splice};
+use crate::write::{Object, object};
+
+/// Changes to the members of one object. All other bytes of the object stay.
+#[derive(Debug, Clone)]
+pub struct ObjectEdit<'m, 'a> {
+    members: &'m Members<'a>,
+    set: Vec<(String, Vec<u8>)>,
+    remove: Vec<String>,
+}
+
+impl<'m, 'a> ObjectEdit<'m, 'a> {
+    /// An edit without changes yet.
+    #[must_use]
+    pub fn new(members: &'m Members<'a>) -> Self {
+        Self { members, set: Vec::new(), remove: Vec::new() }
+    }
+
+    /// Gives the member `key` the value `raw`, which must be valid JSON. A member that is not there is added at the end.
+    pub fn set(&mut self, key: &str, raw: &[u8]) -> &mut Self {
+        self.remove.retain(|gone| gone != key);
+        self.set.retain(|(other, _)| other != key);
+        self.set.push((key.to_owned(), raw.to_vec()));
+        self
+    }
+
+    /// Removes the member `key`, if it is there.
+    pub fn remove(&mut self, key: &str) -> &mut Self {
+        self.set.retain(|(other, _)| other != key);
+        self.remove.push(key.to_owned());
+        self
+    }
+
+    /// Whether there is no change.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty() && self.remove.is_empty()
+    }
+
+    /// Writes the changes into `splice`, in places of the frame from which the members were read.
+    pub fn finish(&self, splice: &mut Splice) {
+        let set = self.set.iter().map(|(key, raw)| (key.as_str(), Some(raw.as_slice())));
+        let gone = self.remove.iter().map(|key| (key.as_str(), None));
+        edit_object(self.members, &set.chain(gone).collect::<Vec<_>>(), splice);
+    }
+}
+
+/// A key with its new value, valid JSON, or `None` to remove the member.
+pub type MemberChange<'c> = (&'c str, Option<&'c [u8]>);
+
+/// Writes changes of an object's members into `splice`. Of several changes of one key the last counts; a member that is not
+/// there is added at the end.
+pub fn edit_object(members: &Members<'_>, changes: &[MemberChange<'_>], splice: &mut Splice) {
+    if changes.is_empty() {
+        return;
+    }
+    let mut kept_end = None;
+    let mut before = None;
+    let mut list = members.iter().peekable();
+    while let Some((key, member)) = list.next() {
+        match last(changes, key) {
+            Some(None) => {
+                // After a member that stays, the comma before goes too; else the comma after.
+                let start = kept_end.and(before).unwrap_or(member.whole.start);
+                let end = match (kept_end, list.peek()) {
+                    (None, Some((_, next))) => next.whole.start,
+                    (Some(_), _) | (None, None) => member.whole.end,
+                };
+                splice.remove(Span { start, end });
+            }
+            Some(Some(raw)) => {
+                kept_end = Some(member.whole.end);
+                splice.replace(member.span, raw);
+            }
+            None => kept_end = Some(member.whole.end),
+        }
+        before = Some(member.whole.end);
+    }
+    let mut added = Vec::new();
+    Object::write_members(&mut added, |object| {
+        write_changes(object, changes, |key| members.get(key).is_some());
+    });
+    if let Some(end) = kept_end.filter(|_| !added.is_empty()) {
+        added.insert(0, b',');
+        splice.insert(end, &added);
+    } else if !added.is_empty() {
+        splice.insert(members.object().start + 1, &added);
+    }
+}
+
+/// Whether an object has no member left after these changes.
+#[must_use]
+pub fn leaves_nothing(members: &Members<'_>, changes: &[MemberChange<'_>]) -> bool {
+    members.iter().all(|(key, _)| last(changes, key) == Some(None))
+        && changes.iter().all(|(key, _)| last(changes, key).flatten().is_none())
+}
+
+/// A new object with the members that are set in the end; `None` if there are none.
+#[must_use]
+pub fn object_of(changes: &[MemberChange<'_>]) -> Option<Vec<u8>> {
+    if changes.is_empty() {
+        return None;
+    }
+    let mut is_empty = true;
+    let made = object(|object| {
+        write_changes(object, changes, |_| false);
+        is_empty = object.is_empty();
+    });
+    (!is_empty).then_some(made)
+}
+
+/// Adds the members that are set in the end.
+fn write_changes(object: &mut Object<'_>, changes: &[MemberChange<'_>], but: impl Fn(&str) -> bool) {
+    for (at, (key, raw)) in changes.iter().enumerate() {
+        let later = changes.iter().skip(at + 1).any(|(other, _)| other == key);
+        if let (Some(raw), false, false) = (raw, later, but(key)) {
+            object.raw(key, raw);
+        }
+    }
+}
+
+fn last<'c>(changes: &[MemberChange<'c>], key: &str) -> Option<Option<&'c [u8]>> {
+    changes.iter().rev().find(|(other, _)| *other == key).map(|(_, raw)| *raw)
+}

@@ -1,0 +1,63 @@
+//! Faults of sessions: why a request has no answer, and the refusal that callers see.
+
+use client::{LinkError, SendError};
+use model::{Refusal, RefusalCode};
+
+/// Why a request has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Fault {
+    /// The link failed.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The link did not accept the request.
+    #[error(transparent)]
+    Unsent(#[from] SendError),
+    /// The server did not answer in time.
+    #[error("no answer in time")]
+    Timeout,
+    /// The server answered with an error or with an unusable result.
+    #[error("{0}")]
+    Answer(String),
+}
+
+impl Fault {
+    /// The refusal for callers: it never contains a command, a path, a URL or the server's output.
+    pub(crate) fn refusal(&self, server: &str) -> Refusal {
+        use RefusalCode::{UpstreamBusy, UpstreamDown, UpstreamFailed, UpstreamTimeout};
+        let (code, what, hint) = match self {
+            Self::Link(failure) => link(failure),
+            Self::Unsent(SendError::Busy) => (UpstreamBusy, "is busy", "try again later"),
+            Self::Unsent(SendError::TooLarge) => (RefusalCode::TooLarge, "takes no message of this size", ""),
+            Self::Unsent(SendError::Closed) => (UpstreamDown, "is not running", RESTARTING),
+            Self::Timeout => (UpstreamTimeout, "did not answer in time", ""),
+            Self::Answer(_) => (UpstreamFailed, "gave an unusable answer", ""),
+        };
+        let refusal = Refusal::new(code, format!("the server `{server}` {what}"));
+        if hint.is_empty() { refusal } else { refusal.hint(hint) }
+    }
+}
+
+const RESTARTING: &str = "the gateway is restarting it; try again later";
+
+fn link(failure: &LinkError) -> (RefusalCode, &'static str, &'static str) {
+    use RefusalCode::{UpstreamDown, UpstreamFailed, UpstreamTimeout};
+    match failure {
+        LinkError::Exited { .. } => (UpstreamFailed, "exited before it answered", RESTARTING),
+        LinkError::Broken(_) => (UpstreamFailed, "broke the connection before it answered", ""),
+        LinkError::Unreachable(_) => (UpstreamDown, "cannot be reached", "try again later"),
+        LinkError::Untrusted(_) => (UpstreamDown, "has an untrusted certificate", ""),
+        LinkError::Timeout => (UpstreamTimeout, "did not answer in time", ""),
+        LinkError::Http { .. } => (UpstreamFailed, "answered with an HTTP error", ""),
+        LinkError::SessionGone => (UpstreamFailed, "ended the session", "try again"),
+        LinkError::Unauthorized => (UpstreamFailed, "rejects the gateway's credentials", ""),
+        LinkError::TooLarge => (UpstreamFailed, "gave an answer longer than the limit", ""),
+        LinkError::Malformed(_) => (UpstreamFailed, "gave an answer that cannot be parsed", ""),
+        LinkError::NotConnected => {
+            (UpstreamDown, "is not connected", "it serves while it is connected; try again later")
+        }
+        LinkError::Disconnected => {
+            (UpstreamFailed, "disconnected before it answered", "it may have carried out the request")
+        }
+        LinkError::Closed => (UpstreamDown, "was stopped", ""),
+    }
+}

@@ -1,0 +1,206 @@
+//! Table of one session's pending requests: deadlines, deferred calls, open questions of the server.
+//!
+//! A plain structure under the session's lock: no I/O, time is an argument.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+use http::HeaderMap;
+use tokio::sync::oneshot;
+use wire::rpc::Message;
+
+use crate::fault::Fault;
+use crate::session_api::CallEvents;
+
+/// A request as it goes to the server: its frame, and the headers that mirror it.
+pub(super) type SentRequest = (Bytes, Option<Box<HeaderMap>>);
+
+/// Who waits for an answer.
+pub(super) enum Waiter {
+    /// A caller, with the progress token that it chose, as it spelled it.
+    Call { events: Arc<dyn CallEvents>, progress: Option<Bytes> },
+    /// The session itself.
+    Own(oneshot::Sender<Result<Message, Fault>>),
+}
+
+/// One request without an answer.
+pub(super) struct PendingRequest {
+    pub(super) waiter: Waiter,
+    /// When it expires; `None` for a stream that stays open.
+    pub(super) deadlines: Option<Deadlines>,
+    /// What was sent, kept where it may have to be sent again.
+    pub(super) sent: Option<SentRequest>,
+    /// Open questions of the server that belong to it.
+    pub(super) questions: u32,
+}
+
+/// When a request expires: `patience` after the last progress, at the latest at `hard`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deadlines {
+    patience: Duration,
+    next: Instant,
+    hard: Instant,
+}
+
+impl Deadlines {
+    pub(super) fn new(now: Instant, patience: Duration, max: Duration) -> Self {
+        let hard = now + max;
+        Self { patience, next: (now + patience).min(hard), hard }
+    }
+
+    fn extend(&mut self, now: Instant) {
+        self.next = (now + self.patience).min(self.hard);
+    }
+}
+
+/// All pending requests of one session, by number.
+#[derive(Default)]
+pub(super) struct PendingTable {
+    requests: HashMap<u64, PendingRequest, RandomState>,
+    /// Open questions of the server to the session's owner.
+    owner_questions: u32,
+    /// Calls that wait for the end of the call before them (serial sessions).
+    deferred: VecDeque<(u64, SentRequest)>,
+    /// Requests that wait until the session is opened again on the same link; `None` while it is open.
+    pub(super) awaiting_reopen: Option<Vec<u64>>,
+    /// Why the session ended; it accepts no further request.
+    pub(super) ended: Option<Fault>,
+}
+
+impl PendingTable {
+    pub(super) fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Pending calls of callers.
+    pub(super) fn calls(&self) -> usize {
+        self.requests.values().filter(|request| matches!(request.waiter, Waiter::Call { .. })).count()
+    }
+
+    pub(super) fn insert(&mut self, number: u64, request: PendingRequest) {
+        self.requests.insert(number, request);
+    }
+
+    pub(super) fn get(&self, number: u64) -> Option<&PendingRequest> {
+        self.requests.get(&number)
+    }
+
+    /// Removes a request. Returns also the deferred call to send next.
+    pub(super) fn settle(&mut self, number: u64) -> (Option<PendingRequest>, Option<(u64, SentRequest)>) {
+        let Some(request) = self.requests.remove(&number) else { return (None, None) };
+        let deferred = self.deferred.iter().position(|(deferred, ..)| *deferred == number);
+        if let Some(at) = deferred {
+            self.deferred.remove(at);
+            return (Some(request), None);
+        }
+        let next = matches!(request.waiter, Waiter::Call { .. }).then(|| self.deferred.pop_front()).flatten();
+        (Some(request), next)
+    }
+
+    /// Keeps a call until the call before it has ended.
+    pub(super) fn defer(&mut self, number: u64, request: SentRequest) {
+        self.deferred.push_back((number, request));
+    }
+
+    /// The number of the call that was sent and is pending, if there is exactly one.
+    pub(super) fn only_call(&self) -> Option<u64> {
+        let sent = |number: &u64| !self.deferred.iter().any(|(deferred, ..)| deferred == number);
+        let mut calls = self
+            .requests
+            .iter()
+            .filter(|(number, request)| matches!(request.waiter, Waiter::Call { .. }) && sent(number))
+            .map(|(number, _)| *number);
+        let first = calls.next()?;
+        calls.next().is_none().then_some(first)
+    }
+
+    /// Extends the deadline of a request that made progress, and returns the request.
+    pub(super) fn extend(&mut self, number: u64, now: Instant) -> Option<&PendingRequest> {
+        let request = self.requests.get_mut(&number)?;
+        if let Some(deadlines) = &mut request.deadlines {
+            deadlines.extend(now);
+        }
+        Some(request)
+    }
+
+    /// Takes what was sent for a request: it is sent again only once.
+    pub(super) fn take_sent(&mut self, number: u64) -> Option<SentRequest> {
+        self.requests.get_mut(&number)?.sent.take()
+    }
+
+    /// Numbers of the expired requests. While the server waits for a client's answer only the hard maximum counts: a person
+    /// may be typing.
+    pub(super) fn expired(&mut self, now: Instant) -> Vec<u64> {
+        let owner_asked = self.owner_questions > 0;
+        let mut expired = Vec::new();
+        for (number, request) in &mut self.requests {
+            let Some(deadlines) = request.deadlines.as_mut().filter(|deadlines| deadlines.next <= now) else {
+                continue;
+            };
+            if deadlines.hard > now && (owner_asked || request.questions > 0) {
+                deadlines.extend(now);
+            } else {
+                expired.push(*number);
+            }
+        }
+        expired
+    }
+
+    /// Removes everything at the end of the session.
+    pub(super) fn drain(&mut self) -> Vec<PendingRequest> {
+        self.deferred.clear();
+        self.awaiting_reopen = None;
+        self.requests.drain().map(|(_, request)| request).collect()
+    }
+
+    /// Counts a question that begins or ends, of a call or of the session's owner.
+    pub(super) fn count_question(&mut self, call: Option<u64>, begins: bool) {
+        let count = match call {
+            None => &mut self.owner_questions,
+            Some(call) => match self.requests.get_mut(&call) {
+                Some(request) => &mut request.questions,
+                None => return,
+            },
+        };
+        *count = if begins { *count + 1 } else { count.saturating_sub(1) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(deadlines: Deadlines) -> PendingRequest {
+        let waiter = Waiter::Own(oneshot::channel().0);
+        PendingRequest { waiter, deadlines: Some(deadlines), sent: None, questions: 0 }
+    }
+
+    #[test]
+    fn progress_and_questions_extend_the_deadline_up_to_the_maximum() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let (patience, max) = (Duration::from_secs(10), Duration::from_secs(35));
+        let (asking, silent) = (1, 2);
+        for of in [Some(asking), None] {
+            let mut table = PendingTable::default();
+            for number in [asking, silent] {
+                table.insert(number, own(Deadlines::new(start, patience, max)));
+            }
+            assert!(table.expired(at(9)).is_empty());
+            table.extend(silent, at(9));
+            table.count_question(of, true);
+            assert!(table.expired(at(15)).is_empty());
+            // A question to the owner may belong to any call.
+            assert_eq!(table.expired(at(20)), if of.is_some() { vec![silent] } else { vec![] });
+            table.settle(silent);
+            assert!(table.expired(at(26)).is_empty());
+            table.count_question(of, false);
+            assert_eq!(table.expired(at(36)), [asking]);
+            table.settle(asking);
+            table.count_question(Some(asking), false);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Questions: requests of the server to clients (sampling, elicitation, roots), their receivers and answers.
+//!
+//! A question that belongs to no known call is rejected, never sent to a guessed caller.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use client::SendMeta;
+use model::Refusal;
+use wire::mcp::{Params, relay, task};
+use wire::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
+use wire::rpc::{Message, error, result};
+
+use super::Session;
+use super::pending::Waiter;
+use super::requests::member;
+use crate::fault::Fault;
+use crate::session_api::{CallEvents, Question, SessionKey};
+
+/// The receiver of a question.
+enum Addressee {
+    /// The caller of this call.
+    Call(u64, Arc<dyn CallEvents>),
+    /// The owner of the session.
+    Owner,
+}
+
+impl Session {
+    /// Handles a question, or answers a ping.
+    pub(super) fn handle_question(self: &Arc<Self>, message: Message, stream_of: Option<u64>) {
+        let Some(id) = message.id().cloned() else { return };
+        if message.method() == "ping" {
+            self.reply(result(&id, b"{}"));
+            return;
+        }
+        if !self.may_ask(message.method()) {
+            tracing::debug!(
+                server = self.upstream(),
+                method = message.method(),
+                "rejected a request of the server: not permitted"
+            );
+            self.reply(error(Some(&id), METHOD_NOT_FOUND, "this client does not support the method", None));
+            return;
+        }
+        let Some(addressee) = self.addressee(stream_of, &message) else {
+            tracing::warn!(
+                server = self.upstream(),
+                method = message.method(),
+                "rejected a request of the server: it belongs to no call"
+            );
+            self.reply(error(Some(&id), INTERNAL_ERROR, "the request belongs to no open call", None));
+            return;
+        };
+        let Ok(params) = Params::read(&message) else {
+            self.reply(error(Some(&id), INVALID_PARAMS, "the params cannot be read", None));
+            return;
+        };
+        let request = relay::decode_request(&params, self.form());
+        match addressee {
+            Addressee::Call(number, events) => {
+                events.question(Question::new(self, id, request, Some(number)))
+            }
+            Addressee::Owner => self.setup.events.question(self, Question::new(self, id, request, None)),
+        }
+    }
+
+    /// Sends the answer to a question.
+    pub(crate) fn send_answer(&self, call: Option<u64>, frame: Bytes) -> Result<(), Refusal> {
+        if let Some(call) = call {
+            self.pending().extend(call, Instant::now());
+        }
+        self.send(frame, SendMeta::default()).map_err(|unsent| self.refusal(&Fault::Unsent(unsent)))
+    }
+
+    /// Counts a question that begins or ends.
+    pub(crate) fn count_question(&self, call: Option<u64>, begins: bool) {
+        self.pending().count_question(call, begins);
+    }
+
+    /// Handles the server's cancellation of a question.
+    pub(super) fn question_cancelled(self: &Arc<Self>, message: &Message) {
+        if let Some(id) = Params::read(message).ok().and_then(|params| params.request_id()) {
+            self.setup.events.withdrawn(self, id);
+        }
+    }
+
+    /// The receiver of a question: the call on whose response stream it came; without response streams the owner's only
+    /// pending call, else the owner. A question about a task goes to the owner, because a task outlives its call.
+    fn addressee(&self, stream_of: Option<u64>, message: &Message) -> Option<Addressee> {
+        let owned = matches!(self.setup.key, SessionKey::Legacy(_));
+        if owned && self.tasks() > 0 && task::related_in(message).is_some() {
+            return Some(Addressee::Owner);
+        }
+        let pending = self.pending();
+        let number = match (stream_of, &self.setup.key) {
+            (Some(number), _) => Some(number),
+            (None, SessionKey::Shared) => return None,
+            (None, SessionKey::Legacy(_) | SessionKey::Principal { .. }) => pending.only_call(),
+        };
+        let request = number.and_then(|number| pending.get(number));
+        match request.map(|request| (&request.waiter, number)) {
+            Some((Waiter::Call { events, .. }, Some(number))) => {
+                Some(Addressee::Call(number, Arc::clone(events)))
+            }
+            _ if owned => Some(Addressee::Owner),
+            _ => None,
+        }
+    }
+
+    /// Whether the client's declaration permits a question of this method. Whether the server may ask it is the topic's
+    /// decision.
+    fn may_ask(&self, method: &str) -> bool {
+        let capability = match method {
+            "sampling/createMessage" => "sampling",
+            "elicitation/create" => "elicitation",
+            "roots/list" => "roots",
+            // Tasks that a client runs for the server (2025-11-25).
+            "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel" => "tasks",
+            _ => return false,
+        };
+        self.setup.key != SessionKey::Shared
+            && self
+                .setup
+                .client
+                .as_ref()
+                .is_some_and(|client| member(&client.capabilities, capability).is_some())
+    }
+
+    fn reply(&self, frame: Bytes) {
+        if self.send(frame, SendMeta::default()).is_err() {
+            tracing::debug!(server = self.upstream(), "a reply to the server could not be sent");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Types between the gateway and a session: session key, client profile, call, question, events of a call.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use json::{Span, members};
+use model::{Answer, Form, LinkId, Notice, ParticipantId, Refusal, Request};
+use wire::mcp::{Era, Version, refusal, relay};
+use wire::rpc::Id;
+
+use crate::session::Session;
+
+/// Numbers of requests in either direction, in one process: never used twice.
+#[derive(Debug)]
+pub struct Numbers(pub(crate) AtomicU64);
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self(AtomicU64::new(1))
+    }
+}
+
+impl Numbers {
+    /// The next number.
+    pub fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The first of so many numbers in a row.
+    pub fn block(&self, len: u64) -> u64 {
+        self.0.fetch_add(len, Ordering::Relaxed)
+    }
+}
+
+/// The owner of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum SessionKey {
+    /// All callers share the session.
+    Shared,
+    /// One legacy client session of the gateway owns it; the number is its link.
+    Legacy(u64),
+    /// One modern caller owns it.
+    Principal {
+        /// The caller.
+        participant: ParticipantId,
+        /// Hash of the client capabilities that the caller declares.
+        capabilities: u64,
+    },
+}
+
+impl SessionKey {
+    /// Whether one caller owns the session.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        match self {
+            Self::Shared => false,
+            Self::Legacy(_) | Self::Principal { .. } => true,
+        }
+    }
+
+    /// The link that owns the session.
+    #[must_use]
+    pub fn owner(&self) -> Option<LinkId> {
+        match self {
+            Self::Legacy(link) => Some(LinkId(*link)),
+            Self::Shared | Self::Principal { .. } => None,
+        }
+    }
+}
+
+/// What a client declares about itself, as raw JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientProfile {
+    /// Its `ClientCapabilities` object.
+    pub capabilities: Bytes,
+    /// Its `Implementation` object, if it sent one.
+    pub client_info: Option<Bytes>,
+    /// The protocol revision that it speaks.
+    pub version: Version,
+}
+
+impl ClientProfile {
+    /// Whether servers may send requests to the client: it declares sampling, elicitation or roots.
+    #[must_use]
+    pub fn can_be_asked(&self) -> bool {
+        // Most clients declare no capabilities.
+        if *self.capabilities == *b"{}" {
+            return false;
+        }
+        let Ok(declared) = members(&self.capabilities, Span::all(&self.capabilities)) else { return false };
+        ["sampling", "elicitation", "roots"].iter().any(|name| declared.get(name).is_some())
+    }
+}
+
+/// A caller, as far as it decides which session it uses.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller<'a> {
+    /// Its link in the topic.
+    pub link: LinkId,
+    /// The participant.
+    pub participant: &'a ParticipantId,
+    /// The form of its payloads.
+    pub form: Form,
+    /// What its client declares: on its link, or in this request.
+    pub client: &'a ClientProfile,
+}
+
+impl Caller<'_> {
+    /// The key of the sessions that this caller alone uses. A modern client has no session of its own that could own one.
+    pub(crate) fn key(&self) -> SessionKey {
+        match Era::of(self.form) {
+            Era::Legacy => SessionKey::Legacy(self.link.0),
+            Era::Modern => SessionKey::Principal {
+                participant: self.participant.clone(),
+                capabilities: hash(&self.client.capabilities),
+            },
+        }
+    }
+}
+
+/// The hash of a client's own words: a stranger chooses them, so the hasher is the standard one.
+fn hash(bytes: &Bytes) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// A request to a server.
+#[derive(Debug, Clone, Copy)]
+pub struct Outgoing<'a> {
+    /// The request as the caller wrote it. The session converts its payload where the server speaks another era.
+    pub request: &'a Request,
+    /// The request's number: JSON-RPC id and progress token at the server.
+    pub number: CallNumber,
+    /// The server's own name of the tool or prompt, the URI or the task id, if the caller wrote another.
+    pub own: Option<&'a str>,
+    /// The server's id of the task that the request belongs to, if the caller wrote another.
+    pub related_task: Option<&'a str>,
+    /// The client's `Implementation` object, raw JSON. Modern servers get it with each request.
+    pub client_info: Option<&'a [u8]>,
+    /// The participant that sends the request. Only servers that dial in learn it.
+    pub from: &'a str,
+}
+
+/// The number of a call: JSON-RPC id and progress token of the call at the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CallNumber(pub u64);
+
+impl CallNumber {
+    /// The number in a progress token that the server sends back, as it is spelled.
+    #[must_use]
+    pub fn of_token(token: &[u8]) -> Option<Self> {
+        std::str::from_utf8(token).ok()?.parse().ok().map(Self)
+    }
+}
+
+/// A question: a request of a server to a client. Cheap to clone. While it exists, the call that it belongs to does not expire
+/// before its hard maximum: a person may be typing.
+#[derive(Debug, Clone)]
+pub struct Question(Arc<Asked>);
+
+#[derive(Debug)]
+struct Asked {
+    session: Weak<Session>,
+    instance: u64,
+    id: Id,
+    request: Request,
+    call: Option<u64>,
+}
+
+impl Question {
+    pub(crate) fn new(session: &Arc<Session>, id: Id, request: Request, call: Option<u64>) -> Self {
+        session.count_question(call, true);
+        let (instance, session) = (session.instance(), Arc::downgrade(session));
+        Self(Arc::new(Asked { session, instance, id, request, call }))
+    }
+
+    /// The request, as the server wrote it.
+    #[must_use]
+    pub fn request(&self) -> &Request {
+        &self.0.request
+    }
+
+    /// The server's id of it.
+    #[must_use]
+    pub fn id(&self) -> &Id {
+        &self.0.id
+    }
+
+    /// The session on which the server asks, while it exists.
+    #[must_use]
+    pub fn session(&self) -> Option<Arc<Session>> {
+        self.0.session.upgrade()
+    }
+
+    /// The instance number of that session, which tells equal ids of several sessions apart.
+    #[must_use]
+    pub fn instance(&self) -> u64 {
+        self.0.instance
+    }
+
+    /// Sends the client's answer to the server.
+    ///
+    /// # Errors
+    /// A refusal when the server is busy or down.
+    pub fn answer(&self, answer: &Answer) -> Result<(), Refusal> {
+        // A session that is gone waits for nothing.
+        let Some(session) = self.session() else { return Ok(()) };
+        let (form, id, method) = (session.form(), &self.0.id, self.0.request.method.as_str());
+        let encoded = relay::encode_answer(answer, method, form, id, &|_| None);
+        session.send_answer(self.0.call, encoded.frame)
+    }
+
+    /// Answers the server that there is no answer, for this reason.
+    pub fn refuse(&self, refusal: &Refusal) {
+        let Some(session) = self.session() else { return };
+        let spelled = refusal::spell(refusal, session.era(), self.0.request.method.as_str(), None);
+        if let Err(unsent) = session.send_answer(self.0.call, spelled.answer(Some(&self.0.id))) {
+            tracing::debug!(refusal = %unsent, "a question could not be refused");
+        }
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.upgrade() {
+            session.count_question(self.call, false);
+        }
+    }
+}
+
+/// Receives everything about one call. The session's tasks call it; an implementation must not block.
+pub trait CallEvents: Send + Sync {
+    /// The server sent a notification about this call; it carries the caller's progress token.
+    fn notice(&self, notice: Notice);
+    /// The server asks this caller.
+    fn question(&self, question: Question);
+    /// The call ended. Called exactly once, as the last event; never after a cancellation.
+    fn done(&self, end: Result<Answer, Refusal>);
+}

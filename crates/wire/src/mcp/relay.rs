@@ -1,0 +1,48 @@
+//! JSON-RPC messages of MCP as the neutral nouns of `model`, and back: decoded once at a door, encoded once at the far end.
+//!
+//! Between equal forms an encoder copies the bytes and replaces only the marked parts: id, target, progress token. Between forms
+//! it converts the payload first.
+
+mod answer;
+mod notice;
+mod request;
+
+use bytes::Bytes;
+use json::Span;
+use model::{Form, Marks, Payload, Range};
+
+use crate::mcp::params::Params;
+use crate::rpc::Message;
+
+pub use answer::{Encoded, decode_answer, encode_answer};
+pub use notice::{decode_notice, encode_notice, log_level, updated_uri};
+pub use request::{
+    Outgoing, decode_request, encode_question, encode_request, legacy_params, method, set_arguments, whole,
+    with_arguments,
+};
+
+/// A payload whose bytes were edited, with its marks.
+pub(crate) fn read_again(bytes: Bytes, form: Form) -> Payload {
+    let mut marks = Marks::default();
+    if let Ok(message) = Message::read(bytes.clone()) {
+        (marks.id, marks.body) = (range(message.id_span()), range(message.body_span()));
+        if let Ok(params) = Params::read(&message) {
+            (marks.target, marks.progress) = (range(params.target_span()), range(params.progress_span()));
+        }
+    }
+    Payload { form, bytes, marks }
+}
+
+/// The length of what a payload holds, for accounts of waiting bytes.
+#[must_use]
+pub fn len(payload: &Payload) -> usize {
+    payload.bytes.len()
+}
+
+fn range(span: Option<Span>) -> Range {
+    span.and_then(|span| Range::new(span.start, span.end)).unwrap_or_default()
+}
+
+fn span(range: Range) -> Span {
+    Span { start: range.start as usize, end: range.end as usize }
+}

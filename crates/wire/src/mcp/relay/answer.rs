@@ -1,0 +1,114 @@
+//! Answers: decoded as servers and clients write them, encoded for the side that asked.
+
+use bytes::Bytes;
+use json::{Span, Splice};
+use model::{Answer, Form, Marks, Outcome, Payload};
+
+use super::{range, span};
+use crate::mcp::version::Era;
+use crate::mcp::{translate, uris};
+use crate::rpc::{self, Id, Message, Shape};
+
+/// An answer as its server wrote it.
+#[must_use]
+pub fn decode_answer(message: &Message, form: Form) -> Answer {
+    let outcome = if message.shape() == Shape::Result { Outcome::Ok } else { Outcome::Error };
+    let marks = Marks { id: range(message.id_span()), body: range(message.body_span()), ..Marks::default() };
+    Answer { outcome, payload: Payload { form, bytes: message.frame().clone(), marks } }
+}
+
+/// An answer for a caller, and its code if it is an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encoded {
+    /// The JSON-RPC message.
+    pub frame: Bytes,
+    /// The JSON-RPC code of an error.
+    pub error: Option<i64>,
+}
+
+/// Encodes an answer for a caller that reads `form` and gave its request this id. `respell` gives a URI's public spelling if it
+/// differs.
+pub fn encode_answer(
+    answer: &Answer,
+    method: &str,
+    form: Form,
+    id: &Id,
+    respell: &dyn Fn(&str) -> Option<String>,
+) -> Encoded {
+    let Payload { bytes, marks, .. } = &answer.payload;
+    if marks.id.is_empty() && is_whole(answer) {
+        // An error whose server could not read the id.
+        return encode_read(answer, method, form, id, respell);
+    }
+    if marks.id.is_empty() {
+        let frame = match answer.outcome {
+            Outcome::Ok => rpc::result(id, bytes),
+            Outcome::Error | Outcome::Refused | Outcome::Cancelled => rpc::error_object(id, bytes),
+        };
+        return Encoded { error: code_of(answer, &frame), frame };
+    }
+    let plain = answer.payload.form == form && answer.outcome == Outcome::Ok;
+    if plain && !uris::may_hold_uris(answer.payload.body_bytes()) {
+        let mut splice = Splice::new();
+        splice.replace(span(marks.id), id.raw());
+        return Encoded { frame: splice.apply(bytes), error: None };
+    }
+    encode_read(answer, method, form, id, respell)
+}
+
+/// Whether the payload is a whole message although it has no id.
+fn is_whole(answer: &Answer) -> bool {
+    answer.payload.marks.body.positions().len() < answer.payload.bytes.len()
+}
+
+fn encode_read(
+    answer: &Answer,
+    method: &str,
+    form: Form,
+    id: &Id,
+    respell: &dyn Fn(&str) -> Option<String>,
+) -> Encoded {
+    let frame = answer.payload.bytes.clone();
+    let Ok(message) = Message::read(frame) else {
+        // It was read before, so this cannot happen; a caller must not be left without an answer.
+        let frame = rpc::error(Some(id), rpc::code::INTERNAL_ERROR, "the answer cannot be read", None);
+        return Encoded { frame, error: Some(rpc::code::INTERNAL_ERROR) };
+    };
+    let mut splice = Splice::new();
+    let (from, to) = (Era::of(answer.payload.form), Era::of(form));
+    match message.shape() {
+        Shape::Result => {
+            if from != to {
+                translate::result(&message, method, to, &mut splice);
+            }
+            // A URI that an object names twice cannot be mapped: it goes as it came.
+            let _ = uris::respell(&message, method, respell, &mut splice);
+        }
+        Shape::Error | Shape::Request | Shape::Notification if from != to => {
+            translate::error(&message, method, to, &mut splice);
+        }
+        Shape::Error | Shape::Request | Shape::Notification => {}
+    }
+    let frame = with_id(&message, id, splice);
+    Encoded { error: code_of(answer, &frame), frame }
+}
+
+/// The message under this id; one without an id gets it.
+fn with_id(message: &Message, id: &Id, mut splice: Splice) -> Bytes {
+    if message.id_span().is_some() {
+        message.set_id(&mut splice, id);
+    } else if let Ok(members) = json::members(message.frame(), Span::all(message.frame())) {
+        let mut edit = json::ObjectEdit::new(&members);
+        edit.set("id", id.raw());
+        edit.finish(&mut splice);
+    }
+    message.edited(&splice)
+}
+
+fn code_of(answer: &Answer, frame: &Bytes) -> Option<i64> {
+    if answer.outcome == Outcome::Ok {
+        return None;
+    }
+    let message = Message::read(frame.clone()).ok()?;
+    Some(message.error_object().map_or(rpc::code::INTERNAL_ERROR, |error| error.code))
+}

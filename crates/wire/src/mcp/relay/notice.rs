@@ -1,0 +1,60 @@
+//! Notifications of servers: decoded as they come, encoded for the clients that get them.
+
+use bytes::Bytes;
+use json::Splice;
+use model::{Form, Marks, Notice, Payload};
+
+use super::{method, range};
+use crate::mcp::params::Params;
+use crate::rpc::{self, Message};
+
+/// A notification as its server wrote it.
+#[must_use]
+pub fn decode_notice(params: &Params<'_>, form: Form) -> Notice {
+    let message = params.message();
+    let marks =
+        Marks { target: range(params.target_span()), body: range(message.body_span()), ..Marks::default() };
+    let latest = params.progress_token().map(|token| Bytes::copy_from_slice(token.raw()));
+    Notice {
+        method: method(params),
+        latest,
+        payload: Payload { form, bytes: message.frame().clone(), marks },
+    }
+}
+
+/// The notification for a client, with its resource under the public spelling if that differs.
+#[must_use]
+pub fn encode_notice(notice: &Notice, public: Option<&str>) -> Bytes {
+    let marks = notice.payload.marks;
+    if marks.body.positions().len() == notice.payload.bytes.len() {
+        return rpc::notification(notice.method.as_str(), Some(&notice.payload.bytes));
+    }
+    let Some(public) = public.filter(|_| !marks.target.is_empty()) else {
+        return notice.payload.bytes.clone();
+    };
+    let mut splice = Splice::new();
+    splice.replace(super::span(marks.target), json::quote(public).as_bytes());
+    splice.apply(&notice.payload.bytes)
+}
+
+/// The level of a log message.
+#[must_use]
+pub fn log_level(notice: &Notice) -> Option<String> {
+    if notice.method.as_str() != "notifications/message" {
+        return None;
+    }
+    let body = notice.payload.body_bytes();
+    let members = json::members(body, json::Span::all(body)).ok()?;
+    members.get("level")?.text().map(std::borrow::Cow::into_owned)
+}
+
+/// The resource of which a server notifies, by its own URI.
+#[must_use]
+pub fn updated_uri(notice: &Notice) -> Option<String> {
+    if notice.method.as_str() != "notifications/resources/updated" {
+        return None;
+    }
+    let message = Message::read(notice.payload.bytes.clone()).ok()?;
+    let params = Params::read(&message).ok()?;
+    params.target().map(|target| target.text().to_owned())
+}

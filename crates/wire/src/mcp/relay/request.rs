@@ -1,0 +1,212 @@
+//! Requests and servers' questions: decoded as they come, encoded for the side that takes them.
+
+use bytes::Bytes;
+use json::{Span, Splice, quote};
+use model::{Form, Marks, Method, Payload, Request, Target};
+
+use super::{range, span};
+use crate::mcp::method::TargetKind;
+use crate::mcp::params::{self, Params};
+use crate::mcp::version::Era;
+use crate::mcp::{meta, translate, uris};
+use crate::rpc::{self, Id, Malformed, Message};
+
+/// A request as its caller wrote it.
+#[must_use]
+pub fn decode_request(params: &Params<'_>, form: Form) -> Request {
+    let message = params.message();
+    let frame = message.frame();
+    let marks = Marks {
+        id: range(message.id_span()),
+        target: range(params.target_span()),
+        progress: range(params.progress_span()),
+        body: range(message.body_span()),
+    };
+    let progress = (!marks.progress.is_empty()).then(|| frame.slice(marks.progress.positions()));
+    Request {
+        method: method(params),
+        target: target(params),
+        progress,
+        payload: Payload { form, bytes: frame.clone(), marks },
+    }
+}
+
+/// The method of a message: a static text if MCP defines it.
+#[must_use]
+pub fn method(params: &Params<'_>) -> Method {
+    match params.known() {
+        Some(known) => Method::Known(known.name),
+        None => Method::Other(params.method().into()),
+    }
+}
+
+fn target(params: &Params<'_>) -> Option<Target> {
+    let frame = params.message().frame();
+    // Shares the message's memory unless the text was written with escapes.
+    let text = |text: &str| {
+        let inner =
+            params.target_span().map(|span| Span { start: span.start + 1, end: span.end.saturating_sub(1) });
+        let same = inner.filter(|inner| inner.of(frame) == text.as_bytes());
+        let shared = same.map(|inner| frame.slice(inner.start..inner.end));
+        shared.and_then(|bytes| bytestring::ByteString::try_from(bytes).ok()).unwrap_or_else(|| text.into())
+    };
+    let kind = params.known().map_or(TargetKind::None, |known| known.target);
+    let prompts = params.method().starts_with("prompts/");
+    Some(match (kind, params.target()?) {
+        (_, params::Target::Uri(uri)) => Target::Uri(text(uri)),
+        (_, params::Target::Task(id)) => Target::Task(text(id)),
+        (TargetKind::Ref, params::Target::Name(name)) => Target::Prompt(text(name)),
+        (_, params::Target::Name(name)) if prompts => Target::Prompt(text(name)),
+        (_, params::Target::Name(name)) => Target::Tool(text(name)),
+    })
+}
+
+/// What a session changes about a request that it sends.
+#[derive(Debug, Clone, Copy)]
+pub struct Outgoing<'o> {
+    /// The form that the server reads.
+    pub form: Form,
+    /// The session's id of the request; the progress token too, if the caller gave one.
+    pub number: u64,
+    /// The server's own name, URI or task id, if it differs from what the caller wrote.
+    pub own: Option<&'o str>,
+    /// What the client said that it is, for a form that says so in each request.
+    pub client_info: Option<&'o [u8]>,
+    /// The server's id of the task that the request belongs to, instead of the caller's.
+    pub related_task: Option<&'o str>,
+}
+
+/// Encodes a request for a server.
+///
+/// # Errors
+/// [`Malformed`] if the payload cannot be converted to the server's form.
+pub fn encode_request(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
+    let number = Id::number(out.number);
+    if request.payload.marks.id.is_empty() {
+        let body = Some(request.payload.body_bytes()).filter(|body| !body.is_empty());
+        let frame = rpc::request(&number, request.method.as_str(), body);
+        return encode_slowly(frame, request.payload.form, request.progress.is_some(), out);
+    }
+    if request.payload.form != out.form || out.related_task.is_some() {
+        let frame = request.payload.bytes.clone();
+        return encode_slowly(frame, request.payload.form, request.progress.is_some(), out);
+    }
+    let (marks, mut splice) = (request.payload.marks, Splice::new());
+    splice.replace(span(marks.id), number.raw());
+    if let Some(own) = out.own.filter(|_| !marks.target.is_empty()) {
+        splice.replace(span(marks.target), quote(own).as_bytes());
+    }
+    if !marks.progress.is_empty() {
+        splice.replace(span(marks.progress), number.raw());
+    }
+    Ok(splice.apply(&request.payload.bytes))
+}
+
+/// The same for a payload that must be read again, because more of it changes.
+fn encode_slowly(frame: Bytes, from: Form, progress: bool, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
+    let read = Message::read(frame)?;
+    let converted = match (Era::of(from), Era::of(out.form)) {
+        (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => None,
+        // A server that knew of the client's capabilities might ask, and questions are not converted yet.
+        (Era::Legacy, Era::Modern) => translate::request_to_modern(&read, out.client_info, b"{}"),
+        (Era::Modern, Era::Legacy) => translate::request_to_legacy(&read),
+    };
+    let message = match converted {
+        Some(frame) => Message::read(frame)?,
+        None => read,
+    };
+    let params = Params::read(&message)?;
+    let (number, mut edit, mut splice) = (Id::number(out.number), params.edit(), Splice::new());
+    if let Some(own) = out.own {
+        edit.set_target(own);
+    }
+    if let Some(task) = out.related_task {
+        let related = json::object(|related| {
+            related.text("taskId", task);
+        });
+        edit.set_meta(meta::RELATED_TASK, &related);
+    }
+    if progress {
+        edit.set_progress_token(&number);
+    }
+    edit.finish(&mut splice);
+    message.set_id(&mut splice, &number);
+    Ok(message.edited(&splice))
+}
+
+/// A server's question for a client that reads `form`, under this number. `respell` gives a URI's public spelling if it
+/// differs. `None` if the client's form has no such question.
+#[must_use]
+pub fn encode_question(
+    question: &Request,
+    number: u64,
+    form: Form,
+    respell: &dyn Fn(&str) -> Option<String>,
+) -> Option<Bytes> {
+    if question.payload.form != form {
+        return None;
+    }
+    let message = Message::read(whole(question)).ok()?;
+    let mut splice = Splice::new();
+    message.set_id(&mut splice, &Id::number(number));
+    // A URI that an object names twice cannot be mapped: it stays as the server wrote it.
+    let _ = uris::respell(&message, question.method.as_str(), respell, &mut splice);
+    Some(message.edited(&splice))
+}
+
+/// A call with the arguments of other params: of those that a reviewer has edited, which have the legacy form.
+#[must_use]
+pub fn with_arguments(request: &Request, edited: &str) -> Option<Request> {
+    let edited = edited.as_bytes();
+    let arguments = json::members(edited, Span::all(edited)).ok()?.get("arguments")?.raw;
+    let body = match request.payload.body_bytes() {
+        b"" => b"{}",
+        body => body,
+    };
+    let body = set_member(body, "arguments", arguments)?;
+    Some(Request { payload: Payload::body(request.payload.form, body), ..request.clone() })
+}
+
+/// Legacy params with other arguments.
+#[must_use]
+pub fn set_arguments(params: &str, arguments: &str) -> Option<String> {
+    let edited = set_member(params.as_bytes(), "arguments", arguments.as_bytes())?;
+    String::from_utf8(edited).ok()
+}
+
+fn set_member(object: &[u8], key: &str, raw: &[u8]) -> Option<Vec<u8>> {
+    let members = json::members(object, Span::all(object)).ok()?;
+    let (mut splice, mut edit) = (Splice::new(), json::ObjectEdit::new(&members));
+    edit.set(key, raw);
+    edit.finish(&mut splice);
+    Some(splice.apply_within(object, Span::all(object)))
+}
+
+/// The params of a request in the legacy form under the server's own name, as MCPx envelopes and reviewers see them.
+#[must_use]
+pub fn legacy_params(request: &Request, own: Option<&str>) -> Option<String> {
+    let form = Form::Legacy;
+    let out = Outgoing { form, number: 1, own, client_info: None, related_task: None };
+    let plain = Request { progress: None, ..request.clone() };
+    let frame = match request.payload.form == form && own.is_none() {
+        true => return body_text(&request.payload),
+        false => encode_slowly(whole(&plain), plain.payload.form, false, &out).ok()?,
+    };
+    let message = Message::read(frame).ok()?;
+    message.params().map(|params| String::from_utf8_lossy(params).into_owned())
+}
+
+fn body_text(payload: &Payload) -> Option<String> {
+    let body = payload.body_bytes();
+    (!body.is_empty()).then(|| String::from_utf8_lossy(body).into_owned())
+}
+
+/// A request as a message, under its caller's id or any.
+#[must_use]
+pub fn whole(request: &Request) -> Bytes {
+    if !request.payload.marks.id.is_empty() {
+        return request.payload.bytes.clone();
+    }
+    let body = Some(request.payload.body_bytes()).filter(|body| !body.is_empty());
+    rpc::request(&Id::number(1), request.method.as_str(), body)
+}
