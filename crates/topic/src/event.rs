@@ -430,6 +430,8 @@ pub enum Event<'a, H: Handles> {
         terms: Terms<'a>,
         /// The same in full.
         content: H::Content,
+        /// Whether it was a held call.
+        held: bool,
         /// How it ended.
         end: crate::EndedProposal<H>,
     },

@@ -9,7 +9,7 @@ use crate::{
     effect::{Cause, Effect, Effects},
     members::Seat,
     operations::{Handle, Operation, State},
-    proposals::{Decided, Early, Phase, Requests, Ruling},
+    proposals::{Decided, Early, Phase, Proposal, Requests, Ruling},
     refusals,
     requests::refuse_all,
 };
@@ -114,7 +114,8 @@ impl<H: Handles> Topic<H> {
         server: &ParticipantId,
         call: H::Call,
     ) {
-        let Some(own) = self.proposals.get(proposal) else {
+        // A participant that answers in the room may have begun already.
+        let Some(own) = self.proposals.get(proposal).filter(|own| own.run_until_ms.is_none()) else {
             return refuse(effects, operation, call, Cause::Moot);
         };
         let (method, context) = (own.method.clone(), own.context.clone());
@@ -216,12 +217,15 @@ impl<H: Handles> Topic<H> {
         self.members.of_id(&ParticipantId::gateway())?.links.first().copied()
     }
 
-    /// Keeps the answer of a call for the proposal that it carries out.
+    /// Keeps the answer of a call for the proposal that it carries out, unless that has ended with another.
     pub(crate) fn keep_answer(&mut self, call: OperationId, answer: &H::Answer) -> Option<OperationId> {
         let State::Delivered { proposal: Some(proposal) } = self.operations.get(call)?.state else {
             return None;
         };
-        self.proposals.get_mut(proposal)?.answer = Some(answer.clone());
+        let own = self.proposals.get_mut(proposal)?;
+        if own.is_running() {
+            own.answer = Some(answer.clone());
+        }
         Some(proposal)
     }
 
@@ -249,14 +253,12 @@ impl<H: Handles> Topic<H> {
                 None => return,
             },
         };
-        let Some(proposal) = self.proposals.get_mut(id).filter(|own| own.is_answered_by(from, kind)) else {
-            return;
-        };
+        // A call that waited is carried out by a server, whose answer counts.
+        let fits = |own: &&mut Proposal<H>| !own.held && own.is_answered_by(from, kind);
+        let Some(proposal) = self.proposals.get_mut(id).filter(fits) else { return };
         let names_proposer = to.contains(&proposal.by.as_str());
         let early = Early { outcome, answer, message, names_proposer };
         match proposal.phase {
-            // A call that waited is carried out by a server, whose answer counts.
-            Phase::Running if proposal.held => {}
             Phase::Running => self.fulfilled(effects, id, early),
             Phase::Opening | Phase::Deciding(_) => {
                 proposal.early.get_or_insert(early);

@@ -143,7 +143,7 @@ impl<H: Handles> Topic<H> {
         id: OperationId,
         terms: Terms<'_>,
         content: H::Content,
-        end: Ended<H>,
+        (held, end): (bool, Ended<H>),
     ) {
         if self.proposals.known(id).is_some() {
             return;
@@ -152,7 +152,7 @@ impl<H: Handles> Topic<H> {
         let decided = decided.map(|(by, ruling)| Decided { by, handle: Some(ruling) });
         let over = Some((state, reason));
         let entry = entry(terms, content, Phase::Pending);
-        self.proposals.insert(id, Proposal { over, decided, answer, updated_ms: now_ms, ..entry });
+        self.proposals.insert(id, Proposal { held, over, decided, answer, updated_ms: now_ms, ..entry });
     }
 
     /// The opening is on disk: from now on participants may learn of the proposal.

@@ -53,8 +53,8 @@ impl<H: Handles> Topic<H> {
             Event::Restore { proposal, terms, content, held } => {
                 self.restore(now_ms, proposal, terms, content, held);
             }
-            Event::RestoreEnded { proposal, terms, content, end } => {
-                self.restore_ended(now_ms, proposal, terms, content, end);
+            Event::RestoreEnded { proposal, terms, content, held, end } => {
+                self.restore_ended(now_ms, proposal, terms, content, (held, end));
             }
             Event::RestoreClosed { closed } => {
                 closed.into_iter().for_each(|(until_ms, digest)| self.proposals.close(until_ms, digest));

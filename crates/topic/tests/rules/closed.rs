@@ -56,7 +56,7 @@ fn what_ended_before_a_restart_is_known_or_closed() {
         let (state, decided) = (model::ProposalState::Completed, Some((id("ann"), 3)));
         let end = EndedProposal { state, reason: None, decided, answer: Some(5) };
         let (proposal, terms) = (op(number), terms(&by, &to, &envelope));
-        stage.step(Event::RestoreEnded { proposal, terms, content: number, end });
+        stage.step(Event::RestoreEnded { proposal, terms, content: number, held: false, end });
     }
     assert!(stage.topic.proposal(op(1)).is_none(), "the oldest is not kept");
     let view = stage.topic.proposal(op(2)).unwrap();

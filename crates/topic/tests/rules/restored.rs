@@ -64,7 +64,7 @@ fn an_ended_proposal_that_is_forgotten_hides_no_other_of_its_envelope() {
     let ended = |stage: &mut Stage, number: u128, envelope: &str| {
         let end = EndedProposal { state: ProposalState::Rejected, reason: None, decided: None, answer: None };
         let (proposal, terms) = (op(number), crate::stage::terms(&by, &to, envelope));
-        stage.step(Event::RestoreEnded { proposal, terms, content: number, end });
+        stage.step(Event::RestoreEnded { proposal, terms, content: number, held: false, end });
     };
     ended(&mut stage, 100, "p1");
     stage.restore(1, false);

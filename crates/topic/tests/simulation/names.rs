@@ -24,7 +24,7 @@ pub(crate) const GRANTS: [&[&str]; 10] = [
     &["mcp/request:*/call:*a*", "mcp/request:resources/read:portmoot:*"],
     &["mcp/request:*", "mcp/proposal:*", "mcp/response:*"],
 ];
-pub(crate) const NAMES: [&str; 7] = [
+pub(crate) const NAMES: [&str; 8] = [
     "a",
     "b",
     "deploy",
@@ -32,13 +32,16 @@ pub(crate) const NAMES: [&str; 7] = [
     "proxy",
     "very_long_name_that_goes_on_and_on_until_it_is_cut_somewhere_1",
     "",
+    // A built-in tool's.
+    "wait_for_proposal",
 ];
 pub(crate) const URIS: [&str; 5] =
     ["file:///a", "file:///b", "demo://x", "demo://y/1", "portmoot:one/file:///a"];
 pub(crate) const TEMPLATES: [&str; 5] =
     ["demo://y/{id}", "file:///{+path}", "file:///dir/{name}", "{broken", "x://{a}{b}"];
 /// Built-in tools that the gateway lists.
-pub(crate) const BUILT_IN: [&str; 3] = ["wait_for_proposal", "list_participants", "proxy"];
+pub(crate) const BUILT_IN: [&str; 4] =
+    ["wait_for_proposal", "withdraw_proposal", "list_participants", "proxy"];
 
 pub(crate) fn id(name: &str) -> ParticipantId {
     ParticipantId::new(name).unwrap()

@@ -61,6 +61,7 @@ pub(crate) const SEEN: &[&str] = &[
     "refused: mismatch",
     "refused: log unavailable",
     "refused: redefined",
+    "refused: repeated",
     // Questions.
     "asked",
     "ask settled",
@@ -114,6 +115,7 @@ pub(crate) const SEEN: &[&str] = &[
     "carried out",
     "carried out by its proposer",
     "recalled",
+    "own proposal unlisted",
     "queued",
     "early answer",
     "completed in the room",
@@ -251,6 +253,7 @@ fn refused(cause: Cause) -> &'static str {
         Cause::Mismatch => "refused: mismatch",
         Cause::LogUnavailable => "refused: log unavailable",
         Cause::Redefined => "refused: redefined",
+        Cause::Repeated => "refused: repeated",
         Cause::Expired => "refused: expired",
         other => panic!("no call is refused because of {other:?}"),
     }

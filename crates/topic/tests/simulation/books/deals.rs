@@ -48,6 +48,8 @@ pub(crate) struct Deal {
     pub(crate) recalled: bool,
     /// The decision came as a request in the room.
     pub(crate) requested: bool,
+    /// It was approved, and no server has it: a participant in the room answers, in time.
+    pub(crate) in_room: bool,
     /// A decision that waits for the opening.
     pub(crate) queued: Option<Decided>,
     /// The envelope that fulfils it, or is about to, with the participant that sent it.
@@ -184,6 +186,7 @@ impl Books {
         assert!(deal.proposed && !deal.recalled, "{id} was approved in vain");
         deal.approved += 1;
         assert_eq!(deal.approved, 1, "{id} was approved twice");
+        deal.in_room = !held && servers.is_empty();
         let (to, was_held, requested) = (deal.to.clone(), deal.held, deal.requested);
         let runs_at = |id: &&ParticipantId| {
             let names = self.configured.iter().find(|names| names.id == **id);

@@ -160,21 +160,26 @@ impl World {
         let Drawn { method, aim, interest } = self.draw_request(link);
         let (operation, call, target) = (self.operation(), self.number(), aim.target());
         let tag = self.prng.one_in(2).then(|| self.prng.below(3) as u8);
-        let route = self.route(link, target);
-        let must = self.must(link, operation, (method, target), route.as_ref());
+        // What serves the caller's own proposals is judged like their task ids.
+        let (judged, aimed) = match self.serves_own(link, method, target) {
+            true => ("tasks/result", None),
+            false => (method, target),
+        };
+        let route = self.route(link, aimed);
+        let must = self.must(link, operation, (judged, aimed), route.as_ref());
         let open = route.clone().map(|(server, own)| {
-            let public = target.and_then(Target::context).map(str::to_owned);
+            let public = aimed.and_then(Target::context).map(str::to_owned);
             let own = if own.is_empty() { None } else { Some(own) };
             let by = self.books.owner(link).unwrap_or_else(ParticipantId::gateway);
             Call {
                 tag,
                 public: public.filter(|_| own.is_some()),
                 own,
-                ..blank(call, link, by, server, method)
+                ..blank(call, link, by, server, judged)
             }
         });
         let open = open
-            .unwrap_or_else(|| blank(call, link, ParticipantId::gateway(), ParticipantId::gateway(), method));
+            .unwrap_or_else(|| blank(call, link, ParticipantId::gateway(), ParticipantId::gateway(), judged));
         let mut turn = Turn::default();
         turn.calls.insert(call, (operation, open));
         let listen = self.judged(link, &interest, operation);
@@ -209,6 +214,18 @@ impl World {
         if matches!(must, Must::Deliver | Must::Hold) {
             self.take_interest(link, operation, &interest, listen, route);
         }
+    }
+
+    /// Whether a call is for a built-in tool about the caller's own proposals: listed or not, unless a server lists the name.
+    fn serves_own(&mut self, link: LinkId, method: &str, target: Option<Target<'_>>) -> bool {
+        let (Some(aim @ Target::Tool(name)), "tools/call") = (target, method) else { return false };
+        let listed = self.topic.lookup(link, aim).filter(|route| route.is_listed());
+        let by = listed.map(|route| route.upstream.as_str() == GATEWAY);
+        let serves = matches!(name, "wait_for_proposal" | "withdraw_proposal") && by != Some(false);
+        if serves && by.is_none() && self.books.owner(link).is_some() {
+            self.books.count("own proposal unlisted");
+        }
+        serves
     }
 
     fn must(

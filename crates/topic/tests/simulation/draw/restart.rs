@@ -32,7 +32,7 @@ impl Books {
             return;
         }
         (deal.recalled, deal.requested, deal.queued) = (false, false, None);
-        (deal.fulfilment, deal.early) = (None, None);
+        (deal.fulfilment, deal.early, deal.in_room) = (None, None, false);
         assert!(!deal.proposed || !deal.durable.is_empty(), "{id} is lost");
         match deal.durable.last() {
             None => deal.gone = true,
@@ -103,8 +103,8 @@ impl World {
                     self.books.count("pending again");
                 }
                 Some(state) if known => {
-                    let end = ended(deal, state);
-                    self.live(Event::RestoreEnded { proposal, terms, content, end }, Turn::default());
+                    let (held, end) = (deal.held, ended(deal, state));
+                    self.live(Event::RestoreEnded { proposal, terms, content, held, end }, Turn::default());
                     self.books.count("ended again");
                 }
                 Some(_) => {}

@@ -24,7 +24,11 @@ impl World {
     /// What must follow once an operation waits: nothing, a report, or an answer for now.
     fn check_wait(&self, proposal: OperationId, effects: &[Effect]) {
         let over = self.books.deals[&proposal].over.is_some();
-        match effects {
+        // Questions about a call end before it.
+        let asks = |effect: &&Effect| matches!(effect, Effect::CancelAsk { .. } | Effect::RefuseAsk { .. });
+        let asked = effects.iter().take_while(asks).count();
+        match &effects[asked..] {
+            [] if asked > 0 => panic!("questions end, and the call goes on"),
             [] => assert!(!over && !self.books.stopping),
             [Effect::Report { .. }] => assert!(over),
             [Effect::Park { .. }] => assert!(!over && self.books.stopping),
