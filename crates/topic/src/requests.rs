@@ -105,7 +105,8 @@ impl<H: Handles> Topic<H> {
         let (Some(Target::Tool(name)), "tools/call") = (target, method.as_str()) else { return false };
         let serves = |tool| matches!(tool, BuiltinTool::WaitForProposal | BuiltinTool::WithdrawProposal);
         let is_server = |route: Route<'_>| route.is_listed() && Some(route.index) != self.catalog.builtin();
-        BuiltinTool::of(name).is_some_and(serves) && !self.lookup(link, Target::Tool(name)).is_some_and(is_server)
+        BuiltinTool::of(name).is_some_and(serves)
+            && !self.lookup(link, Target::Tool(name)).is_some_and(is_server)
     }
 
     /// Whether a caller's link may open one more operation now; takes a token.

@@ -62,6 +62,7 @@ pub(crate) const SEEN: &[&str] = &[
     "refused: log unavailable",
     "refused: redefined",
     "refused: repeated",
+    "refused: expired",
     // Questions.
     "asked",
     "ask settled",

@@ -25,7 +25,8 @@ impl Books {
         assert!(state != ProposalState::Withdrawn || deal.recalled, "{id} was given up without cause");
         let by_server = turn.answering.filter(|_| deal.runner == turn.answering.map(|one| one.operation));
         let in_room = turn.room_answer.clone().filter(|one| one.proposal == id && !deal.held);
-        let early = deal.early.filter(|_| turn.journal == Some((id, true)) && !deal.held);
+        let early = self.deals[&id].early.filter(|_| turn.journal == Some((id, true)) && !deal.held);
+        let early = early.filter(|_| matches!(state, ProposalState::Completed | ProposalState::Failed));
         let outcome = match (by_server, in_room, early) {
             (Some(one), ..) => Some((one.outcome, one.answer)),
             (None, Some(one), _) => Some((one.outcome, Some(one.answer))),

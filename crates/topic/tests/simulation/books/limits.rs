@@ -39,11 +39,9 @@ impl Books {
         self.questions.values().filter(|open| open.server == *server).count()
     }
 
-    /// What is open on all links of a participant.
+    /// What is open on all links of a participant that calls.
     pub(crate) fn open_by(&self, participant: &ParticipantId) -> usize {
-        let gateway = self.servers.get(participant).map(|served| served.link);
-        let links = self.links_of(participant).into_iter().chain(gateway);
-        links.map(|link| self.open_of(link)).sum()
+        self.links_of(participant).into_iter().map(|link| self.open_of(link)).sum()
     }
 
     /// What is open in the topic, without parked calls.
@@ -55,16 +53,15 @@ impl Books {
         self.calls.values().filter(|open| open.place == Place::Parked).count()
     }
 
-    /// Whether one more call of a link is too many.
+    /// Whether one more call of a link is too many. Of a server's link its questions count.
     pub(crate) fn is_full(&self, link: LinkId, by: &ParticipantId) -> bool {
+        let own = match self.links.contains_key(&link) {
+            true => self.open_by(by),
+            false => self.open_of(link) + self.asks_by(by),
+        };
         self.open_of(link) >= LIMITS.operations_per_link_max
             || self.open_len() >= LIMITS.operations_max
-            || self.open_by(by) + self.served_asks(by) >= LIMITS.operations_per_participant_max
-    }
-
-    /// Questions of a server count as what its participant has open.
-    fn served_asks(&self, by: &ParticipantId) -> usize {
-        if self.is_server(by) { self.asks_by(by) } else { 0 }
+            || own >= LIMITS.operations_per_participant_max
     }
 
     pub(crate) fn check_limits(&self) {

@@ -56,7 +56,8 @@ impl World {
         let (by, own) = (ParticipantId::gateway(), deal.own.clone());
         let open =
             Call { public: own.clone(), own, ..blank(call, link, by.clone(), server.clone(), deal.method) };
-        let runs = deal.is_known() && deal.is_running() && deal.writing.is_none() && deal.runs == 0 && !deal.in_room;
+        let runs =
+            deal.is_known() && deal.is_running() && deal.writing.is_none() && deal.runs == 0 && !deal.in_room;
         let meant = deal.to.is_empty() || deal.to.contains(server);
         let room = gateway.is_some_and(|link| !self.books.is_full(link, &by));
         let here = self.books.servers.contains_key(server);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, Digest, OperationId, ParticipantId};
+use model::{Capabilities, Digest, LinkId, OperationId, ParticipantId};
 use topic::{Act, Decision};
 
 use crate::{
@@ -30,9 +30,14 @@ impl World {
     }
 
     pub(crate) fn propose(&mut self) {
-        let link = self.speaker();
+        let (link, to) = (self.speaker(), self.proposed_to());
+        self.proposes(link, to);
+    }
+
+    /// Returns the id of the proposal, if it is taken.
+    pub(crate) fn proposes(&mut self, link: LinkId, to: Vec<ParticipantId>) -> Option<OperationId> {
         let by = self.books.owner(link).unwrap_or_else(|| id("ann"));
-        let (to, own) = (self.proposed_to(), self.prng.any(&NAMES[..3]));
+        let own = self.prng.any(&NAMES[..3]);
         let (envelope, proposal, content, expires_ms) =
             (self.envelope(), self.fresh(), self.number(), self.expiry());
         let own = Some(own.to_owned());
@@ -50,6 +55,7 @@ impl World {
         if fate == Fate::Published {
             self.check_proposed(proposal, not, &effects.all);
         }
+        (fate == Fate::Published && not.is_none()).then_some(proposal)
     }
 
     /// Any proposal, sometimes one that is over.
