@@ -128,10 +128,12 @@ impl<H: Handles> Topic<H> {
         id: OperationId,
         terms: Terms<'_>,
         content: H::Content,
-        held: bool,
+        (held, public): (bool, Option<&str>),
     ) {
         if self.proposals.known(id).is_none() {
-            let proposal = Proposal { held, updated_ms: now_ms, ..entry(terms, content, Phase::Pending) };
+            let public = public.map(Arc::from);
+            let entry = entry(terms, content, Phase::Pending);
+            let proposal = Proposal { held, public, updated_ms: now_ms, ..entry };
             self.proposals.insert(id, proposal);
         }
     }

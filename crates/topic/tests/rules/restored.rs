@@ -50,7 +50,7 @@ fn a_held_call_of_a_participant_that_serves_is_executed_at_its_server_side() {
         stage.server(model::LinkId(8), "worker");
         let (by, to) = (id("bob"), [id("worker")]);
         let (proposal, terms) = (op(1), crate::stage::terms(&by, &to, "p1"));
-        stage.step(Event::Restore { proposal, terms, content: 1, held });
+        stage.step(Event::Restore { proposal, terms, content: 1, held, public: None });
         let servers = if held { "worker" } else { "" };
         assert_eq!(shown(&stage.approved(1))[0], format!("approved p1 at {servers}"));
         assert_eq!(stage.topic.next_deadline_ms().is_some(), !held, "the room is awaited");

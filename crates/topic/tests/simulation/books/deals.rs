@@ -19,6 +19,14 @@ pub(crate) enum Written {
     Ended { state: ProposalState, answer: Option<u64> },
 }
 
+/// The envelope that fulfils a proposal, or is about to.
+#[derive(Debug, Clone)]
+pub(crate) struct Fulfilment {
+    pub(crate) envelope: String,
+    pub(crate) by: ParticipantId,
+    pub(crate) order: u64,
+}
+
 /// One proposal as an outsider knows it. It is kept when it is over, and over crashes.
 #[derive(Debug, Clone)]
 pub(crate) struct Deal {
@@ -52,8 +60,7 @@ pub(crate) struct Deal {
     pub(crate) in_room: bool,
     /// A decision that waits for the opening.
     pub(crate) queued: Option<Decided>,
-    /// The envelope that fulfils it, or is about to, with the participant that sent it.
-    pub(crate) fulfilment: Option<(String, ParticipantId)>,
+    pub(crate) fulfilment: Option<Fulfilment>,
     /// An answer in the room that came before the approval was on disk.
     pub(crate) early: Option<(Outcome, u64)>,
     pub(crate) answer: Option<u64>,
@@ -97,6 +104,14 @@ impl Books {
     pub(crate) fn deal_of(&self, envelope: &str) -> Option<OperationId> {
         let mut found = self.deals.iter().filter(|(_, deal)| deal.is_known() && deal.envelope == envelope);
         found.next().map(|(id, _)| *id)
+    }
+
+    /// Notes by which envelope a proposal is fulfilled.
+    pub(crate) fn fulfil(&mut self, id: OperationId, decided: &Decided) {
+        self.opened += 1;
+        let (by, order) = (decided.by.clone(), self.opened);
+        let fulfilment = decided.fulfilment.clone().map(|envelope| Fulfilment { envelope, by, order });
+        self.deals.get_mut(&id).unwrap().fulfilment = fulfilment;
     }
 
     pub(crate) fn recall(&mut self, id: OperationId) {

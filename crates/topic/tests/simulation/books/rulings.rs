@@ -39,9 +39,8 @@ impl Books {
             self.now_ms < deal.expires_ms && (deal.proposed || turn.journal.is_some()),
             "too late or too soon"
         );
-        let deal = self.deals.get_mut(&id).unwrap();
-        deal.requested = decided.requested;
-        deal.fulfilment = decided.fulfilment.map(|envelope| (envelope, decided.by));
+        self.fulfil(id, &decided);
+        self.deals.get_mut(&id).unwrap().requested = decided.requested;
     }
 
     /// A decision is entered: it is to be ruled or refused.

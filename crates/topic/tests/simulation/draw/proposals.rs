@@ -130,9 +130,8 @@ impl World {
             false => decided.by != deal.by && self.books.could(&decided.by, decided.outside.as_ref(), deal),
         };
         assert!(may, "it waits in vain");
-        let deal = self.books.deals.get_mut(&proposal).unwrap();
-        deal.fulfilment = decided.fulfilment.clone().map(|envelope| (envelope, decided.by.clone()));
-        deal.queued = Some(decided);
+        self.books.fulfil(proposal, &decided);
+        self.books.deals.get_mut(&proposal).unwrap().queued = Some(decided);
         self.books.count("queued");
     }
 }

@@ -99,7 +99,8 @@ impl World {
             self.books.deals.get_mut(&proposal).unwrap().gone = !known;
             match deal.over {
                 None => {
-                    self.live(Event::Restore { proposal, terms, content, held: deal.held }, Turn::default());
+                    let (held, public) = (deal.held, deal.public.as_deref());
+                    self.live(Event::Restore { proposal, terms, content, held, public }, Turn::default());
                     self.books.count("pending again");
                 }
                 Some(state) if known => {

@@ -5,7 +5,7 @@ use topic::{Act, Audience, Cursor, Kept, Reach};
 
 use crate::{
     books::{
-        deals::{Deal, Written},
+        deals::{Deal, Fulfilment, Written},
         envelopes::{Envelope, Fate},
         room::Message,
     },
@@ -24,7 +24,7 @@ impl World {
         let (mut correlation, mut to, mut own) =
             (format!("f{}", self.next / 2), self.addressees(), "a".to_owned());
         if let Some(deal) = self.prng.pick(&fulfilled).cloned() {
-            let (envelope, by) = deal.fulfilment.clone().unwrap();
+            let Fulfilment { envelope, by, .. } = deal.fulfilment.clone().unwrap();
             correlation = envelope;
             own = deal.own.clone().unwrap_or_default();
             let named = self.books.links.iter().find(|(_, link)| deal.to.contains(&link.participant));
@@ -78,14 +78,14 @@ impl World {
     /// The proposal that an envelope answers.
     fn answered(&self, drawn: &Envelope, request: &str) -> Option<OperationId> {
         let from = self.books.owner(drawn.link)?;
-        let fulfils =
-            |deal: &Deal| deal.is_known() && deal.fulfilment.as_ref().is_some_and(|(id, _)| id == request);
-        let all: Vec<OperationId> =
-            self.books.deals.iter().filter(|(_, deal)| fulfils(deal)).map(|(id, _)| *id).collect();
-        let [only] = all[..] else {
-            assert!(all.is_empty(), "ids of fulfilments are not used twice");
-            return None;
-        };
+        let fulfilled = self.books.deals.iter().filter(|(_, deal)| deal.is_known());
+        let fulfilled = fulfilled.filter_map(|(id, deal)| Some((*id, deal.fulfilment.as_ref()?)));
+        let mut all: Vec<_> = fulfilled.filter(|(_, own)| own.envelope == request).collect();
+        // Of several participants that use one id it answers the one that it names.
+        if all.len() > 1 {
+            all.retain(|(_, own)| drawn.to.iter().any(|to| to == own.by.as_str()));
+        }
+        let only = all.into_iter().min_by_key(|(_, own)| own.order)?.0;
         let deal = &self.books.deals[&only];
         let kind = KindRef::parse(&drawn.kind).unwrap();
         let same = kind.method() == Some(deal.method)
