@@ -157,6 +157,7 @@ impl Books {
         self.questions.clear();
         self.rulings.clear();
         self.to_execute.clear();
+        self.standing.values_mut().for_each(|own| (own.bucket, own.worn) = (None, None));
         self.room = Room::default();
         self.mirrors = Mirrors::default();
         self.log = Log::default();

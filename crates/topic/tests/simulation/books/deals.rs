@@ -67,6 +67,8 @@ pub(crate) struct Deal {
     pub(crate) over: Option<ProposalState>,
     /// It ended, and the journal could not write it.
     pub(crate) end_lost: bool,
+    /// It was pending before a restart.
+    pub(crate) restored: bool,
     /// The topic does not know it any more.
     pub(crate) gone: bool,
 }

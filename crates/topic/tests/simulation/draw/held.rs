@@ -102,7 +102,7 @@ pub(crate) fn blank(
 ) -> Deal {
     let (own, public, writing, durable, runner, queued, fulfilment) = <_>::default();
     let (early, answer, over, envelope) = (None, None, None, envelope.to_owned());
-    let (held, proposed, recalled, requested, in_room, end_lost, gone) = <_>::default();
+    let (held, proposed, recalled, requested, in_room, end_lost, restored, gone) = <_>::default();
     let (approved, runs, runs_own) = (0, 0, 0);
     Deal {
         by,
@@ -130,6 +130,7 @@ pub(crate) fn blank(
         answer,
         over,
         end_lost,
+        restored,
         gone,
     }
 }

@@ -39,7 +39,7 @@ impl Books {
             Some(Written::Opened) => {
                 assert!(deal.approved == 0 && deal.runs_own == 0, "{id} would run again");
                 assert!(deal.over.is_none() || deal.end_lost, "{id} is over, and comes back");
-                (deal.over, deal.end_lost, deal.proposed) = (None, false, true);
+                (deal.over, deal.end_lost, deal.proposed, deal.restored) = (None, false, true, true);
             }
             // Approved and without an end: it failed, and is never run again.
             Some(Written::Decided { state: ProposalState::Running, .. }) => {

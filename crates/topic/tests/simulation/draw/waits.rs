@@ -84,7 +84,7 @@ impl World {
             return Some(Err(Cause::Limit));
         }
         let gateway = books.servers.contains_key(&ParticipantId::gateway());
-        let known = gateway && self.is_proposer(parked, &by);
+        let known = gateway && self.books.links.contains_key(&link) && self.is_proposer(parked, &by);
         Some(if known { Ok(()) } else { Err(Cause::Unknown) })
     }
 
