@@ -30,6 +30,7 @@ impl<H: Handles> Topic<H> {
         if let Some(reason) = proposal.recalled.take() {
             // Its proposer is gone, and nothing was begun.
             let content = proposal.content.clone();
+            self.proposals.forget_fulfilment(id);
             self.refuse_ruling(effects, id, Some(content), ruling, Cause::Moot);
             return self.ending(effects, id, ProposalState::Withdrawn, Some(reason));
         }

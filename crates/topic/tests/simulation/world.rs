@@ -250,7 +250,7 @@ fn touches_lists(event: &Event<'_>) -> bool {
 impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() && self.recorded {
-            let last = self.log.len().saturating_sub(60);
+            let last = self.log.len().saturating_sub(1000);
             eprintln!("seed {}:\n{}", self.seed, self.log[last..].join("\n"));
         }
     }
