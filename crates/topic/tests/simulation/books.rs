@@ -27,6 +27,7 @@ use crate::{
     numbers::{Effect, Effects},
     seen::{Tally, name, room_name},
     turn::Turn,
+    variants,
 };
 use calls::{Call, Waiting};
 use deals::Deal;
@@ -80,10 +81,12 @@ impl Books {
         self.mirrors.begin();
         self.ends = Ends::of(turn.leaving.iter().map(|(link, _)| *link));
         for effect in &effects.room {
+            self.count(variants::room_effect(effect));
             self.count(room_name(effect));
             self.enter_room(effect, turn);
         }
         for effect in &effects.all {
+            self.count(variants::effect(effect));
             self.count(name(effect));
             self.enter_one(effect, turn);
         }

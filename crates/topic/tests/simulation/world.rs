@@ -9,6 +9,7 @@ use crate::{
     numbers::{Effect, Effects, Event, Topic},
     prng::Prng,
     turn::Turn,
+    variants,
 };
 
 /// What one link sees of one list: public name, and whose it is.
@@ -101,6 +102,7 @@ impl World {
         if self.recorded {
             self.log.push(format!("{} {event:?}", self.now_ms));
         }
+        self.books.count(variants::event(&event));
         let before = if touches_lists(&event) { self.seen() } else { Vec::new() };
         let effects = self.topic.step(self.now_ms, event);
         if self.recorded {
@@ -250,7 +252,7 @@ fn touches_lists(event: &Event<'_>) -> bool {
 impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() && self.recorded {
-            let last = self.log.len().saturating_sub(1000);
+            let last = self.log.len().saturating_sub(60);
             eprintln!("seed {}:\n{}", self.seed, self.log[last..].join("\n"));
         }
     }

@@ -153,6 +153,7 @@ impl World {
         self.configures(&[topic::UpstreamNames::gateway()]);
         assert_eq!((self.books.deals_open(), self.topic.proposals_len()), (0, 0));
         assert_eq!((self.topic.operations_len(), self.topic.parked_len()), (0, 0));
+        assert!(self.books.calls.is_empty() && self.books.questions.is_empty(), "an operation is lost");
         assert!(self.books.rulings.is_empty() && self.books.waiting.is_empty(), "a handle is lost");
         assert_eq!(
             (self.topic.next_deadline_ms(), self.topic.kept() == Kept::default()),
