@@ -27,7 +27,7 @@ impl World {
     /// A new envelope id; sometimes one that has proposed already.
     pub(crate) fn envelope(&mut self) -> String {
         let known: Vec<String> = self.books.deals.values().map(|deal| deal.envelope.clone()).collect();
-        let again = self.prng.pick(&known).cloned().filter(|_| self.prng.one_in(20));
+        let again = self.prng.pick(&known).cloned().filter(|_| self.prng.one_in(10));
         again.unwrap_or_else(|| format!("e{}", self.number()))
     }
 
@@ -44,7 +44,7 @@ impl World {
             return self.gives_up(held);
         }
         let stranger = ParticipantId::new("stranger").unwrap();
-        let by = if self.prng.one_in(30) { stranger } else { open.by.clone() };
+        let by = if self.prng.one_in(12) { stranger } else { open.by.clone() };
         let (proposal, envelope, content) = (self.fresh(), self.envelope(), self.number());
         let (expires_ms, park_ms) = (self.expiry(), self.now_ms + self.prng.below(2_500) as u64);
         let deal = Deal {

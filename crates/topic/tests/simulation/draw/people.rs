@@ -7,7 +7,7 @@ use topic::{Cursor, DeliveryMode, Ended, Join, Listener};
 
 use crate::{
     books::{limits::LIMITS, people::Link},
-    names::{CALLERS, GRANTS, id, parse},
+    names::{CALLERS, GRANTS, SERVERS, id, parse},
     numbers::{Effect, Event, RoomEffect},
     turn::{Arrival, Turn},
     world::World,
@@ -39,8 +39,13 @@ impl World {
     }
 
     pub(crate) fn join(&mut self) {
-        let name = if self.prng.one_in(25) { "one" } else { self.prng.any(&CALLERS) };
-        self.join_as(&id(name));
+        // The names of servers that are not configured are free.
+        let free = |name: &&str| !self.books.configured.iter().any(|names| names.id.as_str() == *name);
+        let free: Vec<&str> = SERVERS.iter().map(|(name, _)| *name).filter(free).collect();
+        let free = self.prng.pick(&free).copied().filter(|_| self.prng.one_in(5));
+        let taken = self.prng.one_in(25).then_some("one");
+        let any = self.prng.any(&CALLERS);
+        self.join_as(&id(free.or(taken).unwrap_or(any)));
     }
 
     pub(crate) fn join_as(&mut self, participant: &ParticipantId) {
@@ -134,8 +139,11 @@ impl World {
     }
 
     pub(crate) fn revoke(&mut self) {
-        let participant = id(self.prng.any(&CALLERS));
-        self.revokes(&participant);
+        let any = id(self.prng.any(&CALLERS));
+        let waits = self.books.deals.values().filter(|deal| deal.is_pending()).map(|deal| deal.by.clone());
+        let absent: Vec<ParticipantId> = waits.filter(|by| !self.books.is_here(by)).collect();
+        let absent = self.prng.pick(&absent).cloned().filter(|_| self.prng.one_in(2));
+        self.revokes(&absent.unwrap_or(any));
     }
 
     pub(crate) fn revokes(&mut self, participant: &ParticipantId) {
