@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use portmoot_bench::flags::Flags;
 use portmoot_bench::table::{Figures, median};
-use store::Writer;
+use store::JournalWriter;
 use store::audit::{
-    AUDIT_BYTES_MAX, AUDIT_GATHER_MS, Audit, Entry, Payloads, Policy, REDACTED, Verdict, verify,
+    AUDIT_BYTES_MAX, AUDIT_GATHER_MS, AuditLog, Entry, Payloads, Policy, REDACTED, Verdict, verify,
 };
 
 const KIND: &str = "mcp/request:tools/call:create_issue";
@@ -102,8 +102,8 @@ fn floor(dir: &Path, secs: f64, rate: u64, line: &[u8]) -> u64 {
 }
 
 fn audit(dir: &Path, secs: f64, rate: u64, payloads: Payloads) -> u64 {
-    let journal = Writer::open(dir).unwrap();
-    let audit = Audit::open(&journal, &[7; 32], 0, Policy::new(payloads, &REDACTED)).unwrap();
+    let journal = JournalWriter::open(dir).unwrap();
+    let audit = AuditLog::open(&journal, &[7; 32], 0, Policy::new(payloads, &REDACTED)).unwrap();
     let count = drive(secs, rate, |at| audit.reserve().map(|place| place.write(&entry(at))).is_ok());
     audit.flush().unwrap();
     count
@@ -111,8 +111,8 @@ fn audit(dir: &Path, secs: f64, rate: u64, payloads: Payloads) -> u64 {
 
 /// How long one waits for an entry that must come first, against a line and an fdatasync.
 fn wait(dir: &Path, count: u64) -> [f64; 4] {
-    let journal = Writer::open(dir).unwrap();
-    let audit = Audit::open(&journal, &[7; 32], 0, Policy::default()).unwrap();
+    let journal = JournalWriter::open(dir).unwrap();
+    let audit = AuditLog::open(&journal, &[7; 32], 0, Policy::default()).unwrap();
     let mut file = File::create(dir.join("floor")).unwrap();
     let (mut ours, mut floors) = (Vec::new(), Vec::new());
     for at in 0..count {

@@ -1,4 +1,4 @@
-//! Whose token is this. Must not know how a token travels, nor what its bearer wants.
+//! Identities in force: tokens and their participants, or the local user.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use model::{ParticipantId, Refusal, RefusalCode};
 use crate::participant::Participant;
 use crate::token::TokenHash;
 
-/// The local user's name.
+/// Name of the local user.
 pub const LOCAL_USER: &str = "local";
 
-/// One token that lets somebody in.
+/// A token of a participant: its hash and its expiry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential {
     /// Hash of the token.
     pub hash: TokenHash,
-    /// When it stops being valid, Unix milliseconds; `None` is never.
+    /// Time of expiry in Unix milliseconds; `None` is never.
     pub expires_ms: Option<u64>,
 }
 
-/// All who may come in. Immutable: a reload or an issued token makes a new one.
+/// All identities that a gateway accepts. Immutable: a reload or an issued token makes a new value.
 #[derive(Debug, Clone)]
 pub struct Identities {
-    shelves: HashMap<u64, Vec<Entry>>,
+    by_prefix: HashMap<u64, Vec<Entry>>,
     local: Option<Arc<Participant>>,
 }
 
@@ -34,62 +34,61 @@ struct Entry {
 }
 
 impl Identities {
-    /// Nobody has a token: whoever reaches the door (loopback only, see [`crate::may_listen`]) is this local user.
+    /// Identities without tokens: every client is this local user (on loopback only, see [`crate::check_listen_address`]).
     #[must_use]
     pub fn local(user: Arc<Participant>) -> Identities {
-        Identities { shelves: HashMap::new(), local: Some(user) }
+        Identities { by_prefix: HashMap::new(), local: Some(user) }
     }
 
-    /// Only bearers of these tokens come in, from loopback too.
+    /// Identities with tokens: every client needs one of these, also on loopback.
     pub fn tokens(known: impl IntoIterator<Item = (Credential, Arc<Participant>)>) -> Identities {
-        let mut shelves: HashMap<u64, Vec<Entry>> = HashMap::new();
+        let mut by_prefix: HashMap<u64, Vec<Entry>> = HashMap::new();
         for (credential, participant) in known {
-            shelves.entry(credential.hash.shelf()).or_default().push(Entry { credential, participant });
+            by_prefix.entry(credential.hash.prefix()).or_default().push(Entry { credential, participant });
         }
-        Identities { shelves, local: None }
+        Identities { by_prefix, local: None }
     }
 
-    /// Whether callers must show a token.
+    /// Whether clients need a token.
     #[must_use]
-    pub fn ask_for_tokens(&self) -> bool {
+    pub fn requires_token(&self) -> bool {
         self.local.is_none()
     }
 
-    /// The participant of this name, as it stands at `now_ms`: none when it is not known any more, or none of its tokens
-    /// is valid.
+    /// The participant with this id at `now_ms` (Unix milliseconds); `None` when it is unknown or none of its tokens is valid.
     #[must_use]
     pub fn participant(&self, id: &ParticipantId, now_ms: u64) -> Option<Arc<Participant>> {
-        let alive = |entry: &&Entry| entry.credential.expires_ms.is_none_or(|end| now_ms < end);
-        let known = self.shelves.values().flatten().filter(alive).map(|entry| &entry.participant);
+        let valid = |entry: &&Entry| entry.credential.expires_ms.is_none_or(|end| now_ms < end);
+        let known = self.by_prefix.values().flatten().filter(valid).map(|entry| &entry.participant);
         known.chain(&self.local).find(|participant| participant.id == *id).cloned()
     }
 
-    /// Everybody with a token that is valid at `now_ms`, or else the local user; by name, each once.
+    /// All participants with a token that is valid at `now_ms` (Unix milliseconds), or the local user; by name, each once.
     #[must_use]
-    pub fn everybody(&self, now_ms: u64) -> Vec<Arc<Participant>> {
-        let alive = |entry: &&Entry| entry.credential.expires_ms.is_none_or(|end| now_ms < end);
-        let known = self.shelves.values().flatten().filter(alive).map(|entry| &entry.participant);
+    pub fn participants(&self, now_ms: u64) -> Vec<Arc<Participant>> {
+        let valid = |entry: &&Entry| entry.credential.expires_ms.is_none_or(|end| now_ms < end);
+        let known = self.by_prefix.values().flatten().filter(valid).map(|entry| &entry.participant);
         let mut all: Vec<_> = known.chain(&self.local).cloned().collect();
         all.sort_by(|one, other| one.id.as_str().cmp(other.id.as_str()));
         all.dedup_by(|one, other| one.id == other.id);
         all
     }
 
-    /// When the next token expires after `now_ms` (Unix milliseconds), if one does.
+    /// Time of the next expiry of a token after `now_ms`, both in Unix milliseconds; `None` when no token expires.
     #[must_use]
     pub fn next_expiry(&self, now_ms: u64) -> Option<u64> {
-        let ends = self.shelves.values().flatten().filter_map(|entry| entry.credential.expires_ms);
+        let ends = self.by_prefix.values().flatten().filter_map(|entry| entry.credential.expires_ms);
         ends.filter(|end| *end > now_ms).min()
     }
 
-    /// Who shows this token (without its `Bearer `), at `now_ms` (Unix milliseconds).
+    /// The participant of this token (without `Bearer `) at `now_ms` (Unix milliseconds).
     ///
-    /// The token is hashed, its hash finds a shelf, and what stands there is compared in constant time: the cost does not
-    /// grow with the number of participants, and time tells at most how a hash begins. In the local user's mode a token
-    /// that is shown all the same is not looked at.
+    /// The prefix of the token's hash selects candidates, and the full hashes are compared in constant time: the cost does not
+    /// grow with the number of participants, and timing reveals at most the prefix of a hash. With [`Identities::local`] the
+    /// token is ignored.
     ///
     /// # Errors
-    /// [`RefusalCode::Unauthenticated`], with the same words for every unknown token.
+    /// [`RefusalCode::Unauthenticated`], with the same text for every invalid token.
     pub fn identify(&self, bearer: Option<&str>, now_ms: u64) -> Result<Arc<Participant>, Refusal> {
         if let Some(user) = &self.local {
             return Ok(Arc::clone(user));
@@ -101,10 +100,10 @@ impl Identities {
             )
         })?;
         let hash = TokenHash::of(bearer);
-        let shelf = self.shelves.get(&hash.shelf()).map(Vec::as_slice).unwrap_or_default();
-        let entry = shelf.iter().find(|entry| entry.credential.hash == hash);
-        let alive = entry.filter(|entry| entry.credential.expires_ms.is_none_or(|end| now_ms < end));
-        alive.map(|entry| Arc::clone(&entry.participant)).ok_or_else(|| {
+        let candidates = self.by_prefix.get(&hash.prefix()).map(Vec::as_slice).unwrap_or_default();
+        let entry = candidates.iter().find(|entry| entry.credential.hash == hash);
+        let valid = entry.filter(|entry| entry.credential.expires_ms.is_none_or(|end| now_ms < end));
+        valid.map(|entry| Arc::clone(&entry.participant)).ok_or_else(|| {
             let refusal = Refusal::new(RefusalCode::Unauthenticated, "this token is not valid");
             refusal.hint("it may have expired or been revoked: ask the operator for a new one")
         })
@@ -131,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_its_bearers_until_it_expires() {
+    fn a_token_identifies_its_participant_until_it_expires() {
         let scout = participant("scout");
         let known = Identities::tokens([
             (credential("pm_a", None), Arc::clone(&scout)),
             (credential("pm_b", Some(100)), Arc::clone(&scout)),
             (credential("pm_c", None), participant("ci")),
         ]);
-        assert!(known.ask_for_tokens());
+        assert!(known.requires_token());
         assert_eq!((known.next_expiry(99), known.next_expiry(100)), (Some(100), None));
         for (bearer, now, expect) in [
             (Some("pm_a"), 1, Some("scout")),
@@ -159,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn nobody_comes_in_when_tokens_are_asked_for_and_none_is_valid() {
+    fn without_a_valid_token_every_client_is_rejected() {
         assert!(Identities::tokens([]).identify(Some("pm_a"), 0).is_err());
     }
 
     #[test]
-    fn without_tokens_everybody_is_the_local_user() {
+    fn without_tokens_every_client_is_the_local_user() {
         let known = Identities::local(participant("local"));
-        assert!(!known.ask_for_tokens());
+        assert!(!known.requires_token());
         assert_eq!(known.identify(None, 0).unwrap().id.as_str(), "local");
         assert_eq!(known.identify(Some("x"), 0).unwrap().id.as_str(), "local");
     }

@@ -1,15 +1,15 @@
-//! From a token to a participant, and states that are sealed before they leave the house.
+//! Authentication and sealing: tokens, participants, listen addresses, and sealed states that clients hold.
 //!
-//! Pure: keys, randomness and the time are arguments. Must not know topics, sockets, files or how a token travels.
+//! The crate does no I/O: keys, randomness and the time are arguments.
 
-mod bind;
 mod identities;
+mod listen;
 mod participant;
 mod seal;
 mod token;
 
-pub use bind::may_listen;
 pub use identities::{Credential, Identities, LOCAL_USER};
+pub use listen::check_listen_address;
 pub use participant::{Participant, Rate};
 pub use seal::{SealError, SealKey, Sealer};
-pub use token::{TOKEN_PREFIX, TokenHash, TokenHashError, token};
+pub use token::{TOKEN_PREFIX, TokenHash, TokenHashError, encode_token};

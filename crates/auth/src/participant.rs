@@ -1,26 +1,26 @@
-//! Who somebody is and what they hold. Must not know how they proved it.
+//! Authenticated participant: id, capabilities, topics, rate.
 
 use std::sync::Arc;
 
 use model::{Capabilities, ParticipantId, TopicName};
 
-/// An identity with what it may do. Shared by all of its links.
+/// An authenticated participant with its rights. All of its links share it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Participant {
-    /// Its name.
+    /// Id.
     pub id: ParticipantId,
-    /// What it may do; every wire asks these and only these.
+    /// Capabilities. Every wire checks these and no others.
     pub capabilities: Arc<Capabilities>,
-    /// Topics it may enter, the first one is where it goes unless it says another.
+    /// Topics that it may enter. The first one is its default.
     pub topics: Vec<TopicName>,
-    /// How many messages it may send, all links together; `None` is not limited.
+    /// Message rate of all its links together; `None` is no limit.
     pub rate: Option<Rate>,
 }
 
-/// A rate of messages: a bucket that holds `burst` and is filled with `per_minute`.
+/// A message rate: a token bucket that holds `burst` and refills with `per_minute`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// Messages a minute in the long run.
+    /// Sustained messages per minute.
     pub per_minute: u32,
     /// Messages at once.
     pub burst: u32,

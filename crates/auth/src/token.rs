@@ -1,4 +1,4 @@
-//! Tokens and their hashes. Must not know whose they are.
+//! Tokens and their hashes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,33 +8,33 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// What every token begins with, so that secret scanners can find one that leaked.
+/// Prefix of every token, so that secret scanners find a leaked one.
 pub const TOKEN_PREFIX: &str = "pm_";
 
-/// Spells a new token from 32 bytes of the operating system's randomness. It is shown once and never stored.
+/// Makes a new token from 32 bytes of the operating system's randomness. Callers show it once and never store it.
 #[must_use]
-pub fn token(random: &[u8; 32]) -> String {
+pub fn encode_token(random: &[u8; 32]) -> String {
     format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(random))
 }
 
-/// SHA-256 of a token: what is kept in its place. Tokens carry 256 random bits, so no slow hash is needed.
+/// SHA-256 of a token, stored in its place. Tokens have 256 random bits and need no slow hash.
 #[derive(Clone, Copy)]
 pub struct TokenHash([u8; 32]);
 
 /// A text that is not 64 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a SHA-256 is written as 64 hexadecimal digits")]
+#[error("a SHA-256 has 64 hexadecimal digits")]
 pub struct TokenHashError;
 
 impl TokenHash {
-    /// Hashes a token as its bearer shows it.
+    /// Hashes a token.
     #[must_use]
     pub fn of(token: &str) -> TokenHash {
         TokenHash(Sha256::digest(token.as_bytes()).into())
     }
 
-    /// The first bytes, for an index. They tell nothing about the token, and an equal start is no proof of anything.
-    pub(crate) fn shelf(&self) -> u64 {
+    /// The first 8 bytes, for an index. Equal prefixes do not mean equal hashes.
+    pub(crate) fn prefix(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         u64::from_be_bytes([a, b, c, d, e, f, g, h])
     }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_token_has_the_prefix_and_43_url_safe_characters() {
-        let token = token(&[0xff; 32]);
+        let token = encode_token(&[0xff; 32]);
         assert_eq!(token, format!("pm_{}8", "_".repeat(42)));
     }
 
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hash_is_refused() {
+    fn malformed_hashes_are_rejected() {
         for text in ["", "00", &"0".repeat(63), &"0".repeat(65), &"g".repeat(64), &"é".repeat(32)] {
             assert_eq!(text.parse::<TokenHash>(), Err(TokenHashError), "{text}");
         }

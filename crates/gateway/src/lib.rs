@@ -1,35 +1,52 @@
-//! The gateway: everything that waits.
+//! The gateway: what happens in a topic enters as an event, and one interpreter carries out the effects.
 //!
-//! Owns the doors (HTTP, stdio), the pump between doors and upstreams, sessions and streams, health and metrics. Must not
-//! know HTML, command lines or configuration files.
+//! - [`Dispatch`]: one running topic: [`Dispatch::request`], [`Dispatch::say`], [`Dispatch::join`].
+//! - [`Link`], [`Outlet`]: a participant's link, and its way out. [`Call`], [`Reply`]: one request, and its way back.
+//! - [`Registry`]: everything that is in force: servers, topics, identities, grants.
+//! - [`admin`]: tokens and grants.
+//! - [`config`]: the configuration, parsed. [`audit`]: the audit log.
 
-pub mod api;
+pub mod admin;
 pub mod audit;
 mod bounds;
-mod caller;
+mod builtin;
+mod call;
 pub mod config;
-mod desk;
-pub mod door;
-pub mod gate;
-pub mod grants;
-mod greeting;
-pub mod ground;
-pub mod guests;
-mod hosted;
-mod legacy;
-mod lists;
-mod modern;
-pub mod office;
-mod operation;
-mod own;
-pub mod pump;
-mod resume;
-pub mod running;
-pub mod sealing;
-mod sessions;
-mod sight;
-mod spell;
-pub mod stream;
+mod context;
+mod delivery;
+mod dial_in;
+mod dispatch;
+mod envelopes;
+mod guests;
+pub mod handshake;
+mod link;
+pub mod listen;
+pub mod lists;
+mod live;
+mod log_level;
+mod membership;
+mod mirror;
+pub mod proposals;
+mod questions;
+mod record;
+mod registry;
+mod requests;
+mod room_reply;
+mod run;
+mod sealing;
+mod servers;
+mod tag;
 mod tasks;
-pub mod tokens;
-mod views;
+
+pub use bounds::{Bounds, Held, STREAM_UNSENT_BYTES_MAX, Share};
+pub use call::{Call, Incoming, Parks, Reply};
+pub use context::{Context, number_of};
+pub use dispatch::{Dispatch, Settings};
+pub use guests::{ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, is_guest};
+pub use link::{Link, Outlet, Passed, Questioned, Respell, RoomOutlet, Undelivered, plain_client};
+pub use live::{ConfiguredServer, ProposalView, Server, Topic};
+pub use log_level::{LOG_LEVELS, parse as log_level};
+pub use membership::Joining;
+pub use registry::{Registry, Start, Visitor};
+pub use sealing::sealer;
+pub use tag::Tag;

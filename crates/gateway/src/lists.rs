@@ -1,175 +1,84 @@
-//! The merged lists of a topic, page by page, for one caller.
+//! Lists of a topic: pages of the merged lists for one caller (MCP, "Pagination"), and the mirrored arguments of a tool.
 //!
-//! Owns paging and cursors. What is on a list the topic says; how an item is written its server said (MCP, "Pagination").
-//! Must not know transports.
+//! The topic says what is on a list, the server wrote each item. A list is judged and rendered outside of the topic's lock, once
+//! for as long as nothing changes; pages are slices of it.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
+mod cache;
+mod cursor;
+mod manifests;
+mod merged;
+mod page;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use auth::Sealer;
-use bytes::Bytes;
-use model::{Era, ParticipantId, Refusal, RefusalCode};
-use upstream::{ClientProfile, Manifest};
-use wire::mcp::list::{Hints, Item, render};
-use wire::mcp::{ListKind, Params, Version, task};
-use wire::rpc::{self, Message};
+use model::{Form, ListKind, Refusal, RefusalCode};
+use topic::Target;
+use wire::mcp::header::HeaderParam;
+use wire::mcp::{relay, task};
 
-use crate::caller::Caller;
-use crate::operation::Operation;
-use crate::pump::{Pump, Routed, Seat};
-use crate::spell;
-use crate::stream::Stream;
+use crate::call::Call;
+use crate::delivery;
+use crate::dispatch::Dispatch;
+use crate::link::Link;
 
-/// Items of one page of a merged list.
-pub const PAGE_ITEMS_MAX: usize = 1000;
-/// How long a cursor may be used.
-pub const CURSOR_SECS: u64 = 3600;
-/// What cursors are sealed as.
-pub const CURSOR: &str = "cursor";
+pub(crate) use cache::PageCache;
+pub use cache::{LIST_BYTES_MAX, LISTS_MAX};
+pub use cursor::CURSOR_MS;
+use merged::Manifests;
+use page::Asked;
+pub use page::PAGE_ITEMS_MAX;
 
-/// Answers a list request on `out`, after a bounded wait for servers that are still starting.
-pub fn answer(
-    pump: &Arc<Pump>,
-    caller: &Arc<Caller>,
-    kind: ListKind,
-    params: &Params<'_>,
-    hello: ClientProfile,
-    out: &Arc<Stream>,
-) -> Option<Arc<Operation>> {
-    let (operation, Routed::Gateway) = pump.admit(caller, params, out)? else { return None };
-    let (pump, given, message) = (Arc::clone(pump), Arc::clone(&operation), params.message().clone());
+/// Answers a list request with one page. If servers are starting, or sessions of the caller's own must be opened to know what they
+/// list, the page is rendered after a bounded wait.
+pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind) {
+    if dispatch.settled.load(Ordering::Acquire)
+        && let Some(manifests) = manifests::known(dispatch, call)
+    {
+        return finish(dispatch, call, list, &manifests);
+    }
+    let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
     tokio::spawn(async move {
-        pump.wait_for_servers().await;
-        let result = page(&pump, &operation, kind, &message, &hello).await;
-        pump.answer_here(&operation, result.map(|result| rpc::result(&operation.request, &result)));
+        dispatch.wait_for_servers().await;
+        let manifests = manifests::opened(&dispatch, &call).await;
+        if !call.is_over() {
+            finish(&dispatch, &call, list, &manifests);
+        }
     });
-    Some(given)
 }
 
-async fn page(
-    pump: &Arc<Pump>,
-    operation: &Arc<Operation>,
-    kind: ListKind,
-    message: &Message,
-    hello: &ClientProfile,
-) -> Result<Vec<u8>, Refusal> {
-    let caller = &operation.caller;
-    let params = Params::read(message).map_err(|bad| Refusal::new(RefusalCode::Malformed, bad.message))?;
-    let start = match params.cursor() {
-        Some(cursor) => open_cursor(pump.ground().sealer(), caller, kind, &cursor).ok_or_else(bad_cursor)?,
-        None => 0,
+fn finish(dispatch: &Arc<Dispatch>, call: &Call, list: ListKind, manifests: &Manifests) {
+    match page(dispatch, call, list, manifests) {
+        Ok(body) => delivery::answer_body(dispatch, call, body),
+        Err(refusal) => delivery::fail(dispatch, call, refusal),
+    }
+}
+
+/// One page, as a result's body.
+fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests) -> Result<Vec<u8>, Refusal> {
+    let Some(outlook) = dispatch.with(|topic| topic.outlook(call.link.id)) else {
+        return Err(Refusal::new(RefusalCode::UnknownTarget, "the session has ended"));
     };
-    let manifests = manifests(pump, caller, hello).await;
-    let shelves: HashMap<_, _> =
-        manifests.iter().map(|(id, manifest)| (id, Shelf::new(manifest, kind))).collect();
-    let offers_tasks = kind == ListKind::Tools && hello.version == Version::NEWEST_LEGACY;
-    let (mut items, mut extras, mut more) = (Vec::new(), None, false);
-    pump.with(|topic| {
-        let listings = topic.list(caller.link(), spell::topic_list(kind));
-        more = listings.len() > start.saturating_add(PAGE_ITEMS_MAX);
-        for listing in listings.iter().skip(start).take(PAGE_ITEMS_MAX) {
-            let item = shelves.get(listing.upstream).and_then(|shelf| shelf.items.get(&**listing.own));
-            let held = listing.held && offers_tasks;
-            items.extend(item.map(|item| (as_seen(kind, item, held), listing.public.to_string())));
-        }
-        // What else one server says of its list is only passed on where no other adds to it.
-        let first = listings.first().map(|listing| listing.upstream);
-        let only = first.filter(|first| listings.iter().all(|listing| listing.upstream == *first));
-        extras = only.and_then(|only| shelves.get(only)).map(|shelf| shelf.extras);
+    let asked = Asked {
+        participant: &call.link.participant.id,
+        list,
+        form: call.request.payload.form,
+        offers_tasks: list == ListKind::Tools && task::is_offered(call.client().version),
+        cursor: relay::param_text(&call.request, "cursor"),
+    };
+    asked.page(dispatch.context.sealer(), &dispatch.pages, outlook, manifests)
+}
+
+/// The arguments that a modern call of a tool mirrors in HTTP headers, by the tool's schema (2026-07-28, "x-mcp-header"). `tool`
+/// is the public name.
+pub fn mirrored_params(dispatch: &Dispatch, link: &Link, tool: &str) -> Vec<HeaderParam> {
+    let found = dispatch.with(|topic| {
+        let route = topic.lookup(link.id, Target::Tool(tool))?;
+        let server = topic.server(route.upstream)?.handle;
+        Some((Arc::clone(server.upstream()?), route.own.to_owned()))
     });
-    let next = more.then(|| seal_cursor(pump.ground().sealer(), caller, kind, start + PAGE_ITEMS_MAX));
-    let hints = match caller.era() {
-        Era::Legacy => Hints::Legacy,
-        Era::Modern => Hints::Modern { ttl_ms: 0, public: false },
-    };
-    let items = items.iter().map(|(item, public)| (&**item, Some(public.as_str())));
-    Ok(render(kind, items, next.as_deref(), extras.unwrap_or_default(), hints))
-}
-
-/// What would be held may be had as a task (MCP 2025-11-25, "Tool-Level Negotiation").
-fn as_seen<'m>(kind: ListKind, item: &'m Item, held: bool) -> Cow<'m, Item> {
-    let offered = held.then(|| task::offer(&item.raw).ok()).flatten();
-    match offered.and_then(|raw| Item::read(kind, raw.into()).ok()) {
-        Some(offered) => Cow::Owned(offered),
-        None => Cow::Borrowed(item),
-    }
-}
-
-/// One list of one upstream, by its own names.
-struct Shelf<'m> {
-    items: HashMap<&'m str, &'m Item>,
-    extras: &'m [(String, Bytes)],
-}
-
-impl<'m> Shelf<'m> {
-    fn new(manifest: &'m Manifest, kind: ListKind) -> Self {
-        let list = manifest.list(kind);
-        Self {
-            items: list.items.iter().map(|item| (item.key.as_str(), item)).collect(),
-            extras: &list.extras,
-        }
-    }
-}
-
-/// What each upstream lists for this caller: on its own sessions, opened now if need be, or on the shared ones.
-async fn manifests(
-    pump: &Arc<Pump>,
-    caller: &Arc<Caller>,
-    hello: &ClientProfile,
-) -> HashMap<ParticipantId, Arc<Manifest>> {
-    let key = spell::session_key(caller, hello);
-    let mut opening = tokio::task::JoinSet::new();
-    let mut found = HashMap::from([(ParticipantId::gateway(), pump.built_in())]);
-    for seat in pump.seats().iter() {
-        let own = caller.era() == Era::Legacy && !seat.upstream.shares(&key, hello, Era::Legacy);
-        if own || seat.upstream.could_open(caller.era()) {
-            let (pump, caller, hello, seat) =
-                (Arc::clone(pump), Arc::clone(caller), hello.clone(), seat.clone());
-            opening.spawn(async move { own_manifest(&pump, &caller, &hello, &seat).await });
-        } else {
-            found.insert(seat.id.clone(), seat.upstream.manifest_in(caller.era()));
-        }
-    }
-    while let Some(joined) = opening.join_next().await {
-        if let Ok((id, manifest)) = joined {
-            found.insert(id, manifest);
-        }
-    }
-    found
-}
-
-async fn own_manifest(
-    pump: &Arc<Pump>,
-    caller: &Arc<Caller>,
-    hello: &ClientProfile,
-    seat: &Seat,
-) -> (ParticipantId, Arc<Manifest>) {
-    let session = tokio::time::timeout(pump.list_wait(), pump.session(caller, seat, hello)).await;
-    let manifest = match session {
-        Ok(Ok(session)) => session.manifest(),
-        // Down or slow: what it offered last stays listed, and a call says plainly what is wrong.
-        Ok(Err(_)) | Err(_) => seat.upstream.manifest_in(caller.era()),
-    };
-    (seat.id.clone(), manifest)
-}
-
-fn seal_cursor(sealer: &Sealer, caller: &Caller, kind: ListKind, start: usize) -> String {
-    let state = format!("{}:{start}", kind.method());
-    let principal = caller.participant().id.as_str();
-    let until = platform::unix_ms() + CURSOR_SECS * 1000;
-    sealer.seal(CURSOR, principal, until, platform::random(), state.as_bytes())
-}
-
-fn open_cursor(sealer: &Sealer, caller: &Caller, kind: ListKind, cursor: &str) -> Option<usize> {
-    let principal = caller.participant().id.as_str();
-    let state = sealer.open(CURSOR, principal, platform::unix_ms(), cursor).ok()?;
-    let text = String::from_utf8(state).ok()?;
-    let (method, start) = text.rsplit_once(':')?;
-    if method == kind.method() { start.parse().ok() } else { None }
-}
-
-fn bad_cursor() -> Refusal {
-    Refusal::new(RefusalCode::Malformed, "this cursor is not known here")
-        .hint("list again from the beginning")
+    let Some((server, own)) = found else { return Vec::new() };
+    server.upstream.manifest_in(Form::Modern).annotations.get(&own).cloned().unwrap_or_default()
 }

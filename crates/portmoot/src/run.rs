@@ -1,6 +1,7 @@
 //! Where the command line hands over to the gateway. Must not know how a gateway works inside.
 
 mod relay;
+mod running;
 mod watch;
 
 use std::future::Future;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway::config::Config;
-use gateway::running::{Gateway, StartError};
+use running::{Gateway, StartError};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{Loaded, Sources};
@@ -35,7 +36,7 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
     let gateway = start(loaded.config.clone())?;
     let address = gateway.listen().await.map_err(|error| failed(&error))?;
-    output.talk(&welcome(&loaded, &address.to_string(), gateway.asks_for_tokens()));
+    output.talk(&welcome(&loaded, &address.to_string(), gateway.requires_token()));
     let mut files = watch::Files::new(loaded.files);
     let mut config = loaded.config;
     loop {

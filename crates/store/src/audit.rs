@@ -1,15 +1,15 @@
-//! The audit log, for people: append-only segments of JSON lines in a keyed hash chain, whose head is also kept outside it.
+//! Audit log: append-only segments of JSON lines in a keyed hash chain, with the head of the chain in a file outside it.
 //!
-//! Written by one thread in groups, a head after each group; read by anybody who may read the directory. The key is in the
-//! journal. Must not know what an entry means.
+//! One thread writes entries in groups and the head after each group. Every process that can read the directory can query
+//! and verify the log. The journal holds the key.
 
 mod chain;
 mod entry;
 mod files;
-mod log;
 mod query;
 mod redact;
 mod verify;
+mod writer;
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -18,183 +18,190 @@ use std::time::Duration;
 
 use crate::disk::{Disk, Folder};
 use crate::error::StoreError;
-use crate::group::{Bounds, Group, Place, Told};
+use crate::group::{GroupCommit, OnDurable, QueueLimits, QueuePermit};
 use crate::journal::Journal;
 use crate::record::{Record, SealingKey};
-use crate::writer::Writer;
-use chain::{Chain, hex, unhex};
-use files::{FOLDER, Files, Piece, on, pieces};
-use log::{Bodies, Log};
+use crate::writer::JournalWriter;
+use chain::{Chain, hex, parse_hex};
+use files::{FOLDER, Files, SegmentPart, on, segment_parts};
 use platform::Mutex;
+use writer::{Bodies, LogWriter};
 
-pub use chain::{Head, NoHead};
+pub use chain::{Head, ParseHeadError};
 pub use entry::{
-    ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, Entry, Payloads, Policy, Recorded, Verdict, What,
+    ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, Entry, EntryKind, Payloads, Policy, RecordedEntry, Verdict,
 };
-pub use log::SEGMENT_BYTES_MAX;
-pub use query::{Filter, Kinds};
+pub use query::{Filter, KindPattern};
 pub use redact::REDACTED;
 pub use verify::{FINDINGS_MAX, Finding, Report};
+pub use writer::SEGMENT_BYTES_MAX;
 
-/// Entries that may wait for the disk, reserved places included.
-pub const AUDIT_PLACES_MAX: usize = 65_536;
+/// Entries that wait for the disk at most, reserved permits included.
+pub const AUDIT_PERMITS_MAX: usize = 65_536;
 
-/// Bytes of entries that may wait for the disk.
+/// Bytes of entries that wait for the disk at most.
 pub const AUDIT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// How long entries that nobody waits for gather before they are written, milliseconds: each group costs two syncs, about
-/// half a millisecond of CPU time. They are written sooner at [`AUDIT_GATHER_BYTES`], or when half of the places are taken.
+/// The longest time that entries of [`Permit::write`] gather before they are written, in milliseconds: each group costs two
+/// syncs, about half a millisecond of CPU time. The log writes sooner at [`AUDIT_GATHER_BYTES`], or when half of the permits
+/// are in use.
 pub const AUDIT_GATHER_MS: u64 = 50;
 
-/// So many bytes of entries gather no longer: about what stays in a processor's cache.
+/// Bytes of entries at which the log writes at once: about as many as stay in a processor's cache.
 pub const AUDIT_GATHER_BYTES: usize = 1024 * 1024;
 
-/// The audit log of one data directory; clones are the same log. What waits is written when the last one is dropped.
+/// The audit log of one data directory; clones share one log. Dropping the last clone writes all entries.
 #[derive(Debug, Clone)]
-pub struct Audit {
-    group: Arc<Group<Bodies>>,
+pub struct AuditLog {
+    group: Arc<GroupCommit<Bodies>>,
     policy: Arc<Policy>,
     head: Arc<Mutex<Head>>,
 }
 
-/// A place in the audit log's queue, kept free before a step. Given back when dropped.
-pub struct AuditPlace {
-    place: Place<Bodies>,
+/// Permit to write one entry, reserved before the act that the entry records. Released when dropped.
+pub struct Permit {
+    permit: QueuePermit<Bodies>,
     policy: Arc<Policy>,
 }
 
-impl Audit {
-    /// Opens the log beside this journal. `random` becomes its key where it has none yet. Blocks on the disk.
+impl AuditLog {
+    /// Opens the log beside this journal. `random` becomes its key if it has none yet. Blocks on the disk.
     ///
-    /// What does not fit the head that was kept does not stop it: it is written into the log, and every later
-    /// [`verify`] tells it.
+    /// A log that does not match its stored head opens too: it receives an entry with [`Verdict::Broken`], which every later
+    /// [`verify`] reports.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when the disk refuses, [`StoreError::Damaged`] when the journal's key is no key.
+    /// [`StoreError::Io`] when a read or write fails, or the key in the journal is malformed.
     pub fn open(
-        journal: &Writer,
+        journal: &JournalWriter,
         random: &[u8; 32],
         now_ms: u64,
         policy: Policy,
-    ) -> Result<Audit, StoreError> {
+    ) -> Result<AuditLog, StoreError> {
         let dir = journal.path().ok_or(StoreError::Stopped)?;
         let known = journal.state(|state| state.audit_key().cloned());
         let key = known.as_ref().map_or(Ok(*random), |key| parse(dir, key))?;
-        let log = Log::open(at(dir), Chain::new(&key), known.is_some(), now_ms, SEGMENT_BYTES_MAX)?;
+        let log = LogWriter::open(at(dir), Chain::new(&key), known.is_some(), now_ms, SEGMENT_BYTES_MAX)?;
         if known.is_none() {
-            // After the head is there: a key in the journal says that there must be one.
+            // Only now: a key in the journal implies that the file of the head exists.
             let key = SealingKey { key: hex(&key), created_ms: now_ms };
             journal.append(&[Record::AuditKey(key)])?;
         }
-        Audit::on(log, policy).map_err(|cause| crate::directory::io("start a thread for", dir, cause))
+        AuditLog::on(log, policy).map_err(|cause| crate::directory::io("start a thread for", dir, cause))
     }
 
-    fn on(log: Log, policy: Policy) -> std::io::Result<Audit> {
-        let head = log.shown();
-        let bounds = Bounds {
-            places_max: AUDIT_PLACES_MAX,
+    fn on(log: LogWriter, policy: Policy) -> std::io::Result<AuditLog> {
+        let head = log.durable_head();
+        let limits = QueueLimits {
+            permits_max: AUDIT_PERMITS_MAX,
             bytes_max: AUDIT_BYTES_MAX,
             gather: Duration::from_millis(AUDIT_GATHER_MS),
             gather_bytes: AUDIT_GATHER_BYTES,
         };
-        let group = Arc::new(Group::start("audit", log, bounds)?);
-        Ok(Audit { group, policy: Arc::new(policy), head })
+        let group = Arc::new(GroupCommit::start("audit", log, limits)?);
+        Ok(AuditLog { group, policy: Arc::new(policy), head })
     }
 
-    /// Keeps room for one entry.
+    /// Reserves a permit for one entry.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] when [`AUDIT_PLACES_MAX`] or [`AUDIT_BYTES_MAX`] is reached, [`StoreError::Stopped`] when the
-    /// log cannot be written any more.
-    pub fn reserve(&self) -> Result<AuditPlace, StoreError> {
-        Ok(AuditPlace { place: self.group.reserve()?, policy: Arc::clone(&self.policy) })
+    /// [`StoreError::Busy`] when [`AUDIT_PERMITS_MAX`] or [`AUDIT_BYTES_MAX`] is reached, [`StoreError::Stopped`] after
+    /// a failed write.
+    pub fn reserve(&self) -> Result<Permit, StoreError> {
+        Ok(Permit { permit: self.group.reserve()?, policy: Arc::clone(&self.policy) })
     }
 
-    /// Waits until all that was written before is durable. Blocks the thread.
+    /// Blocks until all earlier entries are durable.
     ///
     /// # Errors
-    /// As [`AuditPlace::write_then`].
+    /// [`StoreError::Io`] when a write fails, [`StoreError::Stopped`] after that.
     pub fn flush(&self) -> Result<(), StoreError> {
-        let (tell, told) = mpsc::sync_channel(1);
-        self.group.place().fill(Some(Box::new(move |result| _ = tell.send(result))), |_| {});
-        told.recv().unwrap_or(Err(StoreError::Stopped))
+        let (sender, result) = mpsc::sync_channel(1);
+        let permit = self.group.permit_beyond_limits();
+        permit.fill(Some(Box::new(move |result| _ = sender.send(result))), |_| {});
+        result.recv().unwrap_or(Err(StoreError::Stopped))
     }
 
-    /// How far the log reaches durably.
+    /// Head of the chain after the last durable entry.
     #[must_use]
     pub fn head(&self) -> Head {
         *self.head.lock()
     }
 
-    /// Entries that wait for the disk, reserved places included.
+    /// Entries that wait for the disk, reserved permits included.
     #[must_use]
-    pub fn waiting(&self) -> usize {
-        self.group.places()
+    pub fn queued(&self) -> usize {
+        self.group.permits()
     }
 
-    /// Why nothing can be written any more; `None` while all is well. For readiness and logs, not for strangers.
+    /// The error that stopped the log; `None` while it works. For readiness checks and logs: it can name paths.
     #[must_use]
-    pub fn trouble(&self) -> Option<String> {
-        self.group.trouble()
+    pub fn failure(&self) -> Option<String> {
+        self.group.failure()
     }
 }
 
-impl AuditPlace {
-    /// Writes an entry, soon.
+impl Permit {
+    /// Writes an entry within [`AUDIT_GATHER_MS`].
     pub fn write(self, entry: &Entry<'_>) {
         self.fill(None, entry);
     }
 
-    /// Writes an entry at once; `told` runs on the log's thread when it is durable, or cannot be. It must be short.
-    pub fn write_then(self, entry: &Entry<'_>, told: impl FnOnce(Result<(), StoreError>) + Send + 'static) {
-        self.fill(Some(Box::new(told)), entry);
+    /// Writes an entry at once. `on_durable` runs on the writing thread when the entry is durable or its write has failed; it
+    /// must be short and must not block.
+    pub fn write_then(
+        self,
+        entry: &Entry<'_>,
+        on_durable: impl FnOnce(Result<(), StoreError>) + Send + 'static,
+    ) {
+        self.fill(Some(Box::new(on_durable)), entry);
     }
 
-    fn fill(self, told: Option<Told>, entry: &Entry<'_>) {
-        let payload = self.policy.written(entry.payload);
-        self.place.fill(told, |bodies| bodies.add(entry, &payload));
+    fn fill(self, on_durable: Option<OnDurable>, entry: &Entry<'_>) {
+        let payload = self.policy.apply(entry.payload);
+        self.permit.fill(on_durable, |bodies| bodies.add(entry, &payload));
     }
 }
 
-impl std::fmt::Debug for AuditPlace {
+impl std::fmt::Debug for Permit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("AuditPlace")
+        f.write_str("Permit")
     }
 }
 
-/// Checks the whole log of a data directory, also while a gateway writes it. `expected` is a head that was noted down
-/// earlier and kept elsewhere. `None` where there never was a log.
+/// Verifies the whole log of a data directory, also while a gateway writes it. `expected` is an earlier head that the
+/// operator kept elsewhere. Returns `None` when the directory never had a log.
 ///
 /// # Errors
-/// [`StoreError::Io`] when it cannot be read, [`StoreError::Damaged`] when the journal cannot.
+/// [`StoreError::Io`] when the log cannot be read, [`StoreError::Damaged`] when the journal cannot be read.
 pub fn verify(dir: &Path, expected: Option<Head>) -> Result<Option<Report>, StoreError> {
     let files = at(dir);
     let state = Journal::peek(dir)?;
     match state.audit_key() {
         Some(key) => verify::verify(&files, &Chain::new(&parse(dir, key)?), true, expected).map(Some),
-        // Without the key nothing that is there can be ours.
         None if files.firsts()?.is_empty() => Ok(None),
+        // The key is lost: no segment can be verified.
         None => verify::verify(&files, &Chain::new(&[0; 32]), true, expected).map(Some),
     }
 }
 
-/// Gives every entry that is asked for, oldest first, with the line that it is written in, until told to stop. Lines that
-/// are no entries are passed over: [`verify`] tells of them.
+/// Calls `each` with every entry that matches the filter and with its line, oldest first, until it returns `Break`. Skips
+/// lines that are not entries; [`verify`] reports them.
 ///
 /// # Errors
 /// [`StoreError::Io`] when the log cannot be read.
 pub fn query(
     dir: &Path,
     filter: &Filter,
-    mut each: impl FnMut(&Recorded<'_>, &str) -> ControlFlow<()>,
+    mut each: impl FnMut(&RecordedEntry<'_>, &str) -> ControlFlow<()>,
 ) -> Result<(), StoreError> {
     let files = at(dir);
     for first in files.firsts()? {
         let text = files.segment(first)?;
-        for piece in pieces(&text) {
-            let Piece::Whole(line) = piece else { continue };
+        for part in segment_parts(&text) {
+            let SegmentPart::Whole(line) = part else { continue };
             let Ok(line) = std::str::from_utf8(line) else { continue };
-            let Ok(entry) = serde_json::from_str::<Recorded<'_>>(line) else { continue };
+            let Ok(entry) = serde_json::from_str::<RecordedEntry<'_>>(line) else { continue };
             if filter.matches(&entry) && each(&entry, line).is_break() {
                 return Ok(());
             }
@@ -212,7 +219,7 @@ fn parse(dir: &Path, key: &SealingKey) -> Result<[u8; 32], StoreError> {
     let no_key = || {
         on(&Folder::new(dir.to_owned()), "use the audit key in", "")(std::io::ErrorKind::InvalidData.into())
     };
-    unhex(key.key.as_bytes()).ok_or_else(no_key)
+    parse_hex(key.key.as_bytes()).ok_or_else(no_key)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The data directory: made private, and owned by one process at a time. Must not know the journal's records.
+//! Data directory: private mode, lock of one process, address of its owner.
 
 use std::fs::{DirBuilder, File};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -17,36 +17,37 @@ const LOCK_FILE_BYTES_MAX: u64 = 4096;
 const LOCK_TRIES: usize = 4;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// A data directory that this process owns until the value is dropped. The lock is the operating system's: it ends
-/// with the process, however that ends.
+/// A data directory that this process has locked until the value is dropped. The operating system releases the lock when the
+/// process ends, also after a kill.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
     lock: File,
 }
 
-/// What the owner of a data directory says about itself in the lock file.
+/// Owner of a data directory, as its lock file names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Its process id.
+    /// Process id.
     pub pid: u32,
-    /// Where it listens, as `host:port`; `None` before it does.
+    /// Address on which it listens, as `host:port`; `None` before it listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
 }
 
 impl Directory {
-    /// Makes the directory if it is not there (mode 0700) and takes it for this process.
+    /// Creates the directory if it does not exist (mode 0700) and locks it for this process.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] when another process has it, [`StoreError::Io`] when it cannot be made or opened.
-    pub fn own(path: &Path) -> Result<Directory, StoreError> {
+    /// [`StoreError::Locked`] when another process holds the lock, [`StoreError::Io`] when the directory cannot be created or
+    /// opened.
+    pub fn acquire(path: &Path) -> Result<Directory, StoreError> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(path)
-            .map_err(|cause| io("make", path, cause))?;
-        tighten(path)?;
+            .map_err(|cause| io("create", path, cause))?;
+        make_private(path)?;
         let lock_path = path.join(LOCK_FILE);
         let lock = private().read(true).open(&lock_path).map_err(|cause| io("open", &lock_path, cause))?;
         if !lock_exclusively(&lock) {
@@ -64,7 +65,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Who owns a directory now, without taking it; `None` when nobody does or it is not there.
+    /// The current owner of a directory; `None` when it is not locked or does not exist. Does not lock it.
     #[must_use]
     pub fn owner(path: &Path) -> Option<Owner> {
         let lock = File::open(path.join(LOCK_FILE)).ok()?;
@@ -74,7 +75,7 @@ impl Directory {
         }
     }
 
-    /// Writes where this process listens into the lock file, so that the command line finds it.
+    /// Writes the address on which this process listens into the lock file, for commands that connect to it.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the lock file cannot be written.
@@ -89,20 +90,20 @@ impl Directory {
             .map_err(|cause| io("write", &path, cause))
     }
 
-    /// Where it is.
+    /// Path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Shorthand for an error with its place.
-pub(crate) fn io(what: &'static str, path: &Path, cause: std::io::Error) -> StoreError {
-    StoreError::Io { what, path: path.to_owned(), cause }
+/// Makes a [`StoreError::Io`].
+pub(crate) fn io(action: &'static str, path: &Path, cause: std::io::Error) -> StoreError {
+    StoreError::Io { action, path: path.to_owned(), cause }
 }
 
-/// A directory that already existed may be readable by others: keys live here, so that is taken back.
-fn tighten(path: &Path) -> Result<(), StoreError> {
+/// Removes the permissions of other users from a directory that existed before: it holds keys.
+fn make_private(path: &Path) -> Result<(), StoreError> {
     let metadata = std::fs::metadata(path).map_err(|cause| io("read", path, cause))?;
     if metadata.permissions().mode() & 0o077 == 0 {
         return Ok(());
@@ -111,7 +112,7 @@ fn tighten(path: &Path) -> Result<(), StoreError> {
         .map_err(|cause| io("make private", path, cause))
 }
 
-/// Somebody who only looks ([`Directory::owner`]) holds the lock for a moment, and is waited for.
+/// Retries, since a process that calls [`Directory::owner`] holds the lock for a moment.
 fn lock_exclusively(lock: &File) -> bool {
     (0..LOCK_TRIES).any(|attempt| {
         if attempt > 0 {

@@ -1,5 +1,5 @@
-//! The few things that are done with files, behind a trait: so that tests can put a disk beneath that loses what was
-//! not synced. Must not know what is written.
+//! File operations behind a trait: a folder of the operating system, and in tests a simulated disk that loses unsynced
+//! writes.
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
@@ -9,24 +9,23 @@ use std::path::{Path, PathBuf};
 
 /// A folder of files.
 pub(crate) trait Disk: Debug + Send + Sync {
-    /// Where it is, for messages.
-    fn place(&self) -> &Path;
+    /// Path of the folder, for messages.
+    fn path(&self) -> &Path;
 
-    /// The names of its files, sorted.
+    /// Names of its files, sorted.
     fn names(&self) -> io::Result<Vec<String>>;
 
-    /// All bytes of a file; `None` if it is not there.
+    /// All bytes of a file; `None` if it does not exist.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
 
-    /// Opens a file for writing. One that is made by this is there after a crash, perhaps empty.
+    /// Opens a file for writing. A file that this call creates survives a crash, perhaps empty.
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
 
-    /// Writes a new version of a file beside it; it survives a crash, as does the old one, which is still in use.
+    /// Writes and syncs a new version of a file beside the old one, which stays in use.
     fn prepare(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
-    /// Puts the new version in the place of the old one: after a crash there is one or the other, and once this returns,
-    /// the new one.
-    fn put_in_place(&self, name: &str) -> io::Result<()>;
+    /// Replaces a file by its prepared version. A crash leaves the old or the new version; after this returns, the new one.
+    fn replace(&self, name: &str) -> io::Result<()>;
 }
 
 /// A file that is open for writing.
@@ -34,24 +33,24 @@ pub(crate) trait DiskFile: Debug + Send {
     /// Writes at the end.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Writes over what is there.
+    /// Overwrites bytes at an offset.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Shortens it.
+    /// Shortens the file to this many bytes.
     fn cut(&mut self, bytes: u64) -> io::Result<()>;
 
-    /// When this returns, what was written survives a crash.
+    /// Syncs all writes: they survive a crash when this returns.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// A folder of the operating system; it and its files may be read by their owner only.
+/// A folder of the operating system. Only its owner can read it and its files.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// The folder at this path; made when the first file is.
+    /// The folder at this path. Opening the first file creates it.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path }
     }
@@ -62,7 +61,7 @@ impl Folder {
 }
 
 impl Disk for Folder {
-    fn place(&self) -> &Path {
+    fn path(&self) -> &Path {
         &self.path
     }
 
@@ -98,41 +97,41 @@ impl Disk for Folder {
             self.sync()?;
         }
         let end = file.metadata()?.len();
-        Ok(Box::new(Open { file, end }))
+        Ok(Box::new(FolderFile { file, end }))
     }
 
     fn prepare(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let mut file = private().truncate(true).open(self.path.join(new(name)))?;
+        let mut file = private().truncate(true).open(self.path.join(prepared(name)))?;
         file.write_all(bytes)?;
         file.sync_all()
     }
 
-    fn put_in_place(&self, name: &str) -> io::Result<()> {
-        fs::rename(self.path.join(new(name)), self.path.join(name))?;
+    fn replace(&self, name: &str) -> io::Result<()> {
+        fs::rename(self.path.join(prepared(name)), self.path.join(name))?;
         self.sync()
     }
 }
 
-/// What the new version of a file is called until it takes its place.
-fn new(name: &str) -> String {
+/// Name of the prepared version of a file.
+fn prepared(name: &str) -> String {
     format!("{name}.new")
 }
 
-/// Options for a file that only its owner may read.
+/// Options for a file that only its owner can read.
 pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
     options
 }
 
-/// A file of the operating system, and where it ends.
+/// A file of the operating system, with its length.
 #[derive(Debug)]
-struct Open {
+struct FolderFile {
     file: File,
     end: u64,
 }
 
-impl DiskFile for Open {
+impl DiskFile for FolderFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, self.end)?;
         self.end += bytes.len() as u64;

@@ -1,45 +1,45 @@
-//! What can go wrong with the files. Must not know what the records mean.
+//! Errors of the journal and the audit log, with stable codes.
 
 use std::path::PathBuf;
 
-/// Why the journal could not be opened, read or written.
+/// Error of the data directory, the journal or the audit log.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another living process owns this data directory.
     #[error("the data directory `{}` is in use by {owner}", dir.display())]
     Locked {
-        /// The directory that was asked for.
+        /// The directory.
         dir: PathBuf,
-        /// Who has it, as far as its lock file says.
+        /// The owning process, as its lock file names it.
         owner: String,
-        /// Where that process listens, if it said so.
+        /// Address on which that process listens, if its lock file has one.
         listen: Option<String>,
     },
-    /// The operating system refused.
-    #[error("cannot {what} `{}`: {cause}", path.display())]
+    /// The operating system reported an error.
+    #[error("cannot {action} `{}`: {cause}", path.display())]
     Io {
-        /// The act that failed, as a verb: open, write, sync.
-        what: &'static str,
+        /// The action that failed, as a verb: open, write, sync.
+        action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         cause: std::io::Error,
     },
-    /// A line that is not the last one cannot be read: the journal was damaged or comes from a newer version.
+    /// A line before the last one is not a record: the journal is damaged or was written by a newer version.
     #[error("line {line} of `{}` cannot be read: {cause}", path.display())]
     Damaged {
         /// The journal.
         path: PathBuf,
         /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Error of the parser.
         cause: String,
     },
-    /// An earlier write failed, so nothing that was promised durable can be promised any more.
-    #[error("the journal stopped after a failed write; restart once the disk is well")]
+    /// An earlier write failed; nothing more is written.
+    #[error("writing stopped after an earlier failure; restart once the disk works")]
     Stopped,
-    /// More waits to be written than may wait.
-    #[error("the disk is too slow: too much waits to be written")]
+    /// The queue for the disk is full.
+    #[error("the disk is too slow: the write queue is full")]
     Busy,
 }
 

@@ -1,5 +1,7 @@
-//! Group commit: one thread writes for all, and whatever comes while it syncs is its next group. Bounded by places that
-//! are reserved before. Must not know what is written.
+//! Group commit: a queue with permits, and one thread that writes and syncs for all callers.
+//!
+//! Items that arrive during a sync are the next group. Callers reserve a permit before they add an item; permits and bytes
+//! are bounded.
 
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -11,41 +13,42 @@ use platform::{Condvar, Mutex, MutexGuard};
 
 use crate::error::StoreError;
 
-/// Who is told once an item is durable, or cannot be. Runs on the writing thread: it must be short and must not wait.
-pub(crate) type Told = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+/// Callback for the result once an item is durable or its write has failed. Runs on the writing thread: it must be short and
+/// must not block.
+pub(crate) type OnDurable = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
-/// Items that wait to be written together. There are two of it, one that gathers and one that is written, in turns.
+/// Items that are written together. A queue has two of these: one gathers while the other is written.
 pub(crate) trait Items: Default + Send + 'static {
-    /// Bytes of all that is in it.
+    /// Bytes of all items.
     fn bytes(&self) -> usize;
 
-    /// Takes all out. May keep its memory for what comes next, but not without a bound.
+    /// Removes all items. May keep a bounded amount of memory for the next ones.
     fn clear(&mut self);
 }
 
-/// What makes a group of items durable.
+/// Storage that makes a group of items durable.
 pub(crate) trait Sink: Send + 'static {
     type Items: Items;
 
-    /// Writes and syncs them all. After an error it is not called again.
+    /// Writes and syncs all items. Not called again after an error.
     fn commit(&mut self, items: &Self::Items) -> Result<(), StoreError>;
 }
 
-/// How much may wait, and how long.
+/// Limits of a queue: permits, bytes and time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    /// Items, reserved places included.
-    pub(crate) places_max: usize,
-    /// Bytes of items. One more item is taken while they are below this.
+pub(crate) struct QueueLimits {
+    /// Items in the queue, reserved permits included.
+    pub(crate) permits_max: usize,
+    /// Bytes of items. The queue accepts one more item while they are below this.
     pub(crate) bytes_max: usize,
-    /// How long items for which nobody waits may gather before they are written.
+    /// The longest time that items without a callback gather before they are written.
     pub(crate) gather: Duration,
-    /// So many bytes gather no longer, nor do half of `places_max`.
+    /// The queue writes at once when it holds this many bytes, or half of `permits_max` items.
     pub(crate) gather_bytes: usize,
 }
 
-/// The queue and its thread. The thread ends, with all that waits written, when this is dropped.
-pub(crate) struct Group<I> {
+/// The queue and its thread. When this is dropped, the thread writes the remaining items and ends.
+pub(crate) struct GroupCommit<I> {
     shared: Arc<Shared<I>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -53,134 +56,140 @@ pub(crate) struct Group<I> {
 struct Shared<I> {
     queue: Mutex<Queue<I>>,
     wake: Condvar,
-    bounds: Bounds,
-    /// Places reserved or in the queue or being written.
-    places: AtomicUsize,
-    /// Bytes in the queue or being written.
+    limits: QueueLimits,
+    /// Permits of items that are reserved, in the queue or being written.
+    permits: AtomicUsize,
+    /// Bytes of items that are in the queue or being written.
     bytes: AtomicUsize,
     stopped: AtomicBool,
 }
 
 struct Queue<I> {
-    waiting: Waiting<I>,
-    /// Somebody waits for an item, or the end has come: no gathering.
+    next: Batch<I>,
+    /// An item has a callback: the thread writes without gathering.
     urgent: bool,
     closing: bool,
-    /// Why nothing is written any more.
-    trouble: Option<String>,
+    /// The error that stopped the writing.
+    failure: Option<String>,
 }
 
-/// A group, as far as it has gathered.
+/// One group of items with their callbacks.
 #[derive(Default)]
-struct Waiting<I> {
+struct Batch<I> {
     items: I,
-    /// Places that it has taken.
-    places: usize,
-    /// Whether it is so much that it gathers no longer.
-    enough: bool,
-    told: Vec<Told>,
+    /// Permits that its items have used.
+    permits: usize,
+    /// Whether it has reached a limit at which it is written at once.
+    full: bool,
+    callbacks: Vec<OnDurable>,
 }
 
-/// A place in the queue, kept free for one item. Given back when dropped.
-pub(crate) struct Place<I> {
+/// Permit to add one item to the queue. Released when dropped.
+pub(crate) struct QueuePermit<I> {
     shared: Arc<Shared<I>>,
     used: bool,
 }
 
-impl<I: Items> Group<I> {
+impl<I: Items> GroupCommit<I> {
     /// Starts the thread.
-    pub(crate) fn start(name: &str, sink: impl Sink<Items = I>, bounds: Bounds) -> std::io::Result<Group<I>> {
-        let queue = Queue { waiting: Waiting::default(), urgent: false, closing: false, trouble: None };
+    pub(crate) fn start(
+        name: &str,
+        sink: impl Sink<Items = I>,
+        limits: QueueLimits,
+    ) -> std::io::Result<GroupCommit<I>> {
+        let queue = Queue { next: Batch::default(), urgent: false, closing: false, failure: None };
         let shared = Arc::new(Shared {
             queue: Mutex::new(queue),
             wake: Condvar::new(),
-            bounds,
-            places: AtomicUsize::new(0),
+            limits,
+            permits: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
         });
         let for_thread = Arc::clone(&shared);
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || run(&for_thread, sink))?;
-        Ok(Group { shared, thread: Some(thread) })
+        Ok(GroupCommit { shared, thread: Some(thread) })
     }
 
-    /// Keeps a place free. Takes no lock.
-    pub(crate) fn reserve(&self) -> Result<Place<I>, StoreError> {
+    /// Reserves a permit. Takes no lock.
+    pub(crate) fn reserve(&self) -> Result<QueuePermit<I>, StoreError> {
         let shared = &self.shared;
         if shared.stopped.load(Ordering::Acquire) {
             return Err(StoreError::Stopped);
         }
-        if shared.bytes.load(Ordering::Relaxed) >= shared.bounds.bytes_max {
+        if shared.bytes.load(Ordering::Relaxed) >= shared.limits.bytes_max {
             return Err(StoreError::Busy);
         }
-        if shared.places.fetch_add(1, Ordering::Relaxed) >= shared.bounds.places_max {
-            shared.places.fetch_sub(1, Ordering::Relaxed);
+        if shared.permits.fetch_add(1, Ordering::Relaxed) >= shared.limits.permits_max {
+            shared.permits.fetch_sub(1, Ordering::Relaxed);
             return Err(StoreError::Busy);
         }
-        Ok(Place { shared: Arc::clone(shared), used: false })
+        Ok(QueuePermit { shared: Arc::clone(shared), used: false })
     }
 
-    /// A place beyond the bounds, for a caller that waits itself.
-    pub(crate) fn place(&self) -> Place<I> {
-        self.shared.places.fetch_add(1, Ordering::Relaxed);
-        Place { shared: Arc::clone(&self.shared), used: false }
+    /// Returns a permit even beyond the limits, for a caller that blocks until its item is durable.
+    pub(crate) fn permit_beyond_limits(&self) -> QueuePermit<I> {
+        self.shared.permits.fetch_add(1, Ordering::Relaxed);
+        QueuePermit { shared: Arc::clone(&self.shared), used: false }
     }
 }
 
-impl<I> Group<I> {
-    /// Places that are taken.
-    pub(crate) fn places(&self) -> usize {
-        self.shared.places.load(Ordering::Relaxed)
+impl<I> GroupCommit<I> {
+    /// Permits in use.
+    pub(crate) fn permits(&self) -> usize {
+        self.shared.permits.load(Ordering::Relaxed)
     }
 
-    /// Why nothing is written any more; `None` while all is well.
-    pub(crate) fn trouble(&self) -> Option<String> {
+    /// The error that stopped the writing; `None` while the queue works.
+    pub(crate) fn failure(&self) -> Option<String> {
         match self.shared.stopped.load(Ordering::Acquire) {
-            true => Some(self.shared.lock().trouble.clone().unwrap_or_else(|| "it has ended".into())),
+            true => Some(
+                self.shared.lock().failure.clone().unwrap_or_else(|| "the writing thread has ended".into()),
+            ),
             false => None,
         }
     }
 }
 
-impl<I: Items> Place<I> {
-    /// Puts an item into the queue: `put` adds it, under the queue's lock. After an end it is not called.
-    pub(crate) fn fill(mut self, told: Option<Told>, put: impl FnOnce(&mut I)) {
+impl<I: Items> QueuePermit<I> {
+    /// Adds an item to the queue: `put` adds it under the queue's lock. A stopped queue does not call `put`.
+    pub(crate) fn fill(mut self, on_durable: Option<OnDurable>, put: impl FnOnce(&mut I)) {
         self.used = true;
-        let (shared, waits) = (&*self.shared, told.is_some());
+        let (shared, waits) = (&*self.shared, on_durable.is_some());
         let mut queue = shared.lock();
         if shared.stopped.load(Ordering::Acquire) {
             drop(queue);
-            shared.done(1, 0);
-            told.into_iter().for_each(|told| told(Err(StoreError::Stopped)));
+            shared.release(1, 0);
+            on_durable.into_iter().for_each(|on_durable| on_durable(Err(StoreError::Stopped)));
             return;
         }
-        let waiting = &mut queue.waiting;
-        let before = waiting.items.bytes();
-        put(&mut waiting.items);
-        waiting.places += 1;
-        waiting.told.extend(told);
-        shared.bytes.fetch_add(waiting.items.bytes() - before, Ordering::Relaxed);
-        let enough = !waiting.enough && shared.is_enough(waiting);
-        waiting.enough |= enough;
-        let first = waiting.places == 1;
-        let hurry = waits && !queue.urgent;
+        let batch = &mut queue.next;
+        let before = batch.items.bytes();
+        put(&mut batch.items);
+        batch.permits += 1;
+        batch.callbacks.extend(on_durable);
+        shared.bytes.fetch_add(batch.items.bytes() - before, Ordering::Relaxed);
+        let now_full = !batch.full && shared.is_full(batch);
+        batch.full |= now_full;
+        let first = batch.permits == 1;
+        let now_urgent = waits && !queue.urgent;
         queue.urgent |= waits;
         drop(queue);
-        if first || enough || hurry {
+        if first || now_full || now_urgent {
             shared.wake.notify_one();
         }
     }
 }
 
-impl<I> Drop for Place<I> {
+impl<I> Drop for QueuePermit<I> {
     fn drop(&mut self) {
         if !self.used {
-            self.shared.done(1, 0);
+            self.shared.release(1, 0);
         }
     }
 }
 
-impl<I> Drop for Group<I> {
+impl<I> Drop for GroupCommit<I> {
     fn drop(&mut self) {
         self.shared.lock().closing = true;
         self.shared.wake.notify_one();
@@ -192,9 +201,9 @@ impl<I> Drop for Group<I> {
     }
 }
 
-impl<I> Debug for Group<I> {
+impl<I> Debug for GroupCommit<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Group").field("places", &self.shared.places).finish_non_exhaustive()
+        f.debug_struct("GroupCommit").field("permits", &self.shared.permits).finish_non_exhaustive()
     }
 }
 
@@ -203,69 +212,69 @@ impl<I> Shared<I> {
         self.queue.lock()
     }
 
-    fn done(&self, places: usize, bytes: usize) {
-        self.places.fetch_sub(places, Ordering::Relaxed);
+    fn release(&self, permits: usize, bytes: usize) {
+        self.permits.fetch_sub(permits, Ordering::Relaxed);
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     fn stop(&self, why: String) {
         let mut queue = self.lock();
         self.stopped.store(true, Ordering::Release);
-        queue.trouble.get_or_insert(why);
+        queue.failure.get_or_insert(why);
     }
 }
 
 impl<I: Items> Shared<I> {
-    fn is_enough(&self, waiting: &Waiting<I>) -> bool {
-        let Bounds { places_max, gather_bytes, .. } = self.bounds;
-        waiting.places >= places_max / 2 || waiting.items.bytes() >= gather_bytes
+    fn is_full(&self, batch: &Batch<I>) -> bool {
+        let QueueLimits { permits_max, gather_bytes, .. } = self.limits;
+        batch.permits >= permits_max / 2 || batch.items.bytes() >= gather_bytes
     }
 
-    /// Swaps the next group for an empty one; false when the end has come.
-    fn next(&self, group: &mut Waiting<I>) -> bool {
+    /// Swaps the next batch for an empty one. Returns false when the queue is closed and empty.
+    fn next(&self, batch: &mut Batch<I>) -> bool {
         let mut queue = self.lock();
-        while queue.waiting.places == 0 && !queue.closing {
+        while queue.next.permits == 0 && !queue.closing {
             self.wake.wait(&mut queue);
         }
-        if !self.bounds.gather.is_zero() {
-            let still = |queue: &mut Queue<I>| !queue.urgent && !queue.closing && !queue.waiting.enough;
-            self.wake.wait_while_for(&mut queue, still, self.bounds.gather);
+        if !self.limits.gather.is_zero() {
+            let still = |queue: &mut Queue<I>| !queue.urgent && !queue.closing && !queue.next.full;
+            self.wake.wait_while_for(&mut queue, still, self.limits.gather);
         }
         queue.urgent = false;
-        std::mem::swap(&mut queue.waiting, group);
-        group.places > 0
+        std::mem::swap(&mut queue.next, batch);
+        batch.permits > 0
     }
 }
 
-/// Whatever ends the thread, nobody is left to wait for it.
-struct End<'a, I: Items>(&'a Shared<I>);
+/// Guard that stops the queue and drops its callbacks when the thread ends, also after a panic.
+struct StopOnDrop<'a, I: Items>(&'a Shared<I>);
 
-impl<I: Items> Drop for End<'_, I> {
+impl<I: Items> Drop for StopOnDrop<'_, I> {
     fn drop(&mut self) {
         self.0.stop("the writing thread has ended".into());
-        let left = std::mem::take(&mut self.0.lock().waiting);
-        drop(left);
+        let remaining = std::mem::take(&mut self.0.lock().next);
+        drop(remaining);
     }
 }
 
 fn run<I: Items>(shared: &Shared<I>, mut sink: impl Sink<Items = I>) {
-    let _end = End(shared);
-    let mut group = Waiting::default();
-    while shared.next(&mut group) {
+    let _end = StopOnDrop(shared);
+    let mut batch = Batch::default();
+    while shared.next(&mut batch) {
         let mut result = match shared.stopped.load(Ordering::Acquire) {
             true => Err(StoreError::Stopped),
-            false => sink.commit(&group.items),
+            false => sink.commit(&batch.items),
         };
         if let Err(error) = &result {
             shared.stop(error.to_string());
         }
-        shared.done(group.places, group.items.bytes());
-        (group.places, group.enough) = (0, false);
-        group.items.clear();
-        for told in group.told.drain(..) {
-            // The first is told the cause, all after it that it has stopped.
+        shared.release(batch.permits, batch.items.bytes());
+        (batch.permits, batch.full) = (0, false);
+        batch.items.clear();
+        for on_durable in batch.callbacks.drain(..) {
+            // The first callback receives the cause, all others `Stopped`.
             let after = if result.is_ok() { Ok(()) } else { Err(StoreError::Stopped) };
-            told(std::mem::replace(&mut result, after));
+            on_durable(std::mem::replace(&mut result, after));
         }
     }
 }
@@ -276,8 +285,8 @@ mod tests {
 
     use super::*;
 
-    /// Tells how many bytes each group has.
-    struct Tell(mpsc::Sender<usize>);
+    /// Sink that sends the size of each group, in bytes.
+    struct SizeSender(mpsc::Sender<usize>);
 
     impl Items for Vec<u8> {
         fn bytes(&self) -> usize {
@@ -289,7 +298,7 @@ mod tests {
         }
     }
 
-    impl Sink for Tell {
+    impl Sink for SizeSender {
         type Items = Vec<u8>;
 
         fn commit(&mut self, items: &Vec<u8>) -> Result<(), StoreError> {
@@ -297,18 +306,18 @@ mod tests {
         }
     }
 
-    /// A group in which everything gathers for an hour, unless it is enough.
-    fn group(tell: mpsc::Sender<usize>) -> Group<Vec<u8>> {
+    /// A queue that gathers items for an hour unless they reach a limit.
+    fn group(sizes: mpsc::Sender<usize>) -> GroupCommit<Vec<u8>> {
         let hour = Duration::from_secs(3600);
-        let bounds = Bounds { places_max: 8, bytes_max: 1024, gather: hour, gather_bytes: 100 };
-        Group::start("test", Tell(tell), bounds).unwrap()
+        let limits = QueueLimits { permits_max: 8, bytes_max: 1024, gather: hour, gather_bytes: 100 };
+        GroupCommit::start("test", SizeSender(sizes), limits).unwrap()
     }
 
     #[test]
-    fn nothing_gathers_once_it_is_enough() {
-        let (tell, told) = mpsc::channel();
-        let group = group(tell);
-        let next = || told.recv_timeout(Duration::from_secs(10));
+    fn a_full_batch_is_written_at_once() {
+        let (sender, sizes) = mpsc::channel();
+        let group = group(sender);
+        let next = || sizes.recv_timeout(Duration::from_secs(10));
         for (count, bytes) in [(4, 1), (2, 50), (1, 100), (4, 1)] {
             for _ in 0..count {
                 group.reserve().unwrap().fill(None, |items| items.resize(items.len() + bytes, 0));

@@ -1,6 +1,6 @@
-//! The journal: append-only JSON lines, each synced before anyone is told. Must not know what a record means.
+//! Journal of one data directory: append-only JSON lines, synced before a caller learns of them.
 
-mod log;
+mod file;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,78 +11,78 @@ use crate::error::StoreError;
 use crate::record::Record;
 use crate::state::State;
 
-pub(crate) use log::{Log, lines, shortest};
+pub(crate) use file::{JournalFile, compacted, lines};
 
-/// The open journal of one data directory, for one caller that waits for the disk at each call. Many callers share one
-/// through a [`crate::Writer`].
+/// The open journal of one data directory, for one caller that blocks on the disk at each call. Many callers share a
+/// journal through a [`crate::JournalWriter`].
 #[derive(Debug)]
 pub struct Journal {
     directory: Directory,
-    log: Log,
+    file: JournalFile,
     state: State,
 }
 
 impl Journal {
-    /// Takes the directory, replays its journal and cuts a torn last line off.
+    /// Locks the directory, replays its journal and removes a torn last line.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] when another process has the directory, [`StoreError::Damaged`] when a line before the
-    /// last cannot be read, [`StoreError::Io`] for the rest.
+    /// [`StoreError::Locked`] when another process holds the lock, [`StoreError::Damaged`] when a line before the last is
+    /// not a record, [`StoreError::Io`] for all other errors.
     pub fn open(dir: &Path) -> Result<Journal, StoreError> {
-        let directory = Directory::own(dir)?;
-        let (log, state) = Log::open(Arc::new(Folder::new(directory.path().to_owned())))?;
-        Ok(Journal { directory, log, state })
+        let directory = Directory::acquire(dir)?;
+        let (file, state) = JournalFile::open(Arc::new(Folder::new(directory.path().to_owned())))?;
+        Ok(Journal { directory, file, state })
     }
 
-    /// What the journal of a directory says now, without taking the directory: another process may own it. Empty where
+    /// Reads the state of a journal without locking its directory, which another process may own. The state is empty when
     /// there is no journal.
     ///
     /// # Errors
     /// As [`Journal::open`], except for [`StoreError::Locked`].
     pub fn peek(dir: &Path) -> Result<State, StoreError> {
-        Log::peek(&Folder::new(dir.to_owned()))
+        JournalFile::peek(&Folder::new(dir.to_owned()))
     }
 
-    /// What the journal says.
+    /// State after all records.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// The directory, to announce where this process listens.
+    /// The locked directory, for [`Directory::announce`].
     #[must_use]
     pub fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// Writes records and syncs them once. When this returns `Ok` they survive a crash, and only then may anyone be told.
+    /// Writes records and syncs them once. When this returns `Ok` they survive a crash; callers act on them only then.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when the disk refuses. From then on the journal is stopped and every call gives
-    /// [`StoreError::Stopped`]: what is on disk is no longer known for sure.
+    /// [`StoreError::Io`] when a write fails. The journal stops, since the content of the disk is no longer certain: every
+    /// later call returns [`StoreError::Stopped`].
     pub fn append(&mut self, records: &[Record]) -> Result<(), StoreError> {
         let text = lines(records).map_err(|cause| io("write", self.directory.path(), cause))?;
-        self.log.append(&text, records.len())?;
+        self.file.append(&text, records.len())?;
         records.iter().for_each(|record| self.state.apply(record));
-        // The records are durable whatever becomes of the tidying.
-        if self.log.is_due(&self.state) {
+        // The records are durable even when compaction fails.
+        if self.file.is_compaction_due(&self.state) {
             let _ = self.compact();
         }
         Ok(())
     }
 
-    /// Writes the journal anew with only what is still true. Atomic: a crash leaves the old one or the new one.
+    /// Replaces the journal by the shortest one with the same state. Atomic: a crash leaves the old or the new journal.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when the disk refuses; the old journal stays in use, or, where it is not known which of them
-    /// has its place, the journal is stopped.
+    /// [`StoreError::Io`] when a write fails. The old journal stays in use; when the replacement itself fails, the journal
+    /// stops.
     pub fn compact(&mut self) -> Result<(), StoreError> {
-        let text = shortest(&self.state).map_err(|cause| io("write", self.directory.path(), cause));
-        text.and_then(|(text, lines)| self.log.compact(&text, lines))
+        let text = compacted(&mut self.state).map_err(|cause| io("write", self.directory.path(), cause));
+        text.and_then(|(text, lines)| self.file.compact(&text, lines))
     }
 
-    pub(crate) fn parts(self) -> (Directory, Log, State) {
-        (self.directory, self.log, self.state)
+    pub(crate) fn parts(self) -> (Directory, JournalFile, State) {
+        (self.directory, self.file, self.state)
     }
 }
 

@@ -1,8 +1,7 @@
-//! What survives a restart: the journal of one data directory, and beside it the audit log, for people.
+//! Storage of one data directory: the journal, which is the source after a restart, and the audit log, which people read.
 //!
-//! Owns the file formats, the lock that gives a directory to one process, and the order "synced first, told second".
-//! Must not know who may issue a token, what a capability means, or how anything is sealed: it keeps names, hashes,
-//! strings and keys as they are handed in.
+//! The crate owns the file formats, the lock that gives a directory to one process, and the rule that a record is synced
+//! before a caller acts on it. It stores names, hashes, texts and keys as callers pass them.
 
 pub mod audit;
 mod directory;
@@ -18,8 +17,11 @@ pub use directory::{Directory, Owner};
 pub use error::StoreError;
 pub use journal::Journal;
 pub use record::{
-    DecidedProposal, Decision, EndedProposal, EndedSessions, GrantChange, IssuedToken, OpenedProposal,
-    Record, SealingKey,
+    ClosedProposals, DecidedProposal, Decision, EndedProposal, EndedSessions, GrantChange, IssuedToken,
+    OpenedProposal, Record, SealingKey,
 };
-pub use state::{ENDED_BYTES_MAX, ENDED_KEPT, ENDED_SESSIONS_KEPT, Grant, Proposal, State};
-pub use writer::{JournalPlace, WRITER_BYTES_MAX, WRITER_PLACES_MAX, Writer};
+pub use state::{
+    CLOSED_PROPOSALS_KEPT_MS, CLOSED_PROPOSALS_MAX, ENDED_BYTES_MAX, ENDED_KEPT, ENDED_SESSIONS_KEPT, Grant,
+    Proposal, State, closed_digest,
+};
+pub use writer::{JournalPermit, JournalWriter, WRITER_BYTES_MAX, WRITER_PERMITS_MAX};

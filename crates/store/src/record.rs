@@ -1,80 +1,84 @@
-//! The records of the journal, one JSON object a line. Must not know how lines are written or kept.
+//! Records of the journal: one JSON object per line.
 
+mod closed;
 mod grant;
 mod proposal;
 mod session;
 
 use serde::{Deserialize, Serialize};
 
+pub use closed::ClosedProposals;
 pub use grant::GrantChange;
 pub use proposal::{DecidedProposal, Decision, EndedProposal, OpenedProposal};
 pub use session::EndedSessions;
 
-/// One thing that happened and must be known after a restart. Times are Unix milliseconds.
+/// A fact that the gateway needs after a restart. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
-    /// A token was issued (its hash, never the token).
+    /// An operator issued a token. The record holds its hash, never the token.
     TokenIssued(IssuedToken),
-    /// Every token of this name stopped being valid.
+    /// An operator revoked every token of a participant.
     TokenRevoked {
-        /// The participant whose token it was.
+        /// The participant.
         name: String,
-        /// When, in Unix milliseconds.
+        /// Time in Unix milliseconds.
         at_ms: u64,
     },
-    /// A new sealing key; the newest is used, the one before it is still accepted.
+    /// A new sealing key. The newest one seals; the one before it still opens.
     SealingKey(SealingKey),
-    /// The key of the audit log's chain. There is one for the life of a data directory; the first one counts.
+    /// The key of the audit log's chain. A data directory has one for its whole life: the first one counts.
     AuditKey(SealingKey),
-    /// Something was proposed and waits for a decision.
+    /// A participant opened a proposal.
     ProposalOpened(OpenedProposal),
-    /// A proposal was approved, rejected or withdrawn.
+    /// A reviewer approved or rejected a proposal, or its proposer withdrew it.
     ProposalDecided(DecidedProposal),
-    /// A proposal expired, or what it proposed was run to its end.
+    /// A proposal expired, or its operation completed or failed.
     ProposalEnded(EndedProposal),
-    /// Capabilities were given to a participant or taken from it.
+    /// Ended proposals of which the journal keeps digests only.
+    ProposalsClosed(ClosedProposals),
+    /// An operator granted or revoked capabilities of a participant.
     GrantChanged(GrantChange),
-    /// Every change of a participant's capabilities is forgotten: what is configured holds again.
+    /// An operator removed every grant and revocation of a participant: its configured capabilities apply again.
     GrantsCleared {
         /// The participant.
         participant: String,
-        /// Only the changes made for this topic; `None` is all of them.
+        /// Limits the removal to one topic; `None` is all topics.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         topic: Option<String>,
-        /// When, in Unix milliseconds.
+        /// Time in Unix milliseconds.
         at_ms: u64,
     },
-    /// Sessions were ended for good.
+    /// Sessions that no client can resume.
     SessionsEnded(EndedSessions),
 }
 
-/// A token that was issued by `portmoot token new` or the API.
+/// A token that an operator issued with `portmoot token new` or the API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssuedToken {
-    /// The participant that it makes of its bearer.
+    /// The participant that the token authenticates.
     pub name: String,
     /// SHA-256 of the token, 64 hexadecimal digits.
     pub sha256: String,
-    /// Capabilities as they were written; `None` takes those of the configuration, or a new participant's.
+    /// Capabilities as the operator wrote them; `None` means those of the configuration, or those of a new participant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Vec<String>>,
-    /// Topics that it may enter; `None` means the configuration's, or `main`.
+    /// Topics that it may enter; `None` means those of the configuration, or `main`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topics: Option<Vec<String>>,
-    /// When it was issued, in Unix milliseconds.
+    /// Time of issue in Unix milliseconds.
     pub created_ms: u64,
-    /// When it stops being valid, in Unix milliseconds; `None` is never.
+    /// Time of expiry in Unix milliseconds; `None` is never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<u64>,
 }
 
-/// A key for sealed states, or for the audit log's chain.
+/// A key for sealed states or for the chain of the audit log.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealingKey {
     /// 32 bytes, as 64 hexadecimal digits.
     pub key: String,
-    /// When it was made, in Unix milliseconds.
+    /// Time of creation in Unix milliseconds.
     pub created_ms: u64,
 }
 

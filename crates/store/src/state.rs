@@ -1,5 +1,6 @@
-//! What the journal's records add up to. Pure: must not know files.
+//! State of the journal: tokens, keys, proposals, grants and ended sessions after all records.
 
+mod closed;
 mod grants;
 mod proposals;
 mod sessions;
@@ -9,11 +10,12 @@ use grants::Grants;
 use proposals::Proposals;
 use sessions::Sessions;
 
+pub use closed::{CLOSED_PROPOSALS_KEPT_MS, CLOSED_PROPOSALS_MAX, closed_digest};
 pub use grants::Grant;
 pub use proposals::{ENDED_BYTES_MAX, ENDED_KEPT, Proposal};
 pub use sessions::ENDED_SESSIONS_KEPT;
 
-/// Everything that is true after replaying the journal.
+/// State after a replay of the journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
     tokens: Vec<IssuedToken>,
@@ -24,11 +26,11 @@ pub struct State {
     sessions: Sessions,
 }
 
-/// Sealing keys that are kept: the current one and the one before it.
+/// Sealing keys in the state: the current one and the one before it.
 const SEALING_KEYS_KEPT: usize = 2;
 
 impl State {
-    /// Tokens that were issued and not revoked, oldest first. Expired ones are still in it.
+    /// Tokens that are not revoked, oldest first, expired ones included.
     #[must_use]
     pub fn tokens(&self) -> &[IssuedToken] {
         &self.tokens
@@ -39,35 +41,49 @@ impl State {
         self.keys.iter().rev()
     }
 
-    /// The key of the audit log's chain; `None` until there was an audit log.
+    /// Key of the audit log's chain; `None` before the first audit log.
     #[must_use]
     pub fn audit_key(&self) -> Option<&SealingKey> {
         self.audit_key.as_ref()
     }
 
-    /// Proposals that wait for a decision, or are approved and have no outcome; by id.
+    /// Proposals without a decision, and approved ones without an outcome; by id.
     pub fn open_proposals(&self) -> impl Iterator<Item = &Proposal> {
         self.proposals.open()
     }
 
-    /// The last proposals that are over, at most [`ENDED_KEPT`], in the order in which they ended.
+    /// The last ended proposals, at most [`ENDED_KEPT`], in the order of their ends.
     pub fn ended_proposals(&self) -> impl Iterator<Item = &Proposal> {
         self.proposals.ended()
     }
 
-    /// The proposal with this id, open or remembered.
+    /// The open or ended proposal with this id.
     #[must_use]
     pub fn proposal(&self, id: &str) -> Option<&Proposal> {
         self.proposals.get(id)
     }
 
-    /// Every change of capabilities that is on record, ended ones included; by participant, topic and capability.
+    /// Unexpired digests ([`closed_digest`]) of ended proposals that the journal no longer keeps in full, at most
+    /// [`CLOSED_PROPOSALS_MAX`]. Each has its expiry in Unix milliseconds, [`CLOSED_PROPOSALS_KEPT_MS`] after the end of the
+    /// proposal. The first to expire comes first.
+    pub fn closed_proposals(&self, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
+        self.proposals.closed(now_ms)
+    }
+
+    /// Digests of closed proposals of one topic, selected from [`State::closed_proposals`] and in the same order. Rarely a
+    /// digest of another topic is among them; no envelope of this topic matches it.
+    pub fn closed_proposals_in(&self, topic: &str, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
+        self.proposals.closed_in(topic, now_ms)
+    }
+
+    /// All grants and revocations, expired ones included; by participant, topic and capability.
     pub fn grants(&self) -> impl Iterator<Item = &Grant> {
         self.grants.all()
     }
 
-    /// The changes that hold now for a participant in a topic, one a capability for all topics and one for this topic.
-    /// Those for all topics come first: apply them in this order to what is configured.
+    /// Grants and revocations that apply to a participant in a topic at `now_ms`: at most one per capability for all topics
+    /// and one for this topic. Those for all topics come first; callers apply them to the configured capabilities in this
+    /// order.
     pub fn grants_of<'a>(
         &'a self,
         participant: &str,
@@ -77,12 +93,12 @@ impl State {
         self.grants.of(participant, topic, now_ms)
     }
 
-    /// The marks of sessions that were ended and whose ids would still be good, oldest first.
+    /// Marks ([`crate::EndedSessions::marks`]) of ended sessions whose ids have not expired, oldest first.
     pub fn ended_sessions(&self, now_ms: u64) -> impl Iterator<Item = &str> {
         self.sessions.marks(now_ms)
     }
 
-    /// Takes one record into account.
+    /// Applies one record.
     pub fn apply(&mut self, record: &Record) {
         match record {
             Record::TokenIssued(token) => self.tokens.push(token.clone()),
@@ -97,6 +113,7 @@ impl State {
             Record::ProposalOpened(opened) => self.proposals.opened(opened),
             Record::ProposalDecided(decided) => self.proposals.decided(decided),
             Record::ProposalEnded(ended) => self.proposals.ended_as(ended),
+            Record::ProposalsClosed(closed) => self.proposals.add_closed(closed),
             Record::GrantChanged(change) => self.grants.changed(change),
             Record::GrantsCleared { participant, topic, .. } => {
                 self.grants.cleared(participant, topic.as_deref());
@@ -105,7 +122,12 @@ impl State {
         }
     }
 
-    /// The shortest list of records that adds up to this state again; what compaction writes.
+    /// Drops expired digests of closed proposals.
+    pub(crate) fn drop_expired(&mut self, now_ms: u64) {
+        self.proposals.drop_expired(now_ms);
+    }
+
+    /// The shortest list of records that rebuilds this state; compaction writes it.
     pub fn records(&self) -> impl Iterator<Item = Record> + '_ {
         let keys = self.keys.iter().cloned().map(Record::SealingKey);
         keys.chain(self.audit_key.iter().cloned().map(Record::AuditKey))
@@ -115,7 +137,7 @@ impl State {
             .chain(self.sessions.records())
     }
 
-    /// How many records [`State::records`] gives.
+    /// Number of records that [`State::records`] returns.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
@@ -126,7 +148,7 @@ impl State {
             + self.sessions.len()
     }
 
-    /// Whether nothing is known.
+    /// Whether the state has no record.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

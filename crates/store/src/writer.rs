@@ -1,4 +1,4 @@
-//! The journal for many callers at once: a thread that commits in groups. Must not know what a record means.
+//! Journal shared by many callers: permits, submissions and one thread that commits in groups.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -8,36 +8,36 @@ use platform::Mutex;
 
 use crate::directory::{Directory, io};
 use crate::error::StoreError;
-use crate::group::{Bounds, Group, Items, Place, Sink};
-use crate::journal::{Journal, Log, lines, shortest};
+use crate::group::{GroupCommit, Items, QueueLimits, QueuePermit, Sink};
+use crate::journal::{Journal, JournalFile, compacted, lines};
 use crate::record::Record;
 use crate::state::State;
 
-/// Submissions that may wait for the disk, reserved places included.
-pub const WRITER_PLACES_MAX: usize = 4096;
+/// Submissions that wait for the disk at most, reserved permits included.
+pub const WRITER_PERMITS_MAX: usize = 4096;
 
-/// Bytes of records that may wait for the disk.
+/// Bytes of records that wait for the disk at most.
 pub const WRITER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The journal of one data directory, shared by many: clones are the same journal. Whatever arrives while the last group
-/// is being synced is the next group.
+/// The journal of one data directory for many callers; clones share one journal. Submissions that arrive during a sync are
+/// the next group.
 ///
-/// The directory is given back, with everything written, when the last clone is dropped.
+/// Dropping the last clone writes all submissions and releases the directory.
 #[derive(Debug, Clone)]
-pub struct Writer(Arc<Inner>);
+pub struct JournalWriter(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    // Dropped in this order: the thread ends before the directory is given back.
-    group: Group<Submitted>,
+    // Dropped in this order: the thread ends before the lock on the directory is released.
+    group: GroupCommit<Submitted>,
     state: Arc<Mutex<State>>,
     directory: Option<Directory>,
 }
 
-/// A place in the writer's queue: what fills it is not refused for want of room.
-pub struct JournalPlace(Place<Submitted>);
+/// Permit for one submission: the queue does not reject it as [`StoreError::Busy`]. Released when dropped.
+pub struct JournalPermit(QueuePermit<Submitted>);
 
-/// What was submitted and waits for the disk.
+/// Submitted records that wait for the disk.
 #[derive(Default)]
 struct Submitted {
     text: Vec<u8>,
@@ -45,83 +45,92 @@ struct Submitted {
 }
 
 struct Commit {
-    log: Log,
+    file: JournalFile,
     state: Arc<Mutex<State>>,
 }
 
-impl Writer {
-    /// Opens the journal of a directory, and starts its thread.
+impl JournalWriter {
+    /// Opens the journal of a directory and starts its thread.
     ///
     /// # Errors
     /// As [`Journal::open`].
-    pub fn open(dir: &Path) -> Result<Writer, StoreError> {
-        Writer::start(Journal::open(dir)?)
+    pub fn open(dir: &Path) -> Result<JournalWriter, StoreError> {
+        JournalWriter::start(Journal::open(dir)?)
     }
 
-    /// Takes over an open journal.
+    /// Starts the thread of an open journal.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when the system gives no thread.
-    pub fn start(journal: Journal) -> Result<Writer, StoreError> {
-        let (directory, log, state) = journal.parts();
+    /// [`StoreError::Io`] when the operating system cannot start a thread.
+    pub fn start(journal: Journal) -> Result<JournalWriter, StoreError> {
+        let (directory, file, state) = journal.parts();
         let path = directory.path().to_owned();
-        Writer::new(Some(directory), log, state).map_err(|cause| io("start a thread for", &path, cause))
+        JournalWriter::new(Some(directory), file, state)
+            .map_err(|cause| io("start a thread for", &path, cause))
     }
 
-    pub(crate) fn new(directory: Option<Directory>, log: Log, state: State) -> std::io::Result<Writer> {
+    pub(crate) fn new(
+        directory: Option<Directory>,
+        file: JournalFile,
+        state: State,
+    ) -> std::io::Result<JournalWriter> {
         let state = Arc::new(Mutex::new(state));
-        let commit = Commit { log, state: Arc::clone(&state) };
-        let bounds = Bounds {
-            places_max: WRITER_PLACES_MAX,
+        let commit = Commit { file, state: Arc::clone(&state) };
+        let limits = QueueLimits {
+            permits_max: WRITER_PERMITS_MAX,
             bytes_max: WRITER_BYTES_MAX,
             gather: Duration::ZERO,
             gather_bytes: WRITER_BYTES_MAX,
         };
-        let group = Group::start("journal", commit, bounds)?;
-        Ok(Writer(Arc::new(Inner { group, state, directory })))
+        let group = GroupCommit::start("journal", commit, limits)?;
+        Ok(JournalWriter(Arc::new(Inner { group, state, directory })))
     }
 
-    /// Looks at what the journal says: only what is durable. Keep it short, the writer waits meanwhile.
-    pub fn state<T>(&self, look: impl FnOnce(&State) -> T) -> T {
-        look(&self.0.state.lock())
+    /// Calls `read` with the state of all durable records. The writing thread waits meanwhile: keep `read` short.
+    pub fn state<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+        read(&self.0.state.lock())
     }
 
-    /// Keeps room for one submission, to be made under a lock or after a step that cannot be undone.
+    /// Reserves a permit for one submission that the caller makes under a lock or after a step that cannot be undone.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] when [`WRITER_PLACES_MAX`] or [`WRITER_BYTES_MAX`] is reached, [`StoreError::Stopped`] when
+    /// [`StoreError::Busy`] when [`WRITER_PERMITS_MAX`] or [`WRITER_BYTES_MAX`] is reached, [`StoreError::Stopped`] when
     /// the journal cannot be written any more.
-    pub fn reserve(&self) -> Result<JournalPlace, StoreError> {
-        self.0.group.reserve().map(JournalPlace)
+    pub fn reserve(&self) -> Result<JournalPermit, StoreError> {
+        self.0.group.reserve().map(JournalPermit)
     }
 
-    /// Writes records that belong together. `told` runs on the writer's thread once they are durable, or cannot be: it
-    /// must be short and must not wait for this writer. It runs at once where there is no room.
-    pub fn submit(&self, records: Vec<Record>, told: impl FnOnce(Result<(), StoreError>) + Send + 'static) {
+    /// Writes records that belong together. `on_durable` runs on the writing thread when they are durable or their write
+    /// has failed: it must be short and must not wait for this journal. It runs at once when the queue is full.
+    pub fn submit(
+        &self,
+        records: Vec<Record>,
+        on_durable: impl FnOnce(Result<(), StoreError>) + Send + 'static,
+    ) {
         match self.reserve() {
-            Ok(place) => place.submit(records, told),
-            Err(error) => told(Err(error)),
+            Ok(permit) => permit.submit(records, on_durable),
+            Err(error) => on_durable(Err(error)),
         }
     }
 
-    /// Writes records and waits until they are durable. Blocks the thread; not for the writer's own.
+    /// Writes records and blocks until they are durable. Deadlocks when `on_durable` of a submission calls it.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the disk refuses; [`StoreError::Stopped`] from then on.
     pub fn append(&self, records: &[Record]) -> Result<(), StoreError> {
-        let (tell, told) = mpsc::sync_channel(1);
-        let place = JournalPlace(self.0.group.place());
-        place.submit(records.to_vec(), move |result| _ = tell.send(result));
-        told.recv().unwrap_or(Err(StoreError::Stopped))
+        let (sender, result) = mpsc::sync_channel(1);
+        let permit = JournalPermit(self.0.group.permit_beyond_limits());
+        permit.submit(records.to_vec(), move |result| _ = sender.send(result));
+        result.recv().unwrap_or(Err(StoreError::Stopped))
     }
 
-    /// Why nothing can be written any more; `None` while all is well. For readiness and logs, not for strangers.
+    /// The error that stopped the journal; `None` while it works. For readiness checks and logs: it can name paths.
     #[must_use]
-    pub fn trouble(&self) -> Option<String> {
-        self.0.group.trouble()
+    pub fn failure(&self) -> Option<String> {
+        self.0.group.failure()
     }
 
-    /// Writes down where this process listens, for commands that look for it.
+    /// Writes the address on which this process listens into the lock file, for commands that connect to it.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the lock file cannot be written.
@@ -135,22 +144,26 @@ impl Writer {
     }
 }
 
-impl JournalPlace {
-    /// As [`Writer::submit`], with the room that was kept.
-    pub fn submit(self, records: Vec<Record>, told: impl FnOnce(Result<(), StoreError>) + Send + 'static) {
+impl JournalPermit {
+    /// As [`JournalWriter::submit`], with this permit.
+    pub fn submit(
+        self,
+        records: Vec<Record>,
+        on_durable: impl FnOnce(Result<(), StoreError>) + Send + 'static,
+    ) {
         match lines(&records) {
-            Ok(text) => self.0.fill(Some(Box::new(told)), |all| {
+            Ok(text) => self.0.fill(Some(Box::new(on_durable)), |all| {
                 all.text.extend(text);
                 all.records.extend(records);
             }),
-            Err(cause) => told(Err(io("write", Path::new("journal"), cause))),
+            Err(cause) => on_durable(Err(io("write", Path::new("journal"), cause))),
         }
     }
 }
 
-impl std::fmt::Debug for JournalPlace {
+impl std::fmt::Debug for JournalPermit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("JournalPlace")
+        f.write_str("JournalPermit")
     }
 }
 
@@ -168,14 +181,14 @@ impl Sink for Commit {
     type Items = Submitted;
 
     fn commit(&mut self, all: &Submitted) -> Result<(), StoreError> {
-        self.log.append(&all.text, all.records.len())?;
+        self.file.append(&all.text, all.records.len())?;
         let mut state = self.state.lock();
         all.records.iter().for_each(|record| state.apply(record));
-        // The records are durable whatever becomes of the tidying.
-        let anew = self.log.is_due(&state).then(|| shortest(&state).ok()).flatten();
+        // The records are durable even when compaction fails.
+        let compact = self.file.is_compaction_due(&state).then(|| compacted(&mut state).ok()).flatten();
         drop(state);
-        if let Some((text, lines)) = anew {
-            let _ = self.log.compact(&text, lines);
+        if let Some((text, lines)) = compact {
+            let _ = self.file.compact(&text, lines);
         }
         Ok(())
     }

@@ -68,6 +68,14 @@ impl Overrides {
         self.0.is_empty()
     }
 
+    /// Whether two links see the same instead of the shared views.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let is_same = |((one, view), (other, seen)): (&(UpstreamIndex, _), &(UpstreamIndex, _))| {
+            one == other && Arc::ptr_eq(view, seen)
+        };
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(is_same)
+    }
+
     /// After a new configuration: each upstream's new place, or nothing if it is gone.
     pub(crate) fn moved(&mut self, to: &dyn Fn(UpstreamIndex) -> Option<UpstreamIndex>, catalog: &Catalog) {
         self.0 = std::mem::take(&mut self.0)
@@ -248,6 +256,11 @@ impl Catalog {
                 self.route(UpstreamIndex(u16::try_from(place).ok()?), "")
             }
         }
+    }
+
+    /// The way to the one server whose prefix is empty, if there is one.
+    pub(crate) fn bare_route(&self) -> Option<Route<'_>> {
+        self.route(self.bare?, "")
     }
 
     fn route<'a>(&'a self, index: UpstreamIndex, own: &'a str) -> Option<Route<'a>> {

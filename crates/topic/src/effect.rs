@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Capabilities, LinkId, ListKind, OperationId, Outcome, ParticipantId, ProposalState, Refusal};
 use smallvec::SmallVec;
 
-use crate::{Audience, Handles, Listener, Replay, pending::ProposalView};
+use crate::{Audience, Handles, Listener, Replay, proposal_view::ProposalView};
 
 /// Why something was refused or ended, for records and for wires that must say so. Callers on MCP wires cannot tell
 /// [`Cause::Unknown`] from [`Cause::NotAdmitted`].
@@ -132,6 +132,8 @@ pub enum Verdict {
 pub struct Effects<H: Handles> {
     /// The verdict about the event.
     pub verdict: Option<Verdict>,
+    /// The refusal of an envelope, for a sender that waits for it.
+    pub refusal: Option<Box<Refusal>>,
     /// What goes into the room's queue, in this order and before the next step.
     pub room: SmallVec<[RoomEffect<H>; 1]>,
     /// Everything else, in order.
@@ -140,7 +142,7 @@ pub struct Effects<H: Handles> {
 
 impl<H: Handles> Default for Effects<H> {
     fn default() -> Self {
-        Self { verdict: None, room: SmallVec::new(), all: SmallVec::new() }
+        Self { verdict: None, refusal: None, room: SmallVec::new(), all: SmallVec::new() }
     }
 }
 
@@ -178,7 +180,7 @@ pub enum Ended {
 }
 
 /// What goes into the room's queue.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, strum::IntoStaticStr, strum::VariantNames)]
 pub enum RoomEffect<H: Handles> {
     /// A listener enters and is welcomed.
     Enter {
@@ -285,7 +287,7 @@ pub enum Receiver<H: Handles> {
 }
 
 /// What follows from an event.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, strum::IntoStaticStr, strum::VariantNames)]
 pub enum Effect<H: Handles> {
     /// A link may not join.
     NotJoined {
@@ -309,6 +311,8 @@ pub enum Effect<H: Handles> {
     Withhold {
         /// The sender's link.
         handle: H::Link,
+        /// The envelope.
+        message: H::Message,
         /// What the sender is told.
         refusal: Box<Refusal>,
         /// Why, for records.

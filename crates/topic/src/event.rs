@@ -288,7 +288,7 @@ pub enum End<A> {
 }
 
 /// What can happen. An event of a link that is not in the topic has no effects, unless its docs say otherwise.
-#[derive(Debug)]
+#[derive(Debug, strum::IntoStaticStr, strum::VariantNames)]
 pub enum Event<'a, H: Handles> {
     /// A caller's link joins; its participant joins with the first.
     Join(Join<'a, H>),

@@ -36,6 +36,7 @@ mod notices;
 mod operations;
 mod parking;
 mod pending;
+mod proposal_view;
 mod proposals;
 mod propose;
 mod rate;
@@ -68,7 +69,7 @@ pub use manifest::{Item, Manifest};
 pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
 };
-pub use pending::{DECIDERS_SHOWN_MAX, ProposalView};
+pub use proposal_view::{DECIDERS_SHOWN_MAX, ProposalView};
 pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX, Ended as EndedProposal};
 pub use replay::{Cursor, Kept, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay};
 pub use request_log::REQUESTS_MAX;

@@ -35,6 +35,12 @@ pub struct Outlook {
 }
 
 impl<H: Handles> Topic<H> {
+    /// What the lists of a caller with these capabilities follow from, if it had a link that promotes.
+    pub fn outlook_of(&self, capabilities: &Arc<Capabilities>) -> Outlook {
+        let (catalog, capabilities) = (Arc::clone(&self.catalog), Arc::clone(capabilities));
+        Outlook { catalog, capabilities, overrides: Overrides::default(), promotes: true }
+    }
+
     /// What this link's lists follow from.
     pub fn outlook(&self, link: LinkId) -> Option<Outlook> {
         let (own, member) = self.members.link(link).zip(self.members.of_link(link))?;
@@ -50,12 +56,16 @@ impl<H: Handles> Topic<H> {
 impl Outlook {
     /// Whether two outlooks are certain to give the same lists.
     pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.catalog, &other.catalog)
-            && self.overrides.is_empty()
-            && other.overrides.is_empty()
+        self.is_concurrent(other)
+            && self.overrides.is_same(&other.overrides)
             && self.promotes == other.promotes
             && (Arc::ptr_eq(&self.capabilities, &other.capabilities)
                 || self.capabilities == other.capabilities)
+    }
+
+    /// Whether no server's shared lists have changed between two outlooks of one topic.
+    pub fn is_concurrent(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.catalog, &other.catalog)
     }
 
     /// The entries of a list that the caller could act on or have held as a proposal: in configuration order, then in the

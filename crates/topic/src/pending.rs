@@ -4,42 +4,11 @@ use std::sync::Arc;
 
 use model::{Capabilities, KindRef, OperationId, ParticipantId, ProposalState};
 
-use crate::{Handles, Topic, proposals::Proposal};
-
-/// Participants that a [`ProposalView`] names as able to decide.
-pub const DECIDERS_SHOWN_MAX: usize = 16;
-
-/// A proposal at one moment, with what the shell gave with it.
-#[derive(Debug, Clone)]
-pub struct ProposalView<H: Handles> {
-    /// Its id.
-    pub id: OperationId,
-    /// The proposer.
-    pub by: ParticipantId,
-    /// The id of the envelope that proposed.
-    pub envelope: Arc<str>,
-    /// What was proposed, in full.
-    pub content: H::Content,
-    /// Whether it was a held call.
-    pub held: bool,
-    /// Its state.
-    pub state: ProposalState,
-    /// Why it is over, in words for the proposer.
-    pub reason: Option<Arc<str>>,
-    /// The participant that decided.
-    pub decided_by: Option<ParticipantId>,
-    /// What came with the decision.
-    pub ruling: Option<H::Ruling>,
-    /// The envelope that fulfils it.
-    pub fulfilment: Option<Arc<str>>,
-    /// What it led to.
-    pub answer: Option<H::Answer>,
-    /// When its state changed last, on the clock of [`Topic::step`].
-    pub updated_ms: u64,
-    /// While it is pending, participants in the topic that could decide; [`DECIDERS_SHOWN_MAX`] at most. A list of proposals
-    /// does not say.
-    pub deciders: Vec<ParticipantId>,
-}
+use crate::{
+    Handles, Topic,
+    proposal_view::{DECIDERS_SHOWN_MAX, ProposalView},
+    proposals::Proposal,
+};
 
 impl<H: Handles> Topic<H> {
     /// A proposal that is on disk, over or not.
@@ -83,6 +52,18 @@ impl<H: Handles> Topic<H> {
     ) -> bool {
         let known = self.proposals.known(id).filter(|proposal| proposal.is_open());
         known.is_some_and(|proposal| self.may_see(proposal, who, capabilities))
+    }
+
+    /// Whether `who` could approve or reject a proposal that is not over: every participant that could make the request, except
+    /// its proposer.
+    pub fn could_decide(&self, id: OperationId, who: &ParticipantId, capabilities: &Capabilities) -> bool {
+        let open = self.proposals.get(id).filter(|proposal| proposal.is_open() && proposal.by != *who);
+        open.is_some_and(|proposal| self.covers(capabilities, proposal))
+    }
+
+    /// The content of a proposal, and whether the proposal is on disk.
+    pub fn proposed(&self, id: OperationId) -> Option<(&H::Content, bool)> {
+        self.proposals.known(id).map(|proposal| (&proposal.content, proposal.is_open()))
     }
 
     /// The content of the proposal that an envelope made, on disk or not.

@@ -44,6 +44,9 @@ impl<H: Handles> Topic<H> {
         };
         let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else { return };
         let route = self.catalog.resolve(own.overrides(), target);
+        // A method that the protocol does not know is for the one server whose names are its own.
+        let unknown = target.is_none() && matches!(method, Method::Other(_));
+        let route = unknown.then(|| self.catalog.bare_route()).flatten().or(route);
         // A request that is no call to be carried out later is not held.
         let promotes = own.promotes
             && interest == Interest::None

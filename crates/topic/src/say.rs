@@ -39,7 +39,9 @@ impl<H: Handles> Topic<H> {
                 effects.verdict = Some(Verdict::Refused(cause));
                 let handle = self.handle(link);
                 let refusal = refusal.unwrap_or_else(|| refusals::of_said(cause, kind));
-                return effects.all.extend(handle.map(|handle| Effect::Withhold { handle, refusal, cause }));
+                effects.refusal = Some(refusal.clone());
+                let withhold = |handle| Effect::Withhold { handle, message, refusal, cause };
+                return effects.all.extend(handle.map(withhold));
             }
         };
         effects.verdict = Some(Verdict::Admitted { to: None, own: None, rule });

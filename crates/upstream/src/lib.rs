@@ -16,6 +16,7 @@ mod interest;
 mod listen_stream;
 mod lists;
 mod manifest;
+mod question;
 mod schema;
 mod session;
 mod session_api;
@@ -26,9 +27,10 @@ mod supervisor;
 mod tests;
 
 pub use manifest::{List, Manifest};
+pub use question::Question;
 pub use session::{Session, SessionEvents, TaskHold};
 pub use session_api::{
-    CallEvents, CallNumber, Caller, ClientProfile, Numbers, Outgoing, Question, SessionKey,
+    CallEvents, CallNumber, Caller, ClientProfile, Numbers, Outgoing, SessionKey,
 };
 pub use spec::{UpstreamBounds, UpstreamSpec};
 pub use status::{Quarantined, State, Status};

@@ -1,16 +1,14 @@
-//! Types between the gateway and a session: session key, client profile, call, question, events of a call.
+//! Types between the gateway and a session: session key, client profile, call, events of a call.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use json::{Span, members};
 use model::{Answer, Form, LinkId, Notice, ParticipantId, Refusal, Request};
-use wire::mcp::{Era, Version, refusal, relay};
-use wire::rpc::Id;
+use wire::mcp::{Era, Version};
 
-use crate::session::Session;
+use crate::question::Question;
 
 /// Numbers of requests in either direction, in one process: never used twice.
 #[derive(Debug)]
@@ -153,81 +151,6 @@ impl CallNumber {
     #[must_use]
     pub fn of_token(token: &[u8]) -> Option<Self> {
         std::str::from_utf8(token).ok()?.parse().ok().map(Self)
-    }
-}
-
-/// A question: a request of a server to a client. Cheap to clone. While it exists, the call that it belongs to does not expire
-/// before its hard maximum: a person may be typing.
-#[derive(Debug, Clone)]
-pub struct Question(Arc<Asked>);
-
-#[derive(Debug)]
-struct Asked {
-    session: Weak<Session>,
-    instance: u64,
-    id: Id,
-    request: Request,
-    call: Option<u64>,
-}
-
-impl Question {
-    pub(crate) fn new(session: &Arc<Session>, id: Id, request: Request, call: Option<u64>) -> Self {
-        session.count_question(call, true);
-        let (instance, session) = (session.instance(), Arc::downgrade(session));
-        Self(Arc::new(Asked { session, instance, id, request, call }))
-    }
-
-    /// The request, as the server wrote it.
-    #[must_use]
-    pub fn request(&self) -> &Request {
-        &self.0.request
-    }
-
-    /// The server's id of it.
-    #[must_use]
-    pub fn id(&self) -> &Id {
-        &self.0.id
-    }
-
-    /// The session on which the server asks, while it exists.
-    #[must_use]
-    pub fn session(&self) -> Option<Arc<Session>> {
-        self.0.session.upgrade()
-    }
-
-    /// The instance number of that session, which tells equal ids of several sessions apart.
-    #[must_use]
-    pub fn instance(&self) -> u64 {
-        self.0.instance
-    }
-
-    /// Sends the client's answer to the server.
-    ///
-    /// # Errors
-    /// A refusal when the server is busy or down.
-    pub fn answer(&self, answer: &Answer) -> Result<(), Refusal> {
-        // A session that is gone waits for nothing.
-        let Some(session) = self.session() else { return Ok(()) };
-        let (form, id, method) = (session.form(), &self.0.id, self.0.request.method.as_str());
-        let encoded = relay::encode_answer(answer, method, form, id, &|_| None);
-        session.send_answer(self.0.call, encoded.frame)
-    }
-
-    /// Answers the server that there is no answer, for this reason.
-    pub fn refuse(&self, refusal: &Refusal) {
-        let Some(session) = self.session() else { return };
-        let spelled = refusal::spell(refusal, session.era(), self.0.request.method.as_str(), None);
-        if let Err(unsent) = session.send_answer(self.0.call, spelled.answer(Some(&self.0.id))) {
-            tracing::debug!(refusal = %unsent, "a question could not be refused");
-        }
-    }
-}
-
-impl Drop for Asked {
-    fn drop(&mut self) {
-        if let Some(session) = self.session.upgrade() {
-            session.count_question(self.call, false);
-        }
     }
 }
 

@@ -5,6 +5,7 @@ mod session_choice;
 mod session_events;
 mod slot;
 mod status_log;
+mod subscriptions;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

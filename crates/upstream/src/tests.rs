@@ -2,6 +2,7 @@
 
 mod faults;
 mod over_http;
+mod subscriptions;
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;

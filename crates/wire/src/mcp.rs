@@ -6,6 +6,7 @@ mod body;
 pub mod code;
 pub mod header;
 pub mod list;
+pub mod listen;
 pub mod meta;
 pub mod method;
 pub mod params;

@@ -6,6 +6,7 @@ mod chat;
 pub mod check;
 mod envelope;
 mod kind;
+pub mod payload;
 pub mod refusal;
 pub mod shown;
 pub mod system;

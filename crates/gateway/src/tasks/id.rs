@@ -1,67 +1,66 @@
-//! The id under which a caller knows a task of a server: sealed for its participant, so that it can be neither guessed nor
-//! used by anybody else. Must not know which tasks there are.
+//! Task id at the gateway: sealed for its participant, so that no other participant can guess or use it.
 
 use auth::Sealer;
-use model::{Era, ParticipantId};
+use model::{Form, ParticipantId};
 use platform::random;
 
-/// How long a task of a server can be asked for here, whatever its server says, milliseconds: a day.
+/// Longest time for which a task can be asked for, whatever its server says, in milliseconds: a day.
 pub const TASK_KEPT_MS_MAX: u64 = 24 * 3600 * 1000;
 const PURPOSE: &str = "task";
-/// No id of ours is shorter, in bytes: what is, is not unsealed in vain.
-const SHORTEST: usize = 77;
+/// Shortest id, in bytes. A shorter text is not unsealed in vain.
+const TASK_ID_BYTES_MIN: usize = 77;
 
-/// What an id says.
+/// The content of a task id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sealed<'i> {
-    /// In which topic it was made.
+pub(crate) struct TaskId<'i> {
+    /// The topic in which the task was created.
     pub(crate) topic: &'i str,
-    /// At which server.
-    pub(crate) upstream: &'i str,
-    /// In which of its sessions; 0 where its tasks belong to none.
-    pub(crate) birth: u64,
-    /// In which era.
-    pub(crate) era: Era,
+    /// Its server.
+    pub(crate) server: &'i str,
+    /// The instance number of the server's session; 0 if the server's tasks belong to no session.
+    pub(crate) instance: u64,
+    /// The form of payloads about it.
+    pub(crate) form: Form,
     /// Whether the call was held until it was approved.
     pub(crate) held: bool,
-    /// The tool that was called, under the name by which that was judged.
+    /// The tool that was called, under the name by which the call was judged.
     pub(crate) tool: &'i str,
     /// The server's own id.
     pub(crate) own: &'i str,
 }
 
-impl<'i> Sealed<'i> {
+impl<'i> TaskId<'i> {
     /// The id, for this participant.
     pub(crate) fn seal(&self, sealer: &Sealer, who: &ParticipantId, now_ms: u64) -> String {
-        let era = match self.era {
-            Era::Legacy => "legacy",
-            Era::Modern => "modern",
+        let form = match self.form {
+            Form::Legacy => "legacy",
+            Form::Modern => "modern",
         };
-        let Self { topic, upstream, birth, tool, own, .. } = self;
+        let Self { topic, server, instance, tool, own, .. } = self;
         let held = if self.held { "held" } else { "plain" };
-        // Neither name is kept from having any character: the length parts them.
-        let state = format!("{topic}\n{upstream}\n{birth:x}\n{era}\n{held}\n{}\n{tool}{own}", tool.len());
+        // Either name may contain any character, so the length separates them.
+        let state = format!("{topic}\n{server}\n{instance:x}\n{form}\n{held}\n{}\n{tool}{own}", tool.len());
         let until = now_ms.saturating_add(TASK_KEPT_MS_MAX);
         sealer.seal(PURPOSE, who.as_str(), until, random(), state.as_bytes())
     }
 
-    /// What an id of this participant holds; nothing if it is none.
+    /// The content of an id that was sealed for this participant.
     pub(crate) fn open(sealer: &Sealer, who: &ParticipantId, now_ms: u64, id: &str) -> Option<String> {
-        if id.len() < SHORTEST {
+        if id.len() < TASK_ID_BYTES_MIN {
             return None;
         }
         String::from_utf8(sealer.open(PURPOSE, who.as_str(), now_ms, id).ok()?).ok()
     }
 
-    /// Reads what [`Sealed::open`] gave.
+    /// Reads the content that [`TaskId::open`] returned.
     pub(crate) fn read(state: &'i str) -> Option<Self> {
         let mut parts = state.splitn(7, '\n');
-        let (topic, upstream, birth, era) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let (topic, server, instance, form) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         let (held, tool_len, names) = (parts.next()?, parts.next()?, parts.next()?);
-        let birth = u64::from_str_radix(birth, 16).ok()?;
-        let era = match era {
-            "legacy" => Era::Legacy,
-            "modern" => Era::Modern,
+        let instance = u64::from_str_radix(instance, 16).ok()?;
+        let form = match form {
+            "legacy" => Form::Legacy,
+            "modern" => Form::Modern,
             _ => return None,
         };
         let held = match held {
@@ -70,7 +69,7 @@ impl<'i> Sealed<'i> {
             _ => return None,
         };
         let (tool, own) = names.split_at_checked(tool_len.parse().ok()?)?;
-        Some(Self { topic, upstream, birth, era, held, tool, own })
+        Some(Self { topic, server, instance, form, held, tool, own })
     }
 }
 
@@ -79,28 +78,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_its_participants_alone_and_only_for_a_day() {
+    fn an_id_is_valid_for_its_participant_and_for_a_day() {
         let sealer = Sealer::new(&[7; 32], None);
         let (ada, bob) = (ParticipantId::new("ada").unwrap(), ParticipantId::new("bob").unwrap());
-        let told = Sealed {
+        let id_of = TaskId {
             topic: "main",
-            upstream: "a",
-            birth: u64::MAX,
-            era: Era::Legacy,
+            server: "a",
+            instance: u64::MAX,
+            form: Form::Legacy,
             held: true,
             tool: "t\n\u{1F600}",
             own: "x\ny\u{1F600}",
         };
-        let id = told.seal(&sealer, &ada, 5);
-        let state = Sealed::open(&sealer, &ada, 6, &id).unwrap();
-        assert_eq!(Sealed::read(&state), Some(told.clone()));
-        assert_eq!(Sealed::open(&sealer, &bob, 6, &id), None);
-        assert_eq!(Sealed::open(&sealer, &ada, 5 + TASK_KEPT_MS_MAX, &id), None);
-        assert_eq!(Sealed::open(&Sealer::new(&[8; 32], None), &ada, 6, &id), None);
-        assert_ne!(told.seal(&sealer, &ada, 5), id, "two ids of one task differ");
-        let nothing =
-            Sealed { topic: "", upstream: "", birth: 0, era: Era::Modern, held: false, tool: "", own: "" };
-        assert!(nothing.seal(&sealer, &ada, 0).len() >= SHORTEST);
+        let id = id_of.seal(&sealer, &ada, 5);
+        let state = TaskId::open(&sealer, &ada, 6, &id).unwrap();
+        assert_eq!(TaskId::read(&state), Some(id_of.clone()));
+        assert_eq!(TaskId::open(&sealer, &bob, 6, &id), None);
+        assert_eq!(TaskId::open(&sealer, &ada, 5 + TASK_KEPT_MS_MAX, &id), None);
+        assert_eq!(TaskId::open(&Sealer::new(&[8; 32], None), &ada, 6, &id), None);
+        assert_ne!(id_of.seal(&sealer, &ada, 5), id, "two ids of one task differ");
+        let empty =
+            TaskId { topic: "", server: "", instance: 0, form: Form::Modern, held: false, tool: "", own: "" };
+        assert!(empty.seal(&sealer, &ada, 0).len() >= TASK_ID_BYTES_MIN);
         for wrong in [
             "",
             "a\nb\n1\nlegacy\nheld\n1",
@@ -109,7 +108,7 @@ mod tests {
             "a\nb\n1\nlegacy\nopen\n1\ntc",
             "a\nb\n1\nlegacy\nheld\n3\ntc",
         ] {
-            assert_eq!(Sealed::read(wrong), None, "{wrong:?}");
+            assert_eq!(TaskId::read(wrong), None, "{wrong:?}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use gateway::config::Config;
-use gateway::tokens::tokens_configured;
+use gateway::admin::identities::tokens_configured;
 use serde_json::json;
 use store::{Directory, Journal, State};
 use upstream::config::{ServerConfig, StdioConfig, Transport};
@@ -133,7 +133,7 @@ fn tokens(config: &Config, state: Option<&State>) -> Finding {
         return good("tokens", "kept by the gateway that runs: portmoot token ls");
     };
     let asked = tokens_configured(config, state);
-    if let Err(refusal) = auth::may_listen(config.listen, asked) {
+    if let Err(refusal) = auth::check_listen_address(config.listen, asked) {
         let fix = refusal.hint.unwrap_or_default().into_owned();
         return wrong("tokens", refusal.message.into_owned(), fix);
     }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use auth::LOCAL_USER;
 use gateway::audit::{Recorder, TOKENS};
 use gateway::config::Config;
-use gateway::tokens::{TokenRequest, issue, revoke};
+use gateway::admin::tokens::{TokenRequest, issue, revoke};
 use serde_json::{Map, Value, json};
-use store::{IssuedToken, Journal, Writer};
+use store::{IssuedToken, Journal, JournalWriter};
 
 use crate::cli::{GatewayArgs, TokenCommand};
 use crate::commands::config::{load, sources};
@@ -89,7 +89,7 @@ async fn new(keeper: Keeper, request: TokenRequest) -> Result<Value, Failure> {
         }
         Keeper::Here { config, dir } => {
             let random: [u8; 32] = platform::random();
-            let journal = Writer::open(&dir)?;
+            let journal = JournalWriter::open(&dir)?;
             let audit = Recorder::open(&config, Some(&journal))?;
             let (place, name) = (audit.reserve()?, request.name.clone());
             let made = issue(&journal, &config, request, &random, now_ms());
@@ -116,7 +116,7 @@ async fn take_back(keeper: Keeper, name: &str) -> Result<(), Failure> {
     match keeper {
         Keeper::Gateway(remote) => Api::new(&remote).delete(&["tokens", name]).await.map(drop),
         Keeper::Here { config, dir } => {
-            let journal = Writer::open(&dir)?;
+            let journal = JournalWriter::open(&dir)?;
             let audit = Recorder::open(&config, Some(&journal))?;
             let place = audit.reserve()?;
             let end = revoke(&journal, name, now_ms());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use auth::{Credential, LOCAL_USER, Participant, TokenHash};
 use gateway::config::ParticipantConfig;
-use gateway::guests::ANONYMOUS_PREFIX;
+use gateway::ANONYMOUS_PREFIX;
 use model::{Capabilities, GATEWAY, TopicName};
 
 use crate::config::node::Entry;

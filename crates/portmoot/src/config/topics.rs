@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gateway::config::{Access, BuiltIn, McpCalls, TopicConfig};
-use gateway::guests::GUEST_RATE;
+use gateway::GUEST_RATE;
 use model::ParticipantId;
 use upstream::config::ServerConfig;
 

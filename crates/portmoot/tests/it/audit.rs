@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
-use store::Writer;
-use store::audit::{Audit, Entry, Policy, Verdict};
+use store::JournalWriter;
+use store::audit::{AuditLog, Entry, Policy, Verdict};
 
 use crate::http::{Connection, PATIENCE};
 use crate::runner::Home;
@@ -16,8 +16,8 @@ use crate::support::{Client, Gateway, fixture, until};
 fn home() -> (Home, std::path::PathBuf) {
     let home = Home::new();
     let dir = home.path().join("data");
-    let journal = Writer::open(&dir).unwrap();
-    let audit = Audit::open(&journal, &[3; 32], 1_000, Policy::default()).unwrap();
+    let journal = JournalWriter::open(&dir).unwrap();
+    let audit = AuditLog::open(&journal, &[3; 32], 1_000, Policy::default()).unwrap();
     let entry = Entry {
         at_ms: 1_785_241_800_250,
         topic: Some("main"),
@@ -84,7 +84,7 @@ fn what_was_changed_is_found() {
     let text = fs::read_to_string(&segment).unwrap();
     fs::write(&segment, text.replace("refused", "admitted")).unwrap();
     let told = verify(&[]).expect(1).stdout;
-    assert!(told.starts_with("entry 1, or what stands before it, was changed\n"), "{told}");
+    assert!(told.starts_with("entry 1, or the entry before it, was changed\n"), "{told}");
     let report: Value = serde_json::from_str(&verify(&["--json"]).expect(1).stdout).unwrap();
     assert_eq!((&report["whole"], &report["findings_count"]), (&Value::Bool(false), &Value::from(2)));
     fs::write(&segment, text.lines().next().unwrap().to_owned() + "\n").unwrap();
@@ -334,7 +334,7 @@ fn the_log_is_whole_after_a_crash_under_load_and_goes_on() {
     let text = fs::read_to_string(&segment).unwrap();
     fs::write(&segment, text.replacen("\"boss\"", "\"loss\"", 1)).unwrap();
     let told = home.run(&["audit", "verify", "--data-dir", "data"]).expect(1).stdout;
-    assert!(told.starts_with("entry 1, or what stands before it, was changed\n"), "{told}");
+    assert!(told.starts_with("entry 1, or the entry before it, was changed\n"), "{told}");
 }
 
 #[test]

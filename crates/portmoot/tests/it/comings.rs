@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::http::Connection;
 use crate::ledger::Ledger;
 use crate::support::{Client, Gateway, fixture, until};
-use crate::ws::{Socket, people, token};
+use crate::ws::{Socket, people, encode_token};
 
 const FULL: &[&str] = &["mcp/*", "chat", "portmoot/tokens"];
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::participants::{self, hear, home, join};
 use crate::runner::Home;
 use crate::support::{Gateway, fixture};
-use crate::ws::{Socket, people, token};
+use crate::ws::{Socket, people, encode_token};
 
 const FULL: &[&str] = &["mcp/*", "chat", "acme/*"];
 

@@ -16,7 +16,7 @@ fn openapi() -> PathBuf {
 
 #[test]
 fn the_api_document_is_up_to_date() {
-    let made = gateway::api::document();
+    let made = api::document();
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(openapi(), &made).unwrap();
     }

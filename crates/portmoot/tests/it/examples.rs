@@ -7,7 +7,7 @@ use crate::program::{Program, example};
 use crate::runner::Home;
 use crate::support::Gateway;
 use crate::tls::Front;
-use crate::ws::{Socket, people, token};
+use crate::ws::{Socket, people, encode_token};
 
 fn start(more: &[(&str, &[&str])]) -> (Home, Gateway) {
     let all = [

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::ledger::Ledger;
 use crate::support::{Client, Gateway, fixture, until};
-use crate::ws::{GOOD, Socket, answer, people, token};
+use crate::ws::{GOOD, Socket, answer, people, encode_token};
 
 const FULL: &[&str] = &["mcp/*", "chat"];
 const ECHO: &str = "mcp/request:tools/call:echo";

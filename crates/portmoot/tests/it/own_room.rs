@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::own_tools::{data, no};
 use crate::runner::Home;
 use crate::support::{Client, Gateway, modern};
-use crate::ws::{Socket, people, token};
+use crate::ws::{Socket, people, encode_token};
 
 /// As many messages are kept for readers.
 const KEPT: usize = 1000;

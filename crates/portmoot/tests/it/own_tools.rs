@@ -6,7 +6,7 @@ use crate::http::{Connection, Reply};
 use crate::listed::Listed;
 use crate::runner::Home;
 use crate::support::{Client, Gateway, fixture, modern, until};
-use crate::ws::{Socket, people, token};
+use crate::ws::{Socket, people, encode_token};
 
 const BOSS: &[&str] = &["mcp/*", "chat", "portmoot/grants"];
 const DECIDING: [&str; 2] = ["approve_proposal", "reject_proposal"];

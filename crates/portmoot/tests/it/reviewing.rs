@@ -7,7 +7,7 @@ use crate::listed::Listed;
 use crate::pty::{lead, talk, talk_after};
 use crate::runner::{Home, Ran};
 use crate::support::{Gateway, fixture};
-use crate::ws::{Socket, people, token};
+use crate::ws::{Socket, people, encode_token};
 
 const ECHO: &str = "mcp/proposal:tools/call:echo";
 const QUESTION: &str = "Approve it? [y/N]";

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::ledger::Ledger;
 use crate::support::{Gateway, fixture, until};
-use crate::ws::{GOOD, Socket, answer, envelope, people, token};
+use crate::ws::{GOOD, Socket, answer, envelope, people, encode_token};
 
 const FULL: &[&str] = &["mcp/*", "chat", "acme/*"];
 const NOTHING: &[&str] = &["acme/nothing"];

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::http::Events;
 use crate::runner::Home;
 use crate::support::{Client, Gateway, modern, until};
-use crate::ws::{Socket, people, token};
+use crate::ws::{Socket, people, encode_token};
 
 const ALL: &[(&str, &[&str])] = &[
     ("worker", &["mcp/response:*", "mcp/request:notifications/*", "chat"]),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::runner::Home;
 use crate::support::{Client, Gateway, fixture, modern, modern_stream};
-use crate::ws::{Socket, people, token};
+use crate::ws::{Socket, people, encode_token};
 
 const FULL: &[&str] = &["mcp/*", "chat"];
 const SECRET: &str = "the-secret-of-ann";

@@ -6,7 +6,7 @@ use crate::http::{Connection, Reply};
 use crate::ledger::Ledger;
 use crate::runner::Home;
 use crate::support::{Gateway, fixture};
-use crate::ws::{Socket, people, token};
+use crate::ws::{Socket, people, encode_token};
 
 const FULL: &[&str] = &["mcp/*", "chat"];
 pub(crate) const ECHO: &str = "mcp/proposal:tools/call:echo";

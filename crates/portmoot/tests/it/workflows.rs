@@ -15,7 +15,7 @@ use crate::participants::hear;
 use crate::program::{Program, example};
 use crate::runner::Home;
 use crate::support::{Client, Gateway, fixture, until};
-use crate::ws::{Socket, people, token};
+use crate::ws::{Socket, people, encode_token};
 
 const WRITE: &str = "mcp/proposal:tools/call:write_file";
 

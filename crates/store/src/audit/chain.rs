@@ -1,4 +1,4 @@
-//! The keyed chain: what ties each line to the one before it, and the head to the last. Must not know files.
+//! Keyed hash chain: MACs of lines, MACs of the head, and their text forms.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use hmac::{Hmac, Mac as _};
 use json::Object;
 use sha2::Sha256;
 
-/// What a line's bytes and all before it come to under the key: HMAC-SHA256.
+/// HMAC-SHA256 of a line and the MAC of the line before it.
 pub(super) type Mac = [u8; 32];
 
 const LINE_PREFIX: &[u8] = br#"{"seq":"#;
@@ -16,11 +16,11 @@ const MAC_PREFIX: &[u8] = br#","mac":""#;
 const MAC_SUFFIX: &[u8] = br#""}"#;
 const MAC_DIGITS: usize = 64;
 
-/// Bytes that one of the head's two slots takes.
+/// Bytes of one of the two slots in the file of the head.
 pub(super) const SLOT_BYTES: usize = 256;
 
-/// How far the log reaches: the number of its last entry, and what the chain comes to there. Kept outside the log, and
-/// shown so that it can be kept outside the machine, as `SEQ:HEX`.
+/// Head of the chain: the number and the MAC of the last entry. A file outside the log holds it, and it prints as `SEQ:HEX`
+/// so that operators can keep it outside the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// Number of the last entry; 0 when there is none.
@@ -28,26 +28,26 @@ pub struct Head {
     pub(super) last: Mac,
 }
 
-/// Why a text is no [`Head`].
+/// A text is not a [`Head`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a head is written SEQ:HEX, a number and 64 hexadecimal digits, as `audit verify` prints it")]
-pub struct NoHead;
+#[error("a head has the form SEQ:HEX, a number and 64 hexadecimal digits, as `audit verify` prints it")]
+pub struct ParseHeadError;
 
-/// The two keys that follow from the journal's one.
+/// The two keys that are derived from the key in the journal.
 #[derive(Clone)]
 pub(super) struct Chain {
     lines: Hmac<Sha256>,
     heads: Hmac<Sha256>,
 }
 
-/// A line as the chain sees it.
+/// A line of the log, parsed as far as the chain needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Link<'a> {
+pub(super) struct ChainLine<'a> {
     pub(super) seq: u64,
-    /// The bytes that the mac is made of, beside the mac before it.
+    /// The bytes that the MAC covers, besides the MAC of the line before.
     pub(super) covered: &'a [u8],
     pub(super) mac: Mac,
-    /// Whether it is the last of a group that was written at once.
+    /// Whether it is the last line of its group.
     pub(super) end: bool,
 }
 
@@ -57,14 +57,14 @@ impl Chain {
         Chain { lines: derive(b"audit lines"), heads: derive(b"audit head") }
     }
 
-    /// What the chain comes to with these bytes after `before`.
-    pub(super) fn after(&self, before: &Mac, covered: &[u8]) -> Mac {
+    /// MAC of these bytes after the MAC `before`.
+    pub(super) fn next_mac(&self, before: &Mac, covered: &[u8]) -> Mac {
         let mac = self.lines.clone().chain_update(before).chain_update(covered);
         mac.finalize().into_bytes().into()
     }
 
-    /// Writes a line after this head: number, whether it is the last of its group, body (members without braces), and
-    /// what the chain comes to. Gives the head with it.
+    /// Writes a line after this head: number, mark of the last line of a group, body (members without braces) and MAC.
+    /// Returns the new head.
     pub(super) fn write(&self, out: &mut Vec<u8>, before: &Head, body: &[u8], end: bool) -> Head {
         let seq = before.seq + 1;
         let start = out.len();
@@ -75,7 +75,7 @@ impl Chain {
             out.extend_from_slice(END);
         }
         out.extend_from_slice(body);
-        let last = self.after(&before.last, out.get(start..).unwrap_or_default());
+        let last = self.next_mac(&before.last, out.get(start..).unwrap_or_default());
         out.extend_from_slice(MAC_PREFIX);
         push_hex(out, &last);
         out.extend_from_slice(MAC_SUFFIX);
@@ -83,20 +83,20 @@ impl Chain {
         Head { seq, last }
     }
 
-    /// A slot of the head's file. `turn` counts how often the head was written.
+    /// A slot for the file of the head. `turn` counts the writes of the head.
     pub(super) fn slot(&self, head: &Head, turn: u64) -> Vec<u8> {
         let mut slot = Vec::with_capacity(SLOT_BYTES);
         Object::write(&mut slot, |slot| {
             slot.number("turn", turn).number("seq", head.seq);
             slot.raw("last", &quoted_hex::<66>(&head.last));
-            slot.raw("mac", &quoted_hex::<66>(&self.seal(head, turn)));
+            slot.raw("mac", &quoted_hex::<66>(&self.head_mac(head, turn)));
         });
         slot.resize(SLOT_BYTES - 1, b' ');
         slot.push(b'\n');
         slot
     }
 
-    /// Reads a slot and its turn; `None` when it is torn or not ours.
+    /// Reads a slot and its turn; `None` when the slot is torn or its MAC is wrong.
     pub(super) fn read_slot(&self, slot: &[u8]) -> Option<(Head, u64)> {
         #[derive(serde::Deserialize)]
         struct Slot<'a> {
@@ -106,33 +106,33 @@ impl Chain {
             mac: &'a str,
         }
         let slot: Slot<'_> = serde_json::from_slice(slot).ok()?;
-        let head = Head { seq: slot.seq, last: unhex(slot.last.as_bytes())? };
-        (self.seal(&head, slot.turn) == unhex(slot.mac.as_bytes())?).then_some((head, slot.turn))
+        let head = Head { seq: slot.seq, last: parse_hex(slot.last.as_bytes())? };
+        (self.head_mac(&head, slot.turn) == parse_hex(slot.mac.as_bytes())?).then_some((head, slot.turn))
     }
 
-    fn seal(&self, head: &Head, turn: u64) -> Mac {
+    fn head_mac(&self, head: &Head, turn: u64) -> Mac {
         let mac = self.heads.clone().chain_update(turn.to_le_bytes()).chain_update(head.seq.to_le_bytes());
         let mac = mac.chain_update(head.last);
         mac.finalize().into_bytes().into()
     }
 }
 
-impl<'a> Link<'a> {
-    /// Reads a line without its line feed; `None` when it has not the form of one.
-    pub(super) fn read(line: &'a [u8]) -> Option<Link<'a>> {
+impl<'a> ChainLine<'a> {
+    /// Parses a line without its line feed; `None` when it does not have the form of a line of the log. Checks no MAC.
+    pub(super) fn read(line: &'a [u8]) -> Option<ChainLine<'a>> {
         let tail = MAC_PREFIX.len() + MAC_DIGITS + MAC_SUFFIX.len();
         let (covered, tail) = line.split_at_checked(line.len().checked_sub(tail)?)?;
-        let mac = unhex(tail.strip_prefix(MAC_PREFIX)?.strip_suffix(MAC_SUFFIX)?)?;
+        let mac = parse_hex(tail.strip_prefix(MAC_PREFIX)?.strip_suffix(MAC_SUFFIX)?)?;
         let number = covered.strip_prefix(LINE_PREFIX)?;
         let digits = number.iter().position(|byte| *byte == b',')?;
         let seq = std::str::from_utf8(number.get(..digits)?).ok()?.parse().ok()?;
         let end = number.get(digits + 1..)?.starts_with(END);
-        Some(Link { seq, covered, mac, end })
+        Some(ChainLine { seq, covered, mac, end })
     }
 }
 
 impl Head {
-    /// Before the first entry.
+    /// The head of an empty log.
     pub(super) const START: Head = Head { seq: 0, last: [0; 32] };
 }
 
@@ -143,11 +143,14 @@ impl fmt::Display for Head {
 }
 
 impl FromStr for Head {
-    type Err = NoHead;
+    type Err = ParseHeadError;
 
-    fn from_str(text: &str) -> Result<Head, NoHead> {
-        let (seq, last) = text.split_once(':').ok_or(NoHead)?;
-        Ok(Head { seq: seq.parse().map_err(|_| NoHead)?, last: unhex(last.as_bytes()).ok_or(NoHead)? })
+    fn from_str(text: &str) -> Result<Head, ParseHeadError> {
+        let (seq, last) = text.split_once(':').ok_or(ParseHeadError)?;
+        Ok(Head {
+            seq: seq.parse().map_err(|_| ParseHeadError)?,
+            last: parse_hex(last.as_bytes()).ok_or(ParseHeadError)?,
+        })
     }
 }
 
@@ -157,7 +160,7 @@ impl fmt::Debug for Chain {
     }
 }
 
-/// A key of one block: HMAC fills shorter ones up with zeros.
+/// HMAC with this key, padded with zeros to one block.
 fn keyed(key: &[u8; 32]) -> Hmac<Sha256> {
     let mut block = [0; 64];
     block.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
@@ -171,7 +174,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Bytes as a JSON string of lower-case hexadecimal digits. `N` is twice their number and two.
+/// Bytes as a JSON string of lower-case hexadecimal digits. `N` is twice their number plus two.
 pub(super) fn quoted_hex<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut out = [b'"'; N];
     let inside = out.get_mut(1..N - 1).unwrap_or_default();
@@ -193,8 +196,8 @@ fn write_hex(out: &mut [u8], bytes: &[u8]) {
     }
 }
 
-/// Exactly 32 bytes from lower-case hexadecimal digits.
-pub(super) fn unhex(digits: &[u8]) -> Option<[u8; 32]> {
+/// Parses exactly 32 bytes of lower-case hexadecimal digits.
+pub(super) fn parse_hex(digits: &[u8]) -> Option<[u8; 32]> {
     let value = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'a'..=b'f' => Some(digit - b'a' + 10),

@@ -1,4 +1,4 @@
-//! Audit entry: its members, how they are written, and what is read back.
+//! Audit entries: members, payload policy, encoding and parsed form.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,39 +11,39 @@ use serde_json::value::RawValue;
 use super::chain::quoted_hex;
 use super::redact::{REDACTED, Redaction};
 
-/// The longest text of one member, in bytes; what is longer is cut, and ends with an ellipsis.
+/// The longest text of one member, in bytes. A longer text is cut and ends with an ellipsis.
 pub const ENTRY_TEXT_BYTES_MAX: usize = 4096;
 
-/// The longest payload that is written in full, in bytes; of a longer one only the digest is written.
+/// The longest payload that the log holds in full, in bytes. Of a longer one it holds the digest.
 pub const ENTRY_PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
-/// What became of an envelope or an operation.
+/// Outcome of an envelope or an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// Let through.
+    /// The gateway delivered it.
     Admitted,
-    /// Turned down.
+    /// The gateway refused it.
     Refused,
-    /// Written as a proposal until somebody decides.
+    /// The gateway holds it as a proposal until a reviewer decides.
     Held,
-    /// A proposal may run.
+    /// A reviewer approved the proposal.
     Approved,
-    /// A proposal will not run.
+    /// A reviewer rejected the proposal.
     Rejected,
-    /// A proposal was taken back.
+    /// The proposer withdrew the proposal.
     Withdrawn,
-    /// Nobody decided in time.
+    /// The proposal expired before a decision.
     Expired,
-    /// An operation came to its end.
+    /// The operation completed.
     Completed,
-    /// An operation came to a bad end, or its outcome is unknown.
+    /// The operation failed, or its outcome is unknown.
     Failed,
-    /// The log itself: what was found at a start did not fit the head that was kept.
+    /// At a start of the gateway the log did not match its stored head.
     Broken,
 }
 
 impl Verdict {
-    /// As it is written in the log and asked for.
+    /// Name in the log and in filters.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -61,30 +61,30 @@ impl Verdict {
     }
 }
 
-/// The kind of an entry, in parts that are written with colons between them; well formed or not. Display gives it whole.
+/// Kind of an entry, in parts that are joined with colons. Not necessarily a valid kind. `Display` writes the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct What<'a> {
-    /// The first part, or all of it.
+pub struct EntryKind<'a> {
+    /// The first part, or the whole kind.
     pub head: &'a str,
-    /// The method, where it is a part of its own.
+    /// The method, if it is a separate part.
     pub method: Option<&'a str>,
-    /// The target as it was asked for.
+    /// The target, under the name that the request used.
     pub context: Option<&'a str>,
 }
 
-impl<'a> What<'a> {
+impl<'a> EntryKind<'a> {
     fn parts(self) -> impl Iterator<Item = &'a str> + Clone {
         [Some(self.head), self.method, self.context].into_iter().flatten()
     }
 }
 
-impl<'a> From<&'a str> for What<'a> {
+impl<'a> From<&'a str> for EntryKind<'a> {
     fn from(head: &'a str) -> Self {
-        What { head, method: None, context: None }
+        EntryKind { head, method: None, context: None }
     }
 }
 
-impl fmt::Display for What<'_> {
+impl fmt::Display for EntryKind<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, part) in self.parts().enumerate() {
             f.write_str(if at == 0 { "" } else { ":" })?;
@@ -94,46 +94,46 @@ impl fmt::Display for What<'_> {
     }
 }
 
-/// What is to be written down. Texts beyond [`ENTRY_TEXT_BYTES_MAX`] are cut.
+/// An entry to write. Texts longer than [`ENTRY_TEXT_BYTES_MAX`] are cut.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// When, in Unix milliseconds.
+    /// Time in Unix milliseconds.
     pub at_ms: u64,
-    /// In which topic; `None` outside of topics.
+    /// Topic; `None` for acts outside topics.
     pub topic: Option<&'a str>,
-    /// Who.
+    /// Participant that acted.
     pub from: &'a str,
-    /// What.
-    pub kind: What<'a>,
-    /// The target's own name, where it was asked for by another.
+    /// Kind of the envelope or act.
+    pub kind: EntryKind<'a>,
+    /// Name of the target at its server, if the request used another name.
     pub own: Option<&'a str>,
-    /// Whom it is addressed to.
+    /// Recipients.
     pub to: &'a [&'a str],
-    /// What became of it.
+    /// Outcome.
     pub verdict: Verdict,
-    /// Why: the capability that admitted it, the refusal's code, the words of who decided.
+    /// Reason: the capability that admitted it, the code of the refusal, or the reason of the reviewer.
     pub why: Option<&'a str>,
-    /// The operation that it belongs to.
+    /// Operation.
     pub operation: Option<OperationId>,
-    /// Digest of what a decision is bound to, 64 hexadecimal digits.
+    /// Digest to which a decision is bound, 64 hexadecimal digits.
     pub digest: Option<&'a str>,
-    /// The payload as it came; what of it is written is the policy's affair.
+    /// Payload as received. The [`Policy`] selects what the log holds of it.
     pub payload: Option<&'a [u8]>,
 }
 
-/// What of a payload is written.
+/// Form in which the log holds payloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Payloads {
-    /// All of it, but for what is redacted.
+    /// The payload after redaction.
     Full,
-    /// SHA-256 of what `Full` would write, so that no digest betrays a short secret.
+    /// SHA-256 of the payload after redaction, so that no digest depends on a short secret.
     #[default]
     Digest,
-    /// Nothing.
+    /// No trace of the payload.
     None,
 }
 
-/// What of payloads is written, and what never is.
+/// Payload policy: form and redaction.
 #[derive(Debug, Clone)]
 pub struct Policy {
     payloads: Payloads,
@@ -147,46 +147,46 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Writes this of payloads, and never the values of members with these names ([`REDACTED`] by default).
+    /// A policy that redacts the values of members with these names ([`REDACTED`] by default).
     pub fn new<S: AsRef<str>>(payloads: Payloads, redact: &[S]) -> Policy {
         Policy { payloads, redaction: Redaction::new(redact) }
     }
 
-    /// What is written of a payload: the costly part, so that no lock is held meanwhile.
-    pub(super) fn written<'p>(&self, payload: Option<&'p [u8]>) -> Written<'p> {
-        let Some(payload) = payload else { return Written::Nothing };
+    /// Redacts or digests a payload. Costly: call it without a lock.
+    pub(super) fn apply<'p>(&self, payload: Option<&'p [u8]>) -> LoggedPayload<'p> {
+        let Some(payload) = payload else { return LoggedPayload::None };
         match self.payloads {
-            Payloads::None => Written::Nothing,
-            Payloads::Digest => Written::Digest(self.redaction.digest(payload)),
+            Payloads::None => LoggedPayload::None,
+            Payloads::Digest => LoggedPayload::Digest(self.redaction.digest(payload)),
             Payloads::Full => match self.redaction.apply(payload) {
-                Some(text) if text.len() <= ENTRY_PAYLOAD_BYTES_MAX => Written::Full(text),
-                // What is no JSON could be anything.
-                Some(_) | None => Written::Digest(self.redaction.digest(payload)),
+                Some(text) if text.len() <= ENTRY_PAYLOAD_BYTES_MAX => LoggedPayload::Full(text),
+                // A payload that is not JSON could hold a secret anywhere.
+                Some(_) | None => LoggedPayload::Digest(self.redaction.digest(payload)),
             },
         }
     }
 }
 
-/// What is written of one payload.
+/// A payload in its form for the log.
 #[derive(Debug)]
-pub(super) enum Written<'p> {
-    Nothing,
-    /// On one line, redacted.
+pub(super) enum LoggedPayload<'p> {
+    None,
+    /// Redacted, on one line.
     Full(Cow<'p, [u8]>),
-    /// SHA-256 of that.
+    /// SHA-256 of the redacted payload.
     Digest([u8; 32]),
 }
 
 impl Entry<'_> {
-    /// Writes the entry's members, without number, mac and braces. Never holds a line feed.
-    pub(super) fn spell(&self, out: &mut Vec<u8>, payload: &Written<'_>) {
+    /// Writes the members of the entry without number, MAC, braces and line feeds.
+    pub(super) fn write_members(&self, out: &mut Vec<u8>, payload: &LoggedPayload<'_>) {
         Object::write_members(out, |entry| {
             entry.number("at_ms", self.at_ms);
             if let Some(topic) = self.topic {
                 entry.text("topic", &cut(topic));
             }
             entry.text("from", &cut(self.from));
-            spell_kind(entry, self.kind);
+            write_kind(entry, self.kind);
             if let Some(own) = self.own {
                 entry.text("own", &cut(own));
             }
@@ -204,11 +204,11 @@ impl Entry<'_> {
                 entry.raw("operation", &quoted_hex::<34>(&operation.0.to_be_bytes()));
             }
             match payload {
-                Written::Nothing => {}
-                Written::Full(text) => {
+                LoggedPayload::None => {}
+                LoggedPayload::Full(text) => {
                     entry.raw("payload", text);
                 }
-                Written::Digest(digest) => {
+                LoggedPayload::Digest(digest) => {
                     entry.raw("payload_sha256", &quoted_hex::<66>(digest));
                 }
             }
@@ -216,44 +216,44 @@ impl Entry<'_> {
     }
 }
 
-/// An entry as it is found in the log.
+/// An entry read from the log.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Recorded<'a> {
-    /// Its number, from 1.
+pub struct RecordedEntry<'a> {
+    /// Number, from 1.
     pub seq: u64,
-    /// When, in Unix milliseconds.
+    /// Time in Unix milliseconds.
     pub at_ms: u64,
-    /// In which topic.
+    /// Topic.
     #[serde(borrow, default)]
     pub topic: Option<Cow<'a, str>>,
-    /// Who.
+    /// Participant that acted.
     #[serde(borrow)]
     pub from: Cow<'a, str>,
-    /// What.
+    /// Kind of the envelope or act.
     #[serde(borrow)]
     pub kind: Cow<'a, str>,
-    /// The target's own name, where it was asked for by another.
+    /// Name of the target at its server, if the request used another name.
     #[serde(borrow, default)]
     pub own: Option<Cow<'a, str>>,
-    /// Whom it is addressed to.
+    /// Recipients.
     #[serde(borrow, default)]
     pub to: Vec<Cow<'a, str>>,
-    /// What became of it, as [`Verdict::as_str`].
+    /// Outcome, as [`Verdict::as_str`].
     #[serde(borrow)]
     pub verdict: Cow<'a, str>,
-    /// Why.
+    /// Reason.
     #[serde(borrow, default)]
     pub why: Option<Cow<'a, str>>,
-    /// Digest of what a decision is bound to.
+    /// Digest to which a decision is bound.
     #[serde(borrow, default)]
     pub digest: Option<Cow<'a, str>>,
-    /// The operation, 32 hexadecimal digits.
+    /// Operation, 32 hexadecimal digits.
     #[serde(borrow, default)]
     pub operation: Option<Cow<'a, str>>,
-    /// The payload, redacted.
+    /// Payload after redaction.
     #[serde(borrow, default)]
     pub payload: Option<&'a RawValue>,
-    /// SHA-256 of the redacted payload, where it is not written itself.
+    /// SHA-256 of the payload after redaction, if the log does not hold the payload.
     #[serde(borrow, default)]
     pub payload_sha256: Option<Cow<'a, str>>,
 }
@@ -267,12 +267,12 @@ fn cut(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{kept}\u{2026}"))
 }
 
-fn spell_kind(entry: &mut Object<'_>, what: What<'_>) {
-    let length: usize = what.parts().map(|part| part.len() + 1).sum();
+fn write_kind(entry: &mut Object<'_>, kind: EntryKind<'_>) {
+    let length: usize = kind.parts().map(|part| part.len() + 1).sum();
     if length > ENTRY_TEXT_BYTES_MAX {
-        entry.text("kind", &cut(&what.to_string()));
+        entry.text("kind", &cut(&kind.to_string()));
     } else {
-        entry.joined("kind", what.parts(), ":");
+        entry.joined("kind", kind.parts(), ":");
     }
 }
 
@@ -281,20 +281,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_in_parts_is_written_as_the_whole() {
+    fn a_kind_in_parts_equals_the_joined_text() {
         let long = "x".repeat(ENTRY_TEXT_BYTES_MAX);
         for head in ["", "mcp/request", "a\n", long.as_str()] {
             for method in [None, Some(""), Some("tools/call")] {
                 for context in
                     [None, Some(""), Some("a:b"), Some("\""), long.get(..4096 - 24), long.get(..4096 - 22)]
                 {
-                    let what = What { head, method, context };
+                    let kind = EntryKind { head, method, context };
                     let (mut parts, mut whole) = (Vec::new(), Vec::new());
-                    Object::write(&mut parts, |entry| spell_kind(entry, what));
+                    Object::write(&mut parts, |entry| write_kind(entry, kind));
                     Object::write(&mut whole, |entry| {
-                        entry.text("kind", &cut(&what.to_string()));
+                        entry.text("kind", &cut(&kind.to_string()));
                     });
-                    assert_eq!(parts, whole, "{what:?}");
+                    assert_eq!(parts, whole, "{kind:?}");
                 }
             }
         }

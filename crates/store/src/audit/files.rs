@@ -1,4 +1,4 @@
-//! The audit log's files: segments in a folder of their own, the head outside it. Must not know what an entry says.
+//! Files of the audit log: a folder of segments, and the file of the head outside it.
 
 use std::io;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use crate::error::StoreError;
 /// The folder of segments in a data directory.
 pub(super) const FOLDER: &str = "audit";
 
-/// The file of the head, in the data directory itself.
+/// The file of the head, in the data directory.
 pub(super) const HEAD_FILE: &str = "audit.head";
 
-/// The head is written into two places in turn, so that a torn write leaves the other.
+/// Slots of the file of the head. Writes alternate between them, so that a torn write leaves the other one.
 pub(super) const SLOTS: u64 = 2;
 
-/// The two places on disk.
+/// The two folders on disk.
 #[derive(Debug, Clone)]
 pub(super) struct Files {
     pub(super) segments: Arc<dyn Disk>,
@@ -25,7 +25,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// The numbers of the segments' first entries, in order.
+    /// Numbers of the first entries of all segments, in order.
     pub(super) fn firsts(&self) -> Result<Vec<u64>, StoreError> {
         let names = self.segments.names().map_err(on(&*self.segments, "list", ""))?;
         Ok(names.iter().filter_map(|name| first(name)).collect())
@@ -38,46 +38,46 @@ impl Files {
         Ok(bytes.unwrap_or_default())
     }
 
-    /// The newest head that is whole. A log that was not `begun` has none, whatever a crash has left of its making.
-    pub(super) fn head(&self, chain: &Chain, begun: bool) -> Result<Option<Kept>, StoreError> {
+    /// The newest intact head. `None` for a log that was not `begun`, also when a crash during its creation left a file.
+    pub(super) fn head(&self, chain: &Chain, begun: bool) -> Result<Option<StoredHead>, StoreError> {
         if !begun {
             return Ok(None);
         }
         let bytes =
             self.heads.read(HEAD_FILE).map_err(on(&*self.heads, "read", HEAD_FILE))?.unwrap_or_default();
         let slots = bytes.chunks(SLOT_BYTES).zip(0_u64..);
-        let whole =
+        let intact =
             slots.filter_map(|(slot, at)| chain.read_slot(slot).filter(|(_, turn)| turn % SLOTS == at));
-        let mut whole: Vec<(Head, u64)> = whole.collect();
-        whole.sort_by_key(|(_, turn)| *turn);
-        let neighbours = matches!(&*whole, [(_, before), (_, turn)] if before + 1 == *turn);
-        Ok(whole.last().map(|(head, turn)| Kept { head: *head, turn: *turn, torn: !neighbours }))
+        let mut intact: Vec<(Head, u64)> = intact.collect();
+        intact.sort_by_key(|(_, turn)| *turn);
+        let neighbours = matches!(&*intact, [(_, before), (_, turn)] if before + 1 == *turn);
+        Ok(intact.last().map(|(head, turn)| StoredHead { head: *head, turn: *turn, torn: !neighbours }))
     }
 }
 
-/// The head as it was kept.
+/// The head in the file outside the log.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct StoredHead {
     pub(super) head: Head,
-    /// How often it has been written.
+    /// How many times the head has been written.
     pub(super) turn: u64,
-    /// The other slot does not hold the head before this one. A crash leaves that when it tears the write of a head; but
-    /// then what that head counted is there: beyond this one, up to the end of a group.
+    /// Whether the other slot does not hold the head before this one. A crash during the write of a head causes this; then
+    /// the entries of that head follow this one in the log, up to the end of a group.
     pub(super) torn: bool,
 }
 
-/// What a segment is called that begins with this entry.
+/// File name of the segment that begins with this entry.
 pub(super) fn name(first: u64) -> String {
     format!("{first:020}.jsonl")
 }
 
-/// An error about a file of this disk.
+/// Returns a function that makes the error of a failed action on a file of this disk.
 pub(super) fn on<'a>(
     disk: &'a dyn Disk,
-    what: &'static str,
+    action: &'static str,
     name: &'a str,
 ) -> impl Fn(io::Error) -> StoreError + 'a {
-    move |cause| failed(what, &disk.place().join(name), cause)
+    move |cause| failed(action, &disk.path().join(name), cause)
 }
 
 fn first(name: &str) -> Option<u64> {
@@ -86,17 +86,17 @@ fn first(name: &str) -> Option<u64> {
     (digits.len() == 20 && digits.bytes().all(|digit| digit.is_ascii_digit()) && first > 0).then_some(first)
 }
 
-/// What comes at a place of a segment.
+/// One part of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub(super) enum SegmentPart<'a> {
     /// A line, without its line feed.
     Whole(&'a [u8]),
-    /// What a write has left that a crash cut short: no line feed, or bytes that were never filled.
+    /// The rest of a write that a crash interrupted: no line feed, or bytes that were never written.
     Torn(&'a [u8]),
 }
 
-/// The pieces of a segment, in order. Nothing comes after a torn one.
-pub(super) fn pieces(text: &[u8]) -> impl Iterator<Item = Piece<'_>> {
+/// The parts of a segment, in order. A torn part is the last one.
+pub(super) fn segment_parts(text: &[u8]) -> impl Iterator<Item = SegmentPart<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -106,9 +106,9 @@ pub(super) fn pieces(text: &[u8]) -> impl Iterator<Item = Piece<'_>> {
         match end.and_then(|end| Some((rest.get(..end)?, rest.get(end + 1..)?))) {
             Some((line, after)) if !line.contains(&0) => {
                 rest = after;
-                Some(Piece::Whole(line))
+                Some(SegmentPart::Whole(line))
             }
-            _ => Some(Piece::Torn(std::mem::take(&mut rest))),
+            _ => Some(SegmentPart::Torn(std::mem::take(&mut rest))),
         }
     })
 }

@@ -1,30 +1,30 @@
-//! Which entries are asked for. Must not know the chain.
+//! Filters of audit queries: kind, participant, topic, verdict, operation, time.
 
 use model::{Capability, CapabilityError, KindRef};
 
-use super::entry::Recorded;
+use super::entry::RecordedEntry;
 
-/// Which kinds are asked for: a capability, or the exact text of a kind, or `name/*` below a reserved one.
+/// Pattern of kinds: a capability, the exact text of a kind, or `name/*` for reserved kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kinds {
+pub struct KindPattern {
     text: String,
     capability: Option<Capability>,
 }
 
-impl Kinds {
-    /// Reads what was asked for.
+impl KindPattern {
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// As [`Capability::parse`]; but `system/...` and `presence/...`, which nobody can be granted, may be asked for.
-    pub fn parse(text: &str) -> Result<Kinds, CapabilityError> {
+    /// As [`Capability::parse`], except that the reserved `system/...` and `presence/...` are valid patterns.
+    pub fn parse(text: &str) -> Result<KindPattern, CapabilityError> {
         let capability = match Capability::parse(text) {
             Err(CapabilityError::Reserved) => None,
             parsed => Some(parsed?),
         };
-        Ok(Kinds { text: text.to_owned(), capability })
+        Ok(KindPattern { text: text.to_owned(), capability })
     }
 
-    /// Whether an entry of this kind is asked for. What is no kind at all is found by its exact text.
+    /// Whether the pattern matches a kind. A text that is not a valid kind matches only its exact pattern.
     #[must_use]
     pub fn matches(&self, kind: &str) -> bool {
         let below = || {
@@ -37,31 +37,31 @@ impl Kinds {
     }
 }
 
-/// Which entries are asked for: those to which all of it applies.
+/// Filter of entries; an entry must match all members that are set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Of these kinds.
-    pub kinds: Option<Kinds>,
-    /// From this participant, or to it.
+    /// Pattern of its kind.
+    pub kinds: Option<KindPattern>,
+    /// Sender or recipient.
     pub participant: Option<String>,
-    /// In this topic.
+    /// Topic.
     pub topic: Option<String>,
-    /// With this verdict, as [`super::Verdict::as_str`].
+    /// Verdict, as [`super::Verdict::as_str`].
     pub verdict: Option<String>,
-    /// Of this operation, 32 hexadecimal digits.
+    /// Operation, 32 hexadecimal digits.
     pub operation: Option<String>,
-    /// Not before this, in Unix milliseconds.
+    /// Earliest time, in Unix milliseconds.
     pub since_ms: Option<u64>,
-    /// Before this, in Unix milliseconds.
+    /// Time before which it was written, in Unix milliseconds.
     pub until_ms: Option<u64>,
 }
 
 impl Filter {
-    /// Whether this entry is asked for.
+    /// Whether an entry matches.
     #[must_use]
-    pub fn matches(&self, entry: &Recorded<'_>) -> bool {
-        let is = |asked: &Option<String>, found: Option<&str>| {
-            asked.as_ref().is_none_or(|asked| found.is_some_and(|found| found == asked))
+    pub fn matches(&self, entry: &RecordedEntry<'_>) -> bool {
+        let is = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.as_ref().is_none_or(|wanted| found.is_some_and(|found| found == wanted))
         };
         let takes_part = |name: &String| entry.from == *name || entry.to.iter().any(|to| to == name);
         self.since_ms.is_none_or(|since| entry.at_ms >= since)

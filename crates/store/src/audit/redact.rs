@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use json::{Span, Token, Tokens};
 use sha2::{Digest, Sha256};
 
-/// Names of members whose values are never written, by default. Case, `-` and `_` make no difference.
+/// Default names of members whose values the log never holds. Comparison ignores case, `-` and `_`.
 pub const REDACTED: [&str; 16] = [
     "authorization",
     "password",
@@ -25,15 +25,15 @@ pub const REDACTED: [&str; 16] = [
     "set_cookie",
 ];
 
-const IN_ITS_PLACE: &[u8] = br#""[redacted]""#;
+const REPLACEMENT: &[u8] = br#""[redacted]""#;
 
-/// Names of members, as they are compared.
+/// Names of members in the form for comparison.
 #[derive(Debug, Clone)]
 pub(super) struct Redaction {
     /// Sorted.
     names: Vec<String>,
-    /// A bit for every ASCII character that a key of these names can begin with, its closing quote included: most keys begin
-    /// with another.
+    /// One bit for each ASCII character with which a key of these names can begin, the closing quote included. Most keys
+    /// begin with another character.
     starts: u128,
 }
 
@@ -47,29 +47,29 @@ impl Redaction {
         Self { names, starts }
     }
 
-    /// The payload on one line, without the values of those members; `None` if it is no JSON. It is copied only if it
+    /// The payload on one line without the values of those members; `None` if it is not JSON. Copies only a payload that
     /// changes.
     pub(super) fn apply<'p>(&self, payload: &'p [u8]) -> Option<Cow<'p, [u8]>> {
         json::check(payload).is_ok().then(|| self.without(payload))
     }
 
-    /// SHA-256 of the redacted payload, or of the payload itself if it is no JSON.
+    /// SHA-256 of the redacted payload, or of the payload itself if it is not JSON.
     pub(super) fn digest(&self, payload: &[u8]) -> [u8; 32] {
         let short = match self.without(payload) {
             Cow::Owned(short) if json::check(payload).is_ok() => Cow::Owned(short),
-            // JSON in which nothing changes, or no JSON.
+            // Unchanged, or not JSON.
             Cow::Borrowed(_) | Cow::Owned(_) => Cow::Borrowed(payload),
         };
         Sha256::digest(short).into()
     }
 
-    /// JSON on one line without the values of those members. The output for any other payload means nothing.
+    /// JSON on one line without the values of those members. The output for a payload that is not JSON has no meaning.
     fn without<'p>(&self, payload: &'p [u8]) -> Cow<'p, [u8]> {
         let bytes = |start, end| Span { start, end }.of(payload);
         let mut tokens = Tokens::new(payload);
         let mut out = Vec::new();
         let mut key = Span::default();
-        // The bytes from `from` to `end` stay and are not copied yet.
+        // The bytes from `from` to `end` are kept but not yet copied.
         let (mut from, mut end) = (0, 0);
         while let Some(token) = tokens.next() {
             let token_span = tokens.span();
@@ -82,7 +82,7 @@ impl Redaction {
                 Token::Colon if self.is_redacted(key.of(payload)) => {
                     out.extend_from_slice(bytes(from, end));
                     out.push(b':');
-                    out.extend_from_slice(IN_ITS_PLACE);
+                    out.extend_from_slice(REPLACEMENT);
                     tokens.skip_value();
                     from = tokens.span().end;
                 }
@@ -107,15 +107,15 @@ impl Redaction {
             let begin = |name: &String| name.as_bytes().first().copied();
             let from = self.names.partition_point(|name| begin(name) < first);
             let mut likely = self.names.iter().skip(from).take_while(|name| begin(name) == first);
-            return likely.any(|name| is_spelled(key, name.as_bytes()));
+            return likely.any(|name| equals_name(key, name.as_bytes()));
         }
         let name = plain(&json::text(key).unwrap_or_default());
         self.names.contains(&name)
     }
 }
 
-/// Whether an ASCII key, quotes included, is this name.
-fn is_spelled(key: &[u8], name: &[u8]) -> bool {
+/// Whether an ASCII key, quotes included, equals this name.
+fn equals_name(key: &[u8], name: &[u8]) -> bool {
     let mut rest = name;
     for byte in key.iter().filter(|byte| counts(**byte)) {
         match rest.split_first() {
@@ -126,7 +126,7 @@ fn is_spelled(key: &[u8], name: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// Whether a byte of a key, quotes included, makes a difference.
+/// Whether a byte of a key, quotes included, counts for comparison.
 fn counts(byte: u8) -> bool {
     !matches!(byte, b'"' | b'-' | b'_')
 }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     proptest! {
-        /// Also for bytes that are no JSON. No digest depends on a value that is never written.
+        /// Also for bytes that are not JSON. No digest depends on a redacted value.
         #[test]
         fn the_digest_is_that_of_the_redacted_payload(
             payload in prop_oneof![

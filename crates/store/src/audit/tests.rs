@@ -1,32 +1,32 @@
-//! The audit log on a disk that forgets, and under somebody who changes it.
+//! Tests of the audit log: crashes, attacks on its files, payload policies, queries.
 
 use proptest::prelude::*;
 
 use super::files::{HEAD_FILE, name};
 use super::*;
-use crate::disk::sim::Sim;
+use crate::disk::sim::SimDisk;
 
 const KEY: [u8; 32] = [7; 32];
 
-fn files(disk: &Sim) -> Files {
+fn files(disk: &SimDisk) -> Files {
     Files { segments: Arc::new(disk.clone()), heads: Arc::new(disk.clone()) }
 }
 
-fn open(disk: &Sim, begun: bool) -> Result<Log, StoreError> {
-    Log::open(files(disk), Chain::new(&KEY), begun, 0, 2_000)
+fn open(disk: &SimDisk, begun: bool) -> Result<LogWriter, StoreError> {
+    LogWriter::open(files(disk), Chain::new(&KEY), begun, 0, 2_000)
 }
 
-fn report(disk: &Sim, begun: bool) -> Report {
+fn report(disk: &SimDisk, begun: bool) -> Report {
     verify::verify(&files(disk), &Chain::new(&KEY), begun, None).unwrap()
 }
 
 fn body(at: u64) -> Vec<u8> {
-    spelled(&Policy::default(), &entry(at, &format!("mcp/request:tools/call:tool-{at}")))
+    entry_body(&Policy::default(), &entry(at, &format!("mcp/request:tools/call:tool-{at}")))
 }
 
-fn spelled(policy: &Policy, entry: &Entry<'_>) -> Vec<u8> {
+fn entry_body(policy: &Policy, entry: &Entry<'_>) -> Vec<u8> {
     let mut body = Vec::new();
-    entry.spell(&mut body, &policy.written(entry.payload));
+    entry.write_members(&mut body, &policy.apply(entry.payload));
     body
 }
 
@@ -46,28 +46,30 @@ fn entry(at_ms: u64, kind: &str) -> Entry<'_> {
     }
 }
 
-fn write(log: &mut Log, from: u64, count: u64) -> Result<(), StoreError> {
+fn write(log: &mut LogWriter, from: u64, count: u64) -> Result<(), StoreError> {
     let bodies: Vec<_> = (from..from + count).map(body).collect();
     log.write(bodies.iter().map(Vec::as_slice))
 }
 
-/// The `at_ms` of all entries that are there.
-fn times(disk: &Sim) -> Vec<u64> {
+/// The `at_ms` of all entries in the log.
+fn times(disk: &SimDisk) -> Vec<u64> {
     let files = files(disk);
     let mut found = Vec::new();
     for first in files.firsts().unwrap() {
         let text = files.segment(first).unwrap();
-        found.extend(pieces(&text).filter_map(|piece| match piece {
-            Piece::Whole(line) => Some(serde_json::from_slice::<Recorded<'_>>(line).unwrap().at_ms),
-            Piece::Torn(_) => None,
+        found.extend(segment_parts(&text).filter_map(|part| match part {
+            SegmentPart::Whole(line) => {
+                Some(serde_json::from_slice::<RecordedEntry<'_>>(line).unwrap().at_ms)
+            }
+            SegmentPart::Torn(_) => None,
         }));
     }
     found
 }
 
 /// A log of 40 entries in several segments, in groups of four.
-fn whole_log() -> Sim {
-    let disk = Sim::default();
+fn whole_log() -> SimDisk {
+    let disk = SimDisk::default();
     let mut log = open(&disk, false).unwrap();
     (0..10).for_each(|group| write(&mut log, 4 * group, 4).unwrap());
     assert!(files(&disk).firsts().unwrap().len() > 3);
@@ -75,7 +77,7 @@ fn whole_log() -> Sim {
     disk
 }
 
-/// What somebody may do to the files.
+/// A change of the files by an attacker.
 #[derive(Debug, Clone)]
 enum Attack {
     Flip {
@@ -89,7 +91,7 @@ enum Attack {
     CutOff(usize),
     RemoveSegment(usize),
     SwapSegments(usize, usize),
-    /// And cut off the end, as far as the other place of the head does not count it, or further.
+    /// Also removes the end of the log, as far as the other slot of the head does not count it, or more.
     FlipHead {
         at: usize,
         kept: usize,
@@ -117,8 +119,8 @@ fn any_attack() -> impl Strategy<Value = Attack> {
     ]
 }
 
-/// Applies a change to the lines of the whole log, keeping each segment's number of lines as far as it goes.
-fn with_lines(disk: &Sim, change: impl FnOnce(&mut Vec<Vec<u8>>)) {
+/// Changes the lines of the whole log; each segment but the last keeps its number of lines.
+fn with_lines(disk: &SimDisk, change: impl FnOnce(&mut Vec<Vec<u8>>)) {
     let firsts = files(disk).firsts().unwrap();
     let mut lines = Vec::new();
     let mut counts = Vec::new();
@@ -137,7 +139,7 @@ fn with_lines(disk: &Sim, change: impl FnOnce(&mut Vec<Vec<u8>>)) {
     }
 }
 
-fn apply(attack: &Attack, disk: &Sim) {
+fn apply(attack: &Attack, disk: &SimDisk) {
     let firsts = files(disk).firsts().unwrap();
     match attack.clone() {
         Attack::Flip { segment, at, mask } => disk.tamper(&name(firsts[segment % firsts.len()]), |text| {
@@ -166,9 +168,9 @@ fn apply(attack: &Attack, disk: &Sim) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// And it stays false: no start of the gateway, however often, makes a damaged log look whole.
+    /// No later start of the gateway makes a damaged log pass.
     #[test]
-    fn verify_is_false_after_any_change(attack in any_attack()) {
+    fn verify_fails_after_every_change_and_every_later_start(attack in any_attack()) {
         let disk = whole_log();
         apply(&attack, &disk);
         prop_assert!(!report(&disk, true).is_whole());
@@ -179,10 +181,10 @@ proptest! {
     }
 
     #[test]
-    fn verify_is_true_after_every_crash_and_nothing_acknowledged_is_lost(
+    fn verify_passes_after_every_crash_and_no_acknowledged_entry_is_lost(
         runs in prop::collection::vec((0..60_usize, 1..9_u64, any::<u64>()), 1..6)
     ) {
-        let (disk, mut begun, mut next) = (Sim::default(), false, 0);
+        let (disk, mut begun, mut next) = (SimDisk::default(), false, 0);
         let mut acknowledged = Vec::new();
         for (acts, group, seed) in runs {
             disk.fail_after(acts);
@@ -204,13 +206,13 @@ proptest! {
         let log = open(&disk, begun).unwrap();
         let found = report(&disk, true);
         prop_assert!(found.is_whole() && found.unfinished_bytes == 0, "{found:?}");
-        prop_assert_eq!(found.head, *log.shown().lock());
+        prop_assert_eq!(found.head, *log.durable_head().lock());
     }
 
-    /// What a crash has left is as safe from being cut as the rest, up to the last entry that was acknowledged.
+    /// The chain protects acknowledged entries against truncation after a crash too.
     #[test]
-    fn a_cut_after_a_crash_is_found(acts in 10..60_usize, seed: u64, cut in 1..40_usize) {
-        let disk = Sim::default();
+    fn truncation_after_a_crash_is_found(acts in 10..60_usize, seed: u64, cut in 1..40_usize) {
+        let disk = SimDisk::default();
         let mut log = open(&disk, false).unwrap();
         disk.fail_after(acts);
         let mut acknowledged = 0_u64;
@@ -225,29 +227,29 @@ proptest! {
 }
 
 #[test]
-fn findings_name_the_place() {
+fn findings_name_their_entries() {
     let check = |attack: Attack, expected: &[&str]| {
         let disk = whole_log();
         apply(&attack, &disk);
         let found: Vec<String> = report(&disk, true).findings.iter().map(ToString::to_string).collect();
         assert_eq!(found, expected, "{attack:?}");
     };
-    check(Attack::Flip { segment: 0, at: 30, mask: 1 }, &["entry 1, or what stands before it, was changed"]);
+    check(Attack::Flip { segment: 0, at: 30, mask: 1 }, &["entry 1, or the entry before it, was changed"]);
     check(Attack::CutOff(38), &["the end was cut off: entries 39 to 40 are missing"]);
-    check(Attack::RemoveHead, &["the head that is kept outside the log is missing or not ours"]);
-    check(Attack::FlipHead { at: 256, kept: 40 }, &["one of the two places of the head was changed"]);
-    check(Attack::FlipHead { at: 0, kept: 39 }, &["one of the two places of the head was changed"]);
+    check(Attack::RemoveHead, &["the head that is stored outside the log is missing or has a wrong MAC"]);
+    check(Attack::FlipHead { at: 256, kept: 40 }, &["one of the two slots of the head was changed"]);
+    check(Attack::FlipHead { at: 0, kept: 39 }, &["one of the two slots of the head was changed"]);
 }
 
 #[test]
-fn a_head_kept_elsewhere_shows_that_log_and_head_were_put_back_together() {
-    let disk = Sim::default();
+fn a_head_kept_elsewhere_reveals_a_restored_log_and_head() {
+    let disk = SimDisk::default();
     let mut log = open(&disk, false).unwrap();
     write(&mut log, 0, 3).unwrap();
     let before = disk.copy();
     write(&mut log, 3, 3).unwrap();
     let noted: Head = report(&disk, true).head.to_string().parse().unwrap();
-    let check = |disk: &Sim| verify::verify(&files(disk), &Chain::new(&KEY), true, Some(noted)).unwrap();
+    let check = |disk: &SimDisk| verify::verify(&files(disk), &Chain::new(&KEY), true, Some(noted)).unwrap();
     assert!(check(&disk).is_whole());
     assert!(report(&before, true).is_whole());
     assert_eq!(check(&before).findings, [Finding::CutOff { from: 4, to: 6 }]);
@@ -259,10 +261,10 @@ fn a_head_kept_elsewhere_shows_that_log_and_head_were_put_back_together() {
 #[test]
 fn many_writers_and_a_restart_on_real_files() {
     let dir = tempfile::tempdir().unwrap();
-    let writer = Writer::open(dir.path()).unwrap();
+    let writer = JournalWriter::open(dir.path()).unwrap();
     assert_eq!(verify(dir.path(), None).unwrap(), None);
     for start in 0..2_u64 {
-        let audit = Audit::open(&writer, &[start as u8; 32], 1, Policy::default()).unwrap();
+        let audit = AuditLog::open(&writer, &[start as u8; 32], 1, Policy::default()).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -283,36 +285,36 @@ fn many_writers_and_a_restart_on_real_files() {
 }
 
 #[test]
-fn a_disk_that_is_gone_stops_the_log_and_places_are_bounded() {
-    let disk = Sim::default();
-    let audit = Audit::on(open(&disk, false).unwrap(), Policy::default()).unwrap();
-    let places: Vec<_> = (0..AUDIT_PLACES_MAX).map(|_| audit.reserve().unwrap()).collect();
+fn a_failing_disk_stops_the_log_and_permits_are_bounded() {
+    let disk = SimDisk::default();
+    let audit = AuditLog::on(open(&disk, false).unwrap(), Policy::default()).unwrap();
+    let permits: Vec<_> = (0..AUDIT_PERMITS_MAX).map(|_| audit.reserve().unwrap()).collect();
     assert!(matches!(audit.reserve(), Err(StoreError::Busy)));
-    drop(places);
+    drop(permits);
     audit.reserve().unwrap().write(&entry(1, "chat"));
     audit.flush().unwrap();
     disk.fail_after(0);
-    let (tell, told) = mpsc::channel();
-    audit.reserve().unwrap().write_then(&entry(2, "chat"), move |result| tell.send(result).unwrap());
-    assert!(matches!(told.recv().unwrap(), Err(StoreError::Io { .. })));
+    let (sender, results) = mpsc::channel();
+    audit.reserve().unwrap().write_then(&entry(2, "chat"), move |result| sender.send(result).unwrap());
+    assert!(matches!(results.recv().unwrap(), Err(StoreError::Io { .. })));
     assert!(matches!(audit.reserve(), Err(StoreError::Stopped)));
-    assert!(audit.trouble().is_some());
+    assert!(audit.failure().is_some());
     disk.crash(1);
     assert!(report(&disk, true).is_whole());
     assert_eq!(times(&disk), [1]);
 }
 
 #[test]
-fn what_is_written_of_an_entry() {
+fn entries_are_written_as_their_policy_says() {
     let check = |payloads: Payloads, payload: &[u8], expected: &str| {
         let entry = Entry { payload: Some(payload), to: &[], why: None, ..entry(5, "a\"\n\u{202e}") };
-        let text = String::from_utf8(spelled(&Policy::new(payloads, &REDACTED), &entry)).unwrap();
+        let text = String::from_utf8(entry_body(&Policy::new(payloads, &REDACTED), &entry)).unwrap();
         let start = "\"at_ms\":5,\"topic\":\"main\",\"from\":\"scout\",\"kind\":\"a\\\"\\n\u{202e}\"";
         let rest = text.strip_prefix(start).unwrap();
         let rest =
             rest.strip_prefix(r#","verdict":"admitted","operation":"00000000000000000000000000000005""#);
         assert_eq!(rest, Some(expected));
-        serde_json::from_str::<Recorded<'_>>(&format!("{{\"seq\":1,{text}}}")).unwrap();
+        serde_json::from_str::<RecordedEntry<'_>>(&format!("{{\"seq\":1,{text}}}")).unwrap();
     };
     check(Payloads::None, b"{}", "");
     check(
@@ -327,17 +329,18 @@ fn what_is_written_of_an_entry() {
     check(Payloads::Full, b"", of_nothing);
     let long = format!("\"{}\"", "x".repeat(ENTRY_PAYLOAD_BYTES_MAX));
     let full = Policy::new(Payloads::Full, &REDACTED);
-    let body = spelled(&full, &Entry { payload: Some(long.as_bytes()), ..entry(1, "a") });
+    let body = entry_body(&full, &Entry { payload: Some(long.as_bytes()), ..entry(1, "a") });
     assert!(body.len() < 400);
     let longest = "\u{e4}".repeat(ENTRY_TEXT_BYTES_MAX);
-    let body = spelled(&Policy::default(), &entry(1, &longest));
+    let body = entry_body(&Policy::default(), &entry(1, &longest));
     assert!(body.len() < ENTRY_TEXT_BYTES_MAX + 400);
 }
 
 #[test]
-fn queries() {
+fn queries_return_matching_entries_in_order() {
     let dir = tempfile::tempdir().unwrap();
-    let audit = Audit::open(&Writer::open(dir.path()).unwrap(), &KEY, 1, Policy::default()).unwrap();
+    let audit =
+        AuditLog::open(&JournalWriter::open(dir.path()).unwrap(), &KEY, 1, Policy::default()).unwrap();
     for (at, kind) in ["chat", "mcp/request:tools/call:read_file", "system/welcome", "mcp/request", "x y"]
         .into_iter()
         .enumerate()
@@ -354,7 +357,7 @@ fn queries() {
         .unwrap();
         assert_eq!(found, expected, "{filter:?}");
     };
-    let kinds = |text: &str| Filter { kinds: Some(Kinds::parse(text).unwrap()), ..Filter::default() };
+    let kinds = |text: &str| Filter { kinds: Some(KindPattern::parse(text).unwrap()), ..Filter::default() };
     let who = |name: &str| Filter { participant: Some(name.into()), ..Filter::default() };
     check(Filter::default(), &[0, 1, 2, 3, 4]);
     check(kinds("mcp/request:tools/call:read_*"), &[1]);
@@ -369,5 +372,37 @@ fn queries() {
     check(Filter { operation: Some(format!("{:032x}", 3)), ..Filter::default() }, &[3]);
     check(Filter { verdict: Some("refused".into()), ..Filter::default() }, &[]);
     check(Filter { topic: Some("main".into()), ..who("scout") }, &[0, 1, 2, 3, 4]);
-    assert!(Kinds::parse("*").is_err());
+    assert!(KindPattern::parse("*").is_err());
+}
+
+#[test]
+fn segments_and_head_have_golden_bytes() {
+    let disk = SimDisk::default();
+    let mut log = open(&disk, false).unwrap();
+    write(&mut log, 5, 2).unwrap();
+    let text = |name: &str| String::from_utf8(disk.bytes(name)).unwrap();
+    let segment = concat!(
+        r#"{"seq":1,"at_ms":5,"topic":"main","from":"scout","kind":"mcp/request:tools/call:tool-5","to":["files"],"#,
+        r#""verdict":"admitted","why":"mcp/*","operation":"00000000000000000000000000000005","#,
+        r#""payload_sha256":"015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862","#,
+        r#""mac":"f69f5d241c82fef19b798ecdc26f5adef6b0c7c4e3e66326091acce3436d3ead"}"#,
+        "\n",
+        r#"{"seq":2,"end":true,"at_ms":6,"topic":"main","from":"scout","kind":"mcp/request:tools/call:tool-6","#,
+        r#""to":["files"],"verdict":"admitted","why":"mcp/*","operation":"00000000000000000000000000000006","#,
+        r#""payload_sha256":"015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862","#,
+        r#""mac":"1d75bfe11c8381aad13cf7317c9d18181cfb41f0e24a9682b4641761ea4d2580"}"#,
+        "\n",
+    );
+    assert_eq!(text(&name(1)), segment);
+    let slots = [
+        concat!(
+            r#"{"turn":2,"seq":0,"last":"0000000000000000000000000000000000000000000000000000000000000000","#,
+            r#""mac":"791c61db2f9c0e50da45bb665836f0b4028c935068b5d9fd1fc152126a23bb1d"}"#,
+        ),
+        concat!(
+            r#"{"turn":3,"seq":2,"last":"1d75bfe11c8381aad13cf7317c9d18181cfb41f0e24a9682b4641761ea4d2580","#,
+            r#""mac":"f94f7f4a43116bfeec59fb485cf41c11f1b216f0e875264814e2a913ab71b7e0"}"#,
+        ),
+    ];
+    assert_eq!(text(HEAD_FILE), slots.map(|slot| format!("{slot:<255}\n")).concat());
 }

@@ -1,82 +1,83 @@
-//! Reads the whole log and says what was changed, removed, moved or cut off. Must not write, nor know what an entry says.
+//! Verification of the audit log: changed, missing, moved and truncated entries.
 
 use std::fmt;
 
-use super::chain::{Chain, Head, Link};
-use super::entry::{Recorded, Verdict};
-use super::files::{Files, Piece, name, pieces};
-use super::log::follows;
+use super::chain::{Chain, ChainLine, Head};
+use super::entry::{RecordedEntry, Verdict};
+use super::files::{Files, SegmentPart, name, segment_parts};
+use super::writer::follows;
 use crate::error::StoreError;
 
-/// How many findings are told one by one; the others are counted.
+/// Findings that a report lists; it counts all others.
 pub const FINDINGS_MAX: usize = 100;
 
-/// What is wrong at one place of the log.
+/// One defect of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
-    /// The entry, or what stands before it, is not as it was written.
+    /// The MAC of an entry is wrong: the entry or the one before it was changed.
     Changed {
-        /// Its number.
+        /// Number of the entry.
         seq: u64,
     },
-    /// These entries are not where they belong.
+    /// Entries are missing from their position.
     Missing {
-        /// The first of them.
+        /// The first missing entry.
         from: u64,
-        /// The last of them.
+        /// The last missing entry.
         to: u64,
     },
-    /// An entry stands where another belongs.
+    /// An entry is at the position of another one.
     Moved {
-        /// Its number.
+        /// Number of the entry.
         seq: u64,
-        /// The number that belongs there.
+        /// Number of the entry that belongs at this position.
         expected: u64,
     },
-    /// A line that is no entry.
+    /// A line is not an entry.
     Unreadable {
-        /// The segment's file.
+        /// File of the segment.
         segment: String,
-        /// Line number in it, from 1.
+        /// Line number in the file, from 1.
         line: u64,
     },
-    /// The log ends before these entries, which the head counts.
+    /// The log ends before entries that the head counts.
     CutOff {
-        /// The first of them.
+        /// The first missing entry.
         from: u64,
-        /// The last of them.
+        /// The last missing entry.
         to: u64,
     },
-    /// The head that is kept outside the log is missing, or was not written by us.
-    NoHead,
-    /// One of the two places of the head was changed, and not by a crash: the entries that it counted are missing.
+    /// The head outside the log is missing, or its MAC is wrong.
+    HeadMissing,
+    /// One of the two slots of the head was changed, and not by a crash: the entries that it counted are missing.
     HeadChanged,
-    /// The gateway itself found something wrong when it was started, and wrote it down.
+    /// The gateway found a defect at a start and recorded it in the log.
     Broken {
-        /// The number of the entry that says so.
+        /// Number of the entry that records it.
         seq: u64,
-        /// Its words.
+        /// Reason in that entry.
         why: String,
     },
 }
 
-/// What [`super::verify`] found.
+/// Result of [`super::verify`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Entries that were read.
+    /// Number of entries in the log.
     pub entries: u64,
-    /// How far the log reaches. Kept elsewhere and handed in later, it shows if log and head were put back together.
+    /// Head of the chain after the last entry. An operator who keeps it elsewhere and passes it to a later verification
+    /// detects that log and head were both restored to an older state.
     pub head: Head,
-    /// Bytes at the end that a crash left of a write that nobody was told of. The next start removes them.
+    /// Bytes of an unacknowledged write that a crash left at the end. The next start of the gateway removes them.
     pub unfinished_bytes: u64,
-    /// What is wrong, in the order of the log; [`FINDINGS_MAX`] at most.
+    /// Defects in the order of the log, at most [`FINDINGS_MAX`].
     pub findings: Vec<Finding>,
-    /// How many findings there are.
+    /// Number of all defects.
     pub findings_count: u64,
 }
 
 impl Report {
-    /// Whether the log is whole.
+    /// Whether the log has no defect.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.findings_count == 0
@@ -90,14 +91,14 @@ impl Report {
     }
 }
 
-/// Reads all. `begun` is whether the key has been in use; `expected` is a head that was kept elsewhere.
+/// Verifies all segments. `begun` says whether the key was in use before; `expected` is a head that an operator kept.
 pub(super) fn verify(
     files: &Files,
     chain: &Chain,
     begun: bool,
     expected: Option<Head>,
 ) -> Result<Report, StoreError> {
-    // The head first: what is written meanwhile lies beyond it.
+    // The head first: entries that a gateway writes meanwhile come after it.
     let known = files.head(chain, begun)?;
     let kept = known.map(|kept| kept.head);
     let firsts = files.firsts()?;
@@ -112,7 +113,7 @@ pub(super) fn verify(
     let kept = kept.unwrap_or(Head::START);
     let mut reading = Reading { chain, anchors, kept, ends_group: false, report };
     if known.is_none() && (begun || !firsts.is_empty()) {
-        reading.report.find(Finding::NoHead);
+        reading.report.find(Finding::HeadMissing);
     }
     for (at, first) in firsts.iter().enumerate() {
         reading.segment(*first, &files.segment(*first)?, at + 1 == firsts.len());
@@ -130,10 +131,10 @@ pub(super) fn verify(
 
 struct Reading<'a> {
     chain: &'a Chain,
-    /// Heads that the log must agree with.
+    /// Heads that the log must match.
     anchors: Vec<Head>,
     kept: Head,
-    /// Whether the last line that was read is the last of its group.
+    /// Whether the last line so far is the last line of its group.
     ends_group: bool,
     report: Report,
 }
@@ -141,75 +142,79 @@ struct Reading<'a> {
 impl Reading<'_> {
     fn segment(&mut self, first: u64, text: &[u8], last: bool) {
         let mut lines = 0;
-        for piece in pieces(text) {
+        for part in segment_parts(text) {
             lines += 1;
             let unreadable = || Finding::Unreadable { segment: name(first), line: lines };
-            match piece {
-                Piece::Torn(rest) if last && self.report.head.seq >= self.kept.seq => {
+            match part {
+                SegmentPart::Torn(rest) if last && self.report.head.seq >= self.kept.seq => {
                     self.report.unfinished_bytes = rest.len() as u64;
                 }
-                Piece::Torn(_) => self.report.find(unreadable()),
-                Piece::Whole(line) => match Link::read(line) {
-                    // A segment that was renamed, or put in another's place, is out of order too.
-                    Some(link) if lines == 1 && link.seq != first => {
-                        self.report.find(Finding::Moved { seq: link.seq, expected: first });
-                        self.line(&link, line);
+                SegmentPart::Torn(_) => self.report.find(unreadable()),
+                SegmentPart::Whole(line) => match ChainLine::read(line) {
+                    // A segment that was renamed or exchanged is out of order too.
+                    Some(parsed) if lines == 1 && parsed.seq != first => {
+                        self.report.find(Finding::Moved { seq: parsed.seq, expected: first });
+                        self.line(&parsed, line);
                     }
-                    Some(link) => self.line(&link, line),
+                    Some(parsed) => self.line(&parsed, line),
                     None => self.report.find(unreadable()),
                 },
             }
         }
     }
 
-    /// After something wrong, what the line itself says is believed, so that what comes after it is still checked.
-    fn line(&mut self, link: &Link<'_>, line: &[u8]) {
+    /// After a defect the line itself sets the expected head, so that the verification continues with the lines after it.
+    fn line(&mut self, parsed: &ChainLine<'_>, line: &[u8]) {
         let before = self.report.head;
         let expected = before.seq.saturating_add(1);
-        if !follows(self.chain, &before, link) {
-            self.report.find(match link.seq {
+        if !follows(self.chain, &before, parsed) {
+            self.report.find(match parsed.seq {
                 seq if seq > expected => Finding::Missing { from: expected, to: seq - 1 },
                 seq if seq < expected => Finding::Moved { seq, expected },
                 seq => Finding::Changed { seq },
             });
-        } else if self.anchors.iter().any(|anchor| anchor.seq == link.seq && anchor.last != link.mac) {
-            self.report.find(Finding::Changed { seq: link.seq });
+        } else if self.anchors.iter().any(|anchor| anchor.seq == parsed.seq && anchor.last != parsed.mac) {
+            self.report.find(Finding::Changed { seq: parsed.seq });
         }
-        if let Some(why) = said_broken(line) {
-            self.report.find(Finding::Broken { seq: link.seq, why });
+        if let Some(why) = broken_reason(line) {
+            self.report.find(Finding::Broken { seq: parsed.seq, why });
         }
         self.report.entries += 1;
-        self.report.head = Head { seq: link.seq, last: link.mac };
-        self.ends_group = link.end;
+        self.report.head = Head { seq: parsed.seq, last: parsed.mac };
+        self.ends_group = parsed.end;
     }
 }
 
-fn said_broken(line: &[u8]) -> Option<String> {
+fn broken_reason(line: &[u8]) -> Option<String> {
     let mark = format!(r#""verdict":"{}""#, Verdict::Broken.as_str());
     if !line.windows(mark.len()).any(|bytes| bytes == mark.as_bytes()) {
         return None;
     }
-    let entry = serde_json::from_slice::<Recorded<'_>>(line).ok()?;
+    let entry = serde_json::from_slice::<RecordedEntry<'_>>(line).ok()?;
     (entry.verdict == Verdict::Broken.as_str()).then(|| entry.why.unwrap_or_default().into_owned())
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Finding::Changed { seq } => write!(f, "entry {seq}, or what stands before it, was changed"),
+            Finding::Changed { seq } => write!(f, "entry {seq}, or the entry before it, was changed"),
             Finding::Missing { from, to } if from == to => write!(f, "entry {from} is missing"),
             Finding::Missing { from, to } => write!(f, "entries {from} to {to} are missing"),
-            Finding::Moved { seq, expected } => write!(f, "entry {seq} stands where {expected} belongs"),
-            Finding::Unreadable { segment, line } => write!(f, "line {line} of `{segment}` is no entry"),
+            Finding::Moved { seq, expected } => {
+                write!(f, "entry {seq} is at the position of entry {expected}")
+            }
+            Finding::Unreadable { segment, line } => write!(f, "line {line} of `{segment}` is not an entry"),
             Finding::CutOff { from, to } if from == to => {
                 write!(f, "the end was cut off: entry {from} is missing")
             }
             Finding::CutOff { from, to } => {
                 write!(f, "the end was cut off: entries {from} to {to} are missing")
             }
-            Finding::NoHead => f.write_str("the head that is kept outside the log is missing or not ours"),
-            Finding::HeadChanged => f.write_str("one of the two places of the head was changed"),
-            Finding::Broken { seq, why } => write!(f, "entry {seq} says that the log was damaged: {why}"),
+            Finding::HeadMissing => {
+                f.write_str("the head that is stored outside the log is missing or has a wrong MAC")
+            }
+            Finding::HeadChanged => f.write_str("one of the two slots of the head was changed"),
+            Finding::Broken { seq, why } => write!(f, "entry {seq} records that the log was damaged: {why}"),
         }
     }
 }

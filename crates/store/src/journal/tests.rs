@@ -1,9 +1,12 @@
-//! The journal against a real directory: torn tails, damage, the lock, compaction, modes.
+//! Tests of the journal in a real directory: torn tails, damage, the lock, compaction, modes.
+
+mod closed;
+mod golden;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use super::log::{JOURNAL_FILE, SLACK_LINES};
+use super::file::{JOURNAL_FILE, SLACK_LINES};
 use super::*;
 use crate::record::{IssuedToken, SealingKey};
 
@@ -23,7 +26,7 @@ fn names(journal: &Journal) -> Vec<String> {
 }
 
 #[test]
-fn what_was_appended_is_there_after_a_restart() {
+fn appended_records_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = Journal::open(dir.path()).unwrap();
     let key = Record::SealingKey(SealingKey { key: "cd".repeat(32), created_ms: 1 });
@@ -35,7 +38,7 @@ fn what_was_appended_is_there_after_a_restart() {
 }
 
 #[test]
-fn a_torn_last_line_is_cut_off_and_writing_goes_on() {
+fn a_torn_last_line_is_removed_and_writing_continues() {
     let dir = tempfile::tempdir().unwrap();
     Journal::open(dir.path()).unwrap().append(&[token("scout"), token("ci")]).unwrap();
     let path = dir.path().join(JOURNAL_FILE);
@@ -51,7 +54,7 @@ fn a_torn_last_line_is_cut_off_and_writing_goes_on() {
 }
 
 #[test]
-fn damage_before_the_last_line_is_told_with_its_line() {
+fn damage_before_the_last_line_is_reported_with_its_line_number() {
     let dir = tempfile::tempdir().unwrap();
     Journal::open(dir.path()).unwrap().append(&[token("scout"), token("ci")]).unwrap();
     let path = dir.path().join(JOURNAL_FILE);
@@ -63,7 +66,7 @@ fn damage_before_the_last_line_is_told_with_its_line() {
 }
 
 #[test]
-fn one_owner_at_a_time_and_the_second_learns_where_the_first_listens() {
+fn a_locked_directory_names_the_address_of_its_owner() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(Directory::owner(dir.path()), None);
     let first = Journal::open(dir.path()).unwrap();
@@ -80,7 +83,7 @@ fn one_owner_at_a_time_and_the_second_learns_where_the_first_listens() {
 }
 
 #[test]
-fn only_the_owner_may_read_and_loose_directories_are_tightened() {
+fn files_are_private_and_existing_directories_become_private() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("a/data");
     fs::create_dir_all(&data).unwrap();
@@ -95,7 +98,7 @@ fn only_the_owner_may_read_and_loose_directories_are_tightened() {
 }
 
 #[test]
-fn revoked_tokens_do_not_make_the_journal_grow_for_ever() {
+fn compaction_removes_revoked_tokens() {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = Journal::open(dir.path()).unwrap();
     journal.append(&[token("keeper")]).unwrap();
@@ -103,7 +106,7 @@ fn revoked_tokens_do_not_make_the_journal_grow_for_ever() {
         let name = format!("job-{round}");
         journal.append(&[token(&name), Record::TokenRevoked { name, at_ms: 1 }]).unwrap();
     }
-    assert!(journal.log.lines <= 2 + SLACK_LINES, "{}", journal.log.lines);
+    assert!(journal.file.lines <= 2 + SLACK_LINES, "{}", journal.file.lines);
     drop(journal);
     assert_eq!(names(&Journal::open(dir.path()).unwrap()), ["keeper"]);
 }

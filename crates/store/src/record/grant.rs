@@ -1,30 +1,30 @@
-//! Records of capabilities given and taken while the gateway runs. Must not know what a capability means.
+//! Records of capabilities that operators grant and revoke while the gateway runs.
 
 use serde::{Deserialize, Serialize};
 
-/// A change of what a participant may do, beside what is configured.
+/// A change of the capabilities of a participant, in addition to its configured ones.
 /// Source: MCPx v0.1 section 4.4, `POST /admin/participants/{id}/capabilities`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrantChange {
-    /// Whose capabilities change.
+    /// The participant.
     pub participant: String,
-    /// In which topic; `None` is in all.
+    /// The topic; `None` is all topics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
-    /// Capabilities given, as they were written.
+    /// Granted capabilities, as the operator wrote them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,
-    /// Capabilities taken, as they were written.
+    /// Revoked capabilities, as the operator wrote them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<String>,
-    /// Who changed them.
+    /// The participant that changed them.
     pub by: String,
-    /// Why, in the words of who changed them.
+    /// Reason that this participant gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When, in Unix milliseconds.
+    /// Time in Unix milliseconds.
     pub at_ms: u64,
-    /// When the change ends and what was before holds again, in Unix milliseconds; `None` is never.
+    /// Time of expiry in Unix milliseconds, after which the change before applies again; `None` is never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<u64>,
 }

@@ -1,100 +1,100 @@
-//! Records of proposals: opened, decided, ended. Must not know who may decide, nor what a payload says.
+//! Records of proposals: opened, decided, ended.
 
 use serde::{Deserialize, Serialize};
 
-/// A proposal, with everything needed to show it to a reviewer and to run it after a restart.
+/// A proposal, with all that a reviewer needs to decide and the gateway needs to run it after a restart.
 /// Source: MCPx v0.1 section 3.2; MCP calls that are held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedProposal {
-    /// The operation's id, 32 hexadecimal digits.
+    /// Operation id, 32 hexadecimal digits.
     pub id: String,
-    /// The topic that it was made in.
+    /// Topic of the proposal.
     pub topic: String,
-    /// Who proposed it.
+    /// The proposer.
     pub by: String,
-    /// Whom its envelope names; empty for anybody.
+    /// Recipients of its envelope; empty means every participant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to: Vec<String>,
-    /// The method that it proposes, such as `tools/call`.
+    /// The proposed method, such as `tools/call`.
     pub method: String,
-    /// What the method is about, such as a tool's own name.
+    /// Target of the method, such as the name of a tool at its server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// The id of the envelope that carried it: what a fulfilling request names as its `correlation_id`.
+    /// Id of its envelope; a request that fulfils the proposal has it as `correlation_id`.
     pub envelope: String,
-    /// The era that `params` are written in, as the gateway names it.
+    /// Era in which `params` are written, under the name that the gateway uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub era: Option<String>,
-    /// The params as JSON text, byte for byte as they came.
+    /// Params as JSON text, byte for byte as received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<String>,
-    /// The definition of the tool that the reviewer is shown, as JSON text.
+    /// Definition of the tool as the reviewer sees it, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Digest of what is shown, 64 hexadecimal digits; a decision is bound to it.
+    /// Digest of the content that the reviewer sees, 64 hexadecimal digits. A decision is bound to it.
     pub digest: String,
-    /// Whether a call is held behind it that runs when it is approved.
+    /// Whether the gateway holds a call that runs after approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
-    /// What the proposer's door needs to run it after a restart, in the door's own words.
+    /// State that the proposer's door needs to run it after a restart, in the format of that door.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub door: Option<String>,
-    /// When it was opened, in Unix milliseconds.
+    /// Time of opening in Unix milliseconds.
     pub at_ms: u64,
-    /// When it expires, in Unix milliseconds.
+    /// Time of expiry in Unix milliseconds.
     pub expires_ms: u64,
 }
 
-/// What was decided about a proposal.
+/// Decision about a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// It may run, once. Not over until its outcome is known.
+    /// A reviewer approved it: it runs once, and ends with its outcome.
     Approved,
-    /// It will never run. Over.
+    /// A reviewer rejected it, which ends it.
     Rejected,
-    /// Its proposer took it back. Over.
+    /// Its proposer withdrew it, which ends it.
     Withdrawn,
 }
 
-/// A decision about a proposal. The first one counts; later ones are passed over.
+/// A decision about a proposal. The first one counts; later ones have no effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecidedProposal {
-    /// The proposal.
+    /// Id of the proposal.
     pub id: String,
-    /// Who decided.
+    /// The reviewer, or the proposer that withdrew it.
     pub by: String,
-    /// What.
+    /// The decision.
     pub decision: Decision,
-    /// Why, in words for the proposer.
+    /// Reason for the proposer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Digest of what the decider was shown.
+    /// Digest of the content that the reviewer saw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// The params that run, as JSON text, where the decider has edited them.
+    /// The params that run, as JSON text, if the reviewer edited them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<String>,
-    /// The id of the request envelope that fulfils it.
+    /// Id of the request envelope that fulfils it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub envelope: Option<String>,
-    /// When, in Unix milliseconds.
+    /// Time in Unix milliseconds.
     pub at_ms: u64,
 }
 
 /// The end of a proposal: expired, completed or failed. The first end counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedProposal {
-    /// The proposal.
+    /// Id of the proposal.
     pub id: String,
-    /// How it ended, as the gateway names the state: `completed`, `failed`, `expired`, ...
+    /// Final state, under the name that the gateway uses: `completed`, `failed`, `expired`, ...
     pub state: String,
-    /// Why, in words for the proposer.
+    /// Reason for the proposer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The answer as JSON text, kept for a proposer that asks later.
+    /// Answer as JSON text, for a proposer that asks later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// When, in Unix milliseconds.
+    /// Time in Unix milliseconds.
     pub at_ms: u64,
 }

@@ -1,14 +1,14 @@
-//! Records of sessions that are over. Must not know what a session is.
+//! Record of ended sessions.
 
 use serde::{Deserialize, Serialize};
 
-/// Sessions that were ended for good: nobody takes them up again, after a restart neither.
+/// Sessions that no client can resume, also after a restart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedSessions {
-    /// What tells each of their ids from all others, as the gateway spells it.
+    /// One unique text for each session id, in the format of the gateway.
     pub marks: Vec<String>,
-    /// When this was written, in Unix milliseconds.
+    /// Time of the record in Unix milliseconds.
     pub at_ms: u64,
-    /// From when on none of these ids is good any more, in Unix milliseconds.
+    /// Time at which the last of these ids expires, in Unix milliseconds.
     pub until_ms: u64,
 }

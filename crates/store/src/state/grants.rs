@@ -1,40 +1,40 @@
-//! What the changes of capabilities add up to. Pure: must not know files, nor what a capability means.
+//! Grants of the state: granted and revoked capabilities of participants, lasting and temporary.
 
 use std::collections::BTreeMap;
 
 use crate::record::{GrantChange, Record};
 
-/// One capability that was given to a participant or taken from it, beside what is configured.
+/// One capability that an operator granted to a participant or revoked, in addition to the configured ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// Whose.
+    /// The participant.
     pub participant: String,
-    /// In which topic; `None` is in all.
+    /// The topic; `None` is all topics.
     pub topic: Option<String>,
-    /// The capability as it was written.
+    /// The capability, as the operator wrote it.
     pub capability: String,
-    /// Given, or taken.
-    pub given: bool,
-    /// Who changed it.
+    /// Whether it is granted; otherwise it is revoked.
+    pub granted: bool,
+    /// The participant that changed it.
     pub by: String,
-    /// Why.
+    /// Reason that this participant gave.
     pub reason: Option<String>,
-    /// When, in Unix milliseconds.
+    /// Time in Unix milliseconds.
     pub at_ms: u64,
-    /// When it ends and the change before it holds again, in Unix milliseconds; `None` is never.
+    /// Time of expiry in Unix milliseconds, after which the change before applies again; `None` is never.
     pub expires_ms: Option<u64>,
 }
 
 impl Grant {
-    /// Whether it still holds.
+    /// Whether it has not expired.
     #[must_use]
-    pub fn holds(&self, now_ms: u64) -> bool {
+    pub fn applies(&self, now_ms: u64) -> bool {
         self.expires_ms.is_none_or(|end| now_ms < end)
     }
 
     fn record(&self) -> Record {
         let (mut added, mut removed) = (Vec::new(), Vec::new());
-        if self.given { &mut added } else { &mut removed }.push(self.capability.clone());
+        if self.granted { &mut added } else { &mut removed }.push(self.capability.clone());
         Record::GrantChanged(GrantChange {
             participant: self.participant.clone(),
             topic: self.topic.clone(),
@@ -48,57 +48,61 @@ impl Grant {
     }
 }
 
-/// What is known of one capability of one participant: a change for good, and one for a time over it.
+/// Changes of one capability of one participant: a lasting one, and a temporary one that overrides it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Standing {
+struct Changes {
     lasting: Option<Grant>,
-    passing: Option<Grant>,
+    temporary: Option<Grant>,
 }
 
-/// Capabilities by participant, then by topic (`None` first) and capability.
-type Held = BTreeMap<(Option<String>, String), Standing>;
+/// Changes of one participant by topic (`None` first) and capability.
+type ByCapability = BTreeMap<(Option<String>, String), Changes>;
 
-/// All changes that are known.
+/// All grants of the state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Grants {
-    by_participant: BTreeMap<String, Held>,
-    /// Counted when they change: the journal asks at each append.
+    by_participant: BTreeMap<String, ByCapability>,
+    /// Number of grants, cached because the journal needs it at each append.
     count: usize,
 }
 
 impl Grants {
-    /// A change for good replaces all before it; one for a time replaces only the one for a time.
-    /// What had ended when this change was made is dropped, so that passing grants do not pile up.
+    /// Applies a change. A lasting one replaces all earlier ones of its capability, a temporary one only the temporary one.
+    /// Drops temporary changes that have expired at the time of this one, so that they do not accumulate.
     pub(super) fn changed(&mut self, change: &GrantChange) {
-        let held = self.by_participant.entry(change.participant.clone()).or_default();
-        for standing in held.values_mut() {
-            standing.passing = standing.passing.take().filter(|grant| grant.holds(change.at_ms));
+        let capabilities = self.by_participant.entry(change.participant.clone()).or_default();
+        for changes in capabilities.values_mut() {
+            changes.temporary = changes.temporary.take().filter(|grant| grant.applies(change.at_ms));
         }
-        let given = change.added.iter().map(|capability| (capability, true));
-        for (capability, given) in given.chain(change.removed.iter().map(|capability| (capability, false))) {
+        let granted = change.added.iter().map(|capability| (capability, true));
+        for (capability, granted) in
+            granted.chain(change.removed.iter().map(|capability| (capability, false)))
+        {
             let grant = Grant {
                 participant: change.participant.clone(),
                 topic: change.topic.clone(),
                 capability: capability.clone(),
-                given,
+                granted,
                 by: change.by.clone(),
                 reason: change.reason.clone(),
                 at_ms: change.at_ms,
                 expires_ms: change.expires_ms,
             };
-            let standing = held.entry((change.topic.clone(), capability.clone())).or_default();
+            let changes = capabilities.entry((change.topic.clone(), capability.clone())).or_default();
             match grant.expires_ms {
-                None => *standing = Standing { lasting: Some(grant), passing: None },
-                Some(_) => standing.passing = Some(grant),
+                None => *changes = Changes { lasting: Some(grant), temporary: None },
+                Some(_) => changes.temporary = Some(grant),
             }
         }
-        held.retain(|_, standing| standing.lasting.is_some() || standing.passing.is_some());
+        capabilities.retain(|_, changes| changes.lasting.is_some() || changes.temporary.is_some());
         self.tidy(&change.participant);
     }
 
     pub(super) fn cleared(&mut self, participant: &str, topic: Option<&str>) {
         match (topic, self.by_participant.get_mut(participant)) {
-            (Some(topic), Some(held)) => held.retain(|(of, _), _| of.as_deref() != Some(topic)),
+            (Some(topic), Some(capabilities)) => {
+                capabilities.retain(|(of, _), _| of.as_deref() != Some(topic))
+            }
             (None, _) => drop(self.by_participant.remove(participant)),
             (Some(_), None) => {}
         }
@@ -122,17 +126,17 @@ impl Grants {
         topic: &'a str,
         now_ms: u64,
     ) -> impl Iterator<Item = &'a Grant> {
-        let held = self.by_participant.get(participant).into_iter().flatten();
-        held.filter(move |((of, _), _)| of.as_deref().is_none_or(|of| of == topic)).filter_map(
-            move |(_, standing)| {
-                let passing = standing.passing.as_ref().filter(|grant| grant.holds(now_ms));
-                passing.or(standing.lasting.as_ref())
+        let capabilities = self.by_participant.get(participant).into_iter().flatten();
+        capabilities.filter(move |((of, _), _)| of.as_deref().is_none_or(|of| of == topic)).filter_map(
+            move |(_, changes)| {
+                let temporary = changes.temporary.as_ref().filter(|grant| grant.applies(now_ms));
+                temporary.or(changes.lasting.as_ref())
             },
         )
     }
 
     pub(super) fn records(&self) -> impl Iterator<Item = Record> + '_ {
-        // Those for a time are dropped by the time of the changes after them: the earliest change goes first.
+        // A replay drops temporary grants by the time of later changes: the earliest change comes first.
         let mut all: Vec<&Grant> = self.all().collect();
         all.sort_by_key(|grant| (grant.expires_ms.is_some(), grant.at_ms));
         all.into_iter().map(Grant::record)
@@ -143,6 +147,6 @@ impl Grants {
     }
 }
 
-fn both(standing: &Standing) -> impl Iterator<Item = &Grant> {
-    standing.lasting.iter().chain(&standing.passing)
+fn both(changes: &Changes) -> impl Iterator<Item = &Grant> {
+    changes.lasting.iter().chain(&changes.temporary)
 }

@@ -1,35 +1,42 @@
-//! What the records of proposals add up to: those that wait or run, and the last that ended. Pure: must not know files.
+//! Proposals of the state: open ones, the last ended ones, digests of closed ones.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::record::{DecidedProposal, Decision, EndedProposal, OpenedProposal, Record};
+use super::closed::{CLOSED_PROPOSALS_KEPT_MS, ClosedSet, closed_digest};
+use crate::record::{ClosedProposals, DecidedProposal, Decision, EndedProposal, OpenedProposal, Record};
 
-/// How many ended proposals are remembered.
+/// Ended proposals that the state keeps in full at most.
 pub const ENDED_KEPT: usize = 256;
 
-/// How many bytes of text the remembered ended proposals may hold together.
+/// Bytes of text that these ended proposals hold together at most.
 pub const ENDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// A proposal as far as the journal knows it.
+/// A proposal with its decision and end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proposal {
-    /// What was proposed.
+    /// The proposal.
     pub opened: OpenedProposal,
-    /// What was decided. Approved and not ended after a restart means that its outcome is unknown.
+    /// The decision. The outcome of a proposal that is approved and not ended after a restart is unknown.
     pub decided: Option<DecidedProposal>,
-    /// How it ended, if by more than the decision.
+    /// The end, if it is not the decision.
     pub ended: Option<EndedProposal>,
 }
 
 impl Proposal {
-    /// Whether nothing more will happen to it.
+    /// Whether it has ended.
     #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         let refused = |decided: &DecidedProposal| match decided.decision {
             Decision::Approved => false,
             Decision::Rejected | Decision::Withdrawn => true,
         };
         self.ended.is_some() || self.decided.as_ref().is_some_and(refused)
+    }
+
+    /// Time of its end in Unix milliseconds. A rejection or withdrawal is an end.
+    fn ended_ms(&self) -> u64 {
+        let ended = self.ended.as_ref().map(|ended| ended.at_ms);
+        ended.or_else(|| self.decided.as_ref().map(|decided| decided.at_ms)).unwrap_or(self.opened.at_ms)
     }
 
     fn records(&self) -> impl Iterator<Item = Record> + '_ {
@@ -51,7 +58,7 @@ impl Proposal {
     }
 }
 
-/// All proposals that are known.
+/// All proposals of the state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Proposals {
     open: BTreeMap<String, Proposal>,
@@ -59,6 +66,7 @@ pub(super) struct Proposals {
     ended_bytes: usize,
     ended_records: usize,
     open_records: usize,
+    closed: ClosedSet,
 }
 
 impl Proposals {
@@ -72,6 +80,22 @@ impl Proposals {
 
     pub(super) fn get(&self, id: &str) -> Option<&Proposal> {
         self.open.get(id).or_else(|| self.ended.iter().rev().find(|known| known.opened.id == id))
+    }
+
+    pub(super) fn closed(&self, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
+        self.closed.unexpired(now_ms)
+    }
+
+    pub(super) fn closed_in(&self, topic: &str, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
+        self.closed.unexpired_in(topic, now_ms)
+    }
+
+    pub(super) fn add_closed(&mut self, closed: &ClosedProposals) {
+        self.closed.add_all(closed);
+    }
+
+    pub(super) fn drop_expired(&mut self, now_ms: u64) {
+        self.closed.drop_expired(now_ms);
     }
 
     pub(super) fn opened(&mut self, opened: &OpenedProposal) {
@@ -90,7 +114,7 @@ impl Proposals {
         }
     }
 
-    /// An end after a rejection or withdrawal adds nothing: that was the end.
+    /// Ends an open proposal. An end after a rejection or withdrawal has no effect.
     pub(super) fn ended_as(&mut self, ended: &EndedProposal) {
         if let Some(open) = self.open.get_mut(&ended.id) {
             open.ended = Some(ended.clone());
@@ -99,19 +123,20 @@ impl Proposals {
         }
     }
 
-    /// Oldest end first, then those still open: replayed in this order they add up to the same again.
+    /// Records of closed, ended and open proposals: a replay in this order rebuilds the same state.
     pub(super) fn records(&self) -> impl Iterator<Item = Record> + '_ {
-        self.ended.iter().chain(self.open.values()).flat_map(Proposal::records)
+        let closed = self.closed.records();
+        closed.chain(self.ended.iter().chain(self.open.values()).flat_map(Proposal::records))
     }
 
     pub(super) fn len(&self) -> usize {
-        self.ended_records + self.open_records
+        self.closed.len() + self.ended_records + self.open_records
     }
 
     fn settle(&mut self, id: &str) {
-        let Some(over) = self.open.get(id).filter(|open| open.is_over()) else { return };
-        let records = over.records_count();
-        self.ended_bytes += over.text_bytes();
+        let Some(ended) = self.open.get(id).filter(|open| open.has_ended()) else { return };
+        let records = ended.records_count();
+        self.ended_bytes += ended.text_bytes();
         self.ended_records += records;
         self.open_records -= records;
         self.ended.extend(self.open.remove(id));
@@ -119,6 +144,8 @@ impl Proposals {
             let Some(oldest) = self.ended.pop_front() else { return };
             self.ended_bytes -= oldest.text_bytes();
             self.ended_records -= oldest.records_count();
+            let until_ms = oldest.ended_ms().saturating_add(CLOSED_PROPOSALS_KEPT_MS);
+            self.closed.add(until_ms, closed_digest(&oldest.opened.topic, &oldest.opened.envelope));
         }
     }
 }

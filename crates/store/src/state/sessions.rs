@@ -1,14 +1,13 @@
-//! What the records of ended sessions add up to: the last of them, as long as their ids would be good. Pure: must not know
-//! files.
+//! Ended sessions of the state: the last ones whose ids have not expired.
 
 use std::collections::VecDeque;
 
 use crate::record::{EndedSessions, Record};
 
-/// How many ended sessions are remembered; the oldest go first, with those that were written down beside them.
+/// Ended sessions in the state at most. The oldest record is dropped first, with all of its sessions.
 pub const ENDED_SESSIONS_KEPT: usize = 65_536;
 
-/// All ended sessions that are known, oldest first, as they were written down.
+/// All ended sessions of the state, oldest record first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Sessions {
     ended: VecDeque<EndedSessions>,
@@ -29,8 +28,8 @@ impl Sessions {
     }
 
     pub(super) fn marks(&self, now_ms: u64) -> impl Iterator<Item = &str> {
-        let good = self.ended.iter().filter(move |ended| now_ms < ended.until_ms);
-        good.flat_map(|ended| &ended.marks).map(String::as_str)
+        let unexpired = self.ended.iter().filter(move |ended| now_ms < ended.until_ms);
+        unexpired.flat_map(|ended| &ended.marks).map(String::as_str)
     }
 
     pub(super) fn records(&self) -> impl Iterator<Item = Record> + '_ {

@@ -1,9 +1,13 @@
-//! What records add up to, and that what compaction writes adds up to the same.
+//! Tests of the state: records of each kind, limits, and the records that compaction writes.
+
+mod closed;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::record::{DecidedProposal, Decision, EndedProposal, EndedSessions, GrantChange, OpenedProposal};
+use crate::record::{
+    ClosedProposals, DecidedProposal, Decision, EndedProposal, EndedSessions, GrantChange, OpenedProposal,
+};
 
 fn token(name: &str) -> Record {
     Record::TokenIssued(IssuedToken {
@@ -21,7 +25,7 @@ fn key(byte: &str) -> Record {
 }
 
 #[test]
-fn revoking_takes_every_token_of_that_name() {
+fn a_revocation_removes_every_token_of_the_participant() {
     let mut state = State::default();
     for record in [token("a"), token("b"), token("a"), Record::TokenRevoked { name: "a".into(), at_ms: 3 }] {
         state.apply(&record);
@@ -144,7 +148,7 @@ fn a_proposal_ends_once_and_its_first_decision_counts() {
 }
 
 #[test]
-fn the_last_ended_proposals_are_remembered() {
+fn the_last_ended_proposals_are_kept_in_full() {
     let mut state = State::default();
     for at in 0..ENDED_KEPT + 10 {
         state.apply(&opened(&at.to_string()));
@@ -153,7 +157,8 @@ fn the_last_ended_proposals_are_remembered() {
     assert_eq!(state.ended_proposals().count(), ENDED_KEPT);
     assert!(state.proposal("9").is_none());
     assert!(state.proposal("10").is_some());
-    assert_eq!(state.len(), 2 * ENDED_KEPT);
+    assert_eq!(state.closed_proposals(0).count(), 10);
+    assert_eq!(state.len(), 2 * ENDED_KEPT + 1, "one record holds all digests");
 }
 
 #[test]
@@ -169,11 +174,11 @@ fn ended_proposals_hold_no_more_text_than_the_limit() {
 }
 
 #[test]
-fn grants_for_a_time_end_and_what_was_before_holds_again() {
+fn the_earlier_change_applies_again_after_a_temporary_grant_expires() {
     let check = |records: &[Record], now_ms: u64, expected: &[(&str, bool)]| {
         let state = state(records);
         let found = state.grants_of("scout", "main", now_ms);
-        let found: Vec<_> = found.map(|grant| (grant.capability.as_str(), grant.given)).collect();
+        let found: Vec<_> = found.map(|grant| (grant.capability.as_str(), grant.granted)).collect();
         assert_eq!(found, expected, "{records:?} at {now_ms}");
     };
     let (taken, for_an_hour) =
@@ -201,7 +206,7 @@ fn sessions_ended(count: usize, at_ms: u64, until_ms: u64) -> Record {
 }
 
 #[test]
-fn ended_sessions_are_known_as_long_as_their_ids_are_good() {
+fn ended_sessions_are_kept_until_their_ids_expire() {
     let one = state(&[sessions_ended(2, 1, 100)]);
     assert_eq!(one.ended_sessions(99).collect::<Vec<_>>(), ["1 0", "1 1"]);
     assert_eq!(one.ended_sessions(100).count(), 0);
@@ -210,7 +215,7 @@ fn ended_sessions_are_known_as_long_as_their_ids_are_good() {
 }
 
 #[test]
-fn so_many_ended_sessions_are_known_and_no_more() {
+fn ended_sessions_are_bounded() {
     let mut known = state(&[sessions_ended(1, 1, 100), sessions_ended(ENDED_SESSIONS_KEPT - 1, 2, 100)]);
     assert_eq!(known.ended_sessions(3).count(), ENDED_SESSIONS_KEPT);
     known.apply(&sessions_ended(1, 3, 100));
@@ -235,6 +240,8 @@ fn any_record() -> impl Strategy<Value = Record> {
         }),
         id.clone().prop_map(token),
         (0..60_u64, 0..3_usize).prop_map(|(at_ms, count)| sessions_ended(count, at_ms, at_ms + 20)),
+        prop::collection::vec((any::<u64>(), any::<u128>()), 0..4)
+            .prop_map(|digests| Record::ProposalsClosed(ClosedProposals { digests })),
         id.clone().prop_map(|byte| Record::AuditKey(SealingKey { key: byte.into(), created_ms: 0 })),
         id.prop_map(|name| Record::TokenRevoked { name: name.into(), at_ms: 0 }),
     ]
@@ -242,7 +249,7 @@ fn any_record() -> impl Strategy<Value = Record> {
 
 proptest! {
     #[test]
-    fn what_compaction_writes_adds_up_to_the_same(records in prop::collection::vec(any_record(), 0..60)) {
+    fn compacted_records_rebuild_the_same_state(records in prop::collection::vec(any_record(), 0..60)) {
         let mut before = State::default();
         for (at, record) in records.into_iter().enumerate() {
             let at_ms = at as u64;

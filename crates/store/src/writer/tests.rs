@@ -1,11 +1,11 @@
-//! The writer: groups, places, a disk that goes away, and what survives a crash.
+//! Tests of the shared journal: groups, permits, a failing disk and crashes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::disk::sim::Sim;
+use crate::disk::sim::SimDisk;
 use crate::record::{EndedProposal, IssuedToken};
 
 fn token(name: String) -> Record {
@@ -19,26 +19,29 @@ fn token(name: String) -> Record {
     })
 }
 
-fn writer(disk: &Sim) -> Writer {
-    let (log, state) = Log::open(Arc::new(disk.clone())).unwrap();
-    Writer::new(None, log, state).unwrap()
+fn writer(disk: &SimDisk) -> JournalWriter {
+    let (file, state) = JournalFile::open(Arc::new(disk.clone())).unwrap();
+    JournalWriter::new(None, file, state).unwrap()
 }
 
-fn names(writer: &Writer) -> Vec<String> {
+fn names(writer: &JournalWriter) -> Vec<String> {
     writer.state(|state| state.tokens().iter().map(|token| token.name.clone()).collect())
 }
 
 #[test]
-fn many_callers_one_order_and_all_is_there_after_a_restart() {
+fn records_of_many_callers_have_one_order_and_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
-    let writer = Writer::open(dir.path()).unwrap();
+    let writer = JournalWriter::open(dir.path()).unwrap();
     std::thread::scope(|scope| {
         for caller in 0..8 {
             let writer = writer.clone();
             scope.spawn(move || {
                 for at in 0..20 {
                     writer.append(&[token(format!("{caller}-{at}"))]).unwrap();
-                    assert!(names(&writer).contains(&format!("{caller}-{at}")), "durable is seen");
+                    assert!(
+                        names(&writer).contains(&format!("{caller}-{at}")),
+                        "a durable record is visible"
+                    );
                 }
             });
         }
@@ -46,62 +49,62 @@ fn many_callers_one_order_and_all_is_there_after_a_restart() {
     let before = names(&writer);
     assert_eq!(before.len(), 160);
     drop(writer);
-    assert_eq!(names(&Writer::open(dir.path()).unwrap()), before);
+    assert_eq!(names(&JournalWriter::open(dir.path()).unwrap()), before);
 }
 
 #[test]
-fn what_was_submitted_is_written_before_the_directory_is_given_back() {
+fn drop_writes_all_submissions_before_it_releases_the_directory() {
     let dir = tempfile::tempdir().unwrap();
-    let told = Arc::new(AtomicUsize::new(0));
-    let writer = Writer::open(dir.path()).unwrap();
+    let written = Arc::new(AtomicUsize::new(0));
+    let writer = JournalWriter::open(dir.path()).unwrap();
     for at in 0..50 {
-        let told = Arc::clone(&told);
+        let written = Arc::clone(&written);
         writer.submit(vec![token(at.to_string())], move |result| {
             result.unwrap();
-            told.fetch_add(1, Ordering::Relaxed);
+            written.fetch_add(1, Ordering::Relaxed);
         });
     }
     drop(writer);
-    assert_eq!(told.load(Ordering::Relaxed), 50);
-    assert_eq!(names(&Writer::open(dir.path()).unwrap()).len(), 50);
+    assert_eq!(written.load(Ordering::Relaxed), 50);
+    assert_eq!(names(&JournalWriter::open(dir.path()).unwrap()).len(), 50);
 }
 
 #[test]
-fn a_failed_write_stops_it_and_says_so() {
-    let disk = Sim::default();
+fn a_failed_write_stops_the_journal_and_is_reported() {
+    let disk = SimDisk::default();
     let writer = writer(&disk);
     writer.append(&[token("a".into())]).unwrap();
-    assert_eq!(writer.trouble(), None);
+    assert_eq!(writer.failure(), None);
     disk.fail_after(1);
     assert!(matches!(writer.append(&[token("b".into())]), Err(StoreError::Io { .. })));
     assert!(matches!(writer.append(&[token("c".into())]), Err(StoreError::Stopped)));
     assert!(matches!(writer.reserve(), Err(StoreError::Stopped)));
-    assert!(writer.trouble().unwrap().contains("the disk is gone"));
+    assert!(writer.failure().unwrap().contains("the disk is gone"));
     assert_eq!(names(&writer), ["a"]);
 }
 
 #[test]
-fn places_are_bounded_and_given_back() {
-    let writer = writer(&Sim::default());
-    let mut places: Vec<_> = (0..WRITER_PLACES_MAX).map(|_| writer.reserve().unwrap()).collect();
+fn permits_are_bounded_and_released() {
+    let writer = writer(&SimDisk::default());
+    let mut permits: Vec<_> = (0..WRITER_PERMITS_MAX).map(|_| writer.reserve().unwrap()).collect();
     assert!(matches!(writer.reserve(), Err(StoreError::Busy)));
-    writer.append(&[token("waits itself".into())]).unwrap();
-    places.pop();
-    let place = writer.reserve().unwrap();
+    writer.append(&[token("blocks".into())]).unwrap();
+    permits.pop();
+    let permit = writer.reserve().unwrap();
     assert!(matches!(writer.reserve(), Err(StoreError::Busy)));
-    let (tell, told) = mpsc::channel();
-    place.submit(vec![token("reserved".into())], move |result| tell.send(result).unwrap());
-    told.recv().unwrap().unwrap();
+    let (sender, results) = mpsc::channel();
+    permit.submit(vec![token("reserved".into())], move |result| sender.send(result).unwrap());
+    results.recv().unwrap().unwrap();
     drop(writer.reserve().unwrap());
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever the disk did: what was acknowledged is there after the crash, and what is there was submitted.
+    /// After a crash at any point the journal holds every acknowledged record, and submitted records only.
     #[test]
     fn no_acknowledged_record_is_lost(runs in prop::collection::vec((0..250_usize, any::<u64>()), 1..4)) {
-        let disk = Sim::default();
+        let disk = SimDisk::default();
         let (mut acknowledged, mut submitted) = (Vec::new(), 0);
         for (acts, seed) in runs {
             let writer = writer(&disk);
@@ -111,7 +114,7 @@ proptest! {
             loop {
                 let name = format!("token-{submitted}");
                 submitted += 1;
-                // And records that add up to nothing: so that compaction comes into it.
+                // Records without effect make compaction due.
                 let nothing = Record::ProposalEnded(EndedProposal {
                     id: "unknown".into(), state: "failed".into(), reason: None, answer: None, at_ms: 0,
                 });

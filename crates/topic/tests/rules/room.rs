@@ -56,7 +56,7 @@ fn a_flood_is_withheld_with_a_time() {
     stage.limited(BOB, "bob", &["chat"], Some(RateLimit { burst: 1, per_minute: 60 }));
     assert_eq!(shown(&stage.say(BOB, "chat", &[])), ["publish m"]);
     match stage.say(BOB, "chat", &[]).all.as_slice() {
-        [Effect::Withhold { handle: 2, refusal, cause: Cause::RateLimited }] => {
+        [Effect::Withhold { handle: 2, message: _, refusal, cause: Cause::RateLimited }] => {
             assert_eq!((refusal.code, refusal.retry_after_ms), (RefusalCode::RateLimited, Some(1_000)));
         }
         other => panic!("{other:?}"),

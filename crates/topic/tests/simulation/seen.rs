@@ -117,6 +117,8 @@ pub(crate) const SEEN: &[&str] = &[
     "carried out by its proposer",
     "recalled",
     "own proposal unlisted",
+    "unknown method",
+    "unknown method without a bare server",
     "queued",
     "early answer",
     "completed in the room",

@@ -2,12 +2,12 @@
 //!
 //! A question that belongs to no known call is rejected, never sent to a guessed caller.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use bytes::Bytes;
 use client::SendMeta;
-use model::Refusal;
+use model::{Form, Refusal};
 use wire::mcp::{Params, relay, task};
 use wire::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
 use wire::rpc::{Message, error, result};
@@ -16,7 +16,8 @@ use super::Session;
 use super::pending::Waiter;
 use super::requests::member;
 use crate::fault::Fault;
-use crate::session_api::{CallEvents, Question, SessionKey};
+use crate::question::{Asking, Question};
+use crate::session_api::{CallEvents, SessionKey};
 
 /// The receiver of a question.
 enum Addressee {
@@ -24,6 +25,23 @@ enum Addressee {
     Call(u64, Arc<dyn CallEvents>),
     /// The owner of the session.
     Owner,
+}
+
+impl Asking for Session {
+    fn form(&self) -> Form {
+        self.form()
+    }
+
+    fn send_answer(&self, call: Option<u64>, frame: Bytes) -> Result<(), Refusal> {
+        if let Some(call) = call {
+            self.pending().extend(call, Instant::now());
+        }
+        self.send(frame, SendMeta::default()).map_err(|unsent| self.refusal(&Fault::Unsent(unsent)))
+    }
+
+    fn count_question(&self, call: Option<u64>, begins: bool) {
+        self.pending().count_question(call, begins);
+    }
 }
 
 impl Session {
@@ -57,25 +75,12 @@ impl Session {
             return;
         };
         let request = relay::decode_request(&params, self.form());
+        let asking: Weak<dyn Asking> = Arc::downgrade(&(Arc::clone(self) as Arc<dyn Asking>));
+        let question = |call| Question::new(asking, self.instance(), id, request, call);
         match addressee {
-            Addressee::Call(number, events) => {
-                events.question(Question::new(self, id, request, Some(number)))
-            }
-            Addressee::Owner => self.setup.events.question(self, Question::new(self, id, request, None)),
+            Addressee::Call(number, events) => events.question(question(Some(number))),
+            Addressee::Owner => self.setup.events.question(self, question(None)),
         }
-    }
-
-    /// Sends the answer to a question.
-    pub(crate) fn send_answer(&self, call: Option<u64>, frame: Bytes) -> Result<(), Refusal> {
-        if let Some(call) = call {
-            self.pending().extend(call, Instant::now());
-        }
-        self.send(frame, SendMeta::default()).map_err(|unsent| self.refusal(&Fault::Unsent(unsent)))
-    }
-
-    /// Counts a question that begins or ends.
-    pub(crate) fn count_question(&self, call: Option<u64>, begins: bool) {
-        self.pending().count_question(call, begins);
     }
 
     /// Handles the server's cancellation of a question.

@@ -8,7 +8,7 @@ use wire::rpc::Id;
 
 use super::Upstream;
 use crate::session::{Session, SessionEvents};
-use crate::session_api::Question;
+use crate::question::Question;
 
 /// The receiver of the events of all sessions of one server.
 pub(super) struct SupervisedEvents {

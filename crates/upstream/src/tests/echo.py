@@ -126,6 +126,9 @@ def serve(message):
     elif method == "resources/subscribe":
         SUBSCRIBED.append(params["uri"])
         reply(id, {}, modern)
+    elif method == "resources/unsubscribe":
+        SUBSCRIBED.remove(params["uri"])
+        reply(id, {}, modern)
     elif method == "subscriptions/listen":
         SUBSCRIBED.append(params["notifications"])
         send({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",

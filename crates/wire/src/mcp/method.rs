@@ -2,7 +2,7 @@
 //!
 //! It must not know params' bytes. A method that is not here is unknown to us, yet may be passed on.
 
-use model::ListKind;
+use model::{Form, ListKind};
 
 use super::version::Era;
 
@@ -109,6 +109,12 @@ impl Method {
             Era::Legacy => self.legacy,
             Era::Modern => self.modern,
         }
+    }
+
+    /// Whether payloads of this method may have this form.
+    #[must_use]
+    pub fn is_in_form(&self, form: Form) -> bool {
+        self.is_in(Era::of(form))
     }
 }
 

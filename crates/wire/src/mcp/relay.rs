@@ -15,10 +15,10 @@ use crate::mcp::params::Params;
 use crate::rpc::Message;
 
 pub use answer::{Encoded, decode_answer, encode_answer};
-pub use notice::{decode_notice, encode_notice, log_level, updated_uri};
+pub use notice::{decode_notice, encode_notice, log_level, updated_uri, with_progress_token};
 pub use request::{
-    Outgoing, decode_request, encode_question, encode_request, legacy_params, method, set_arguments, whole,
-    with_arguments,
+    Outgoing, decode_request, encode_question, encode_request, legacy_params, method, param_text,
+    set_arguments, whole, with_arguments,
 };
 
 /// A payload whose bytes were edited, with its marks.

@@ -8,13 +8,13 @@ mod relay;
 mod view;
 mod write;
 
-pub use read::{Asked, asked, declares, declares_legacy, watched};
+pub use read::{Asked, asked, declares, declares_legacy, is_offered, watched};
 pub use relay::{
     Glimpse, Named, Taker, Wish, fit, glimpse, made, plain, related_in, related_to, renamed, serves_calls,
     supported_by, without_task,
 };
-pub use view::{Standing, Status, Task};
-pub use write::{acknowledged, cancelled, changed, created, get, legacy_list, offer, related};
+pub use view::{Standing, Status, Task, has_list, has_result};
+pub use write::{acknowledged, cancelled, changed, created, get, legacy_list, notice, offer, related};
 
 /// The extension's id (SEP-2663).
 pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";

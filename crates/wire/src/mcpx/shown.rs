@@ -29,15 +29,16 @@ pub fn request(method: &str, target: Option<&str>, verdict: &str) -> Bytes {
 
 /// An answer whose result or error is not shown.
 #[must_use]
-pub fn response(id: &Id, is_result: bool, verdict: &str) -> Bytes {
+pub fn response(is_result: bool, verdict: &str) -> Bytes {
+    let id = Id::number(1);
     let body = json::object(|body| {
         body.object("_meta", |keys| {
             keys.text(VERDICT, verdict);
         });
     });
     match is_result {
-        true => rpc::result(id, &body),
-        false => rpc::error(Some(id), NOT_SHOWN, HIDDEN, Some(&body)),
+        true => rpc::result(&id, &body),
+        false => rpc::error(Some(&id), NOT_SHOWN, HIDDEN, Some(&body)),
     }
 }
 
@@ -85,7 +86,7 @@ mod tests {
             assert!(target.is_none() || call.target() == target, "{shown:?}");
             let kind = kind_of(Head::Response, method, target).unwrap();
             for is_result in [true, false] {
-                let shown = response(&Id::number(1), is_result, "ok");
+                let shown = response(is_result, "ok");
                 let Ok(Act::Answer(message)) = strict(&kind, shown) else { panic!("{kind}") };
                 assert_eq!(message.error_object().is_none(), is_result);
             }
@@ -97,9 +98,9 @@ mod tests {
         let shown = request("tools/call", Some("echo"), "admitted");
         let expected = r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo","_meta":{"portmoot/verdict":"admitted"}}}"#;
         assert_eq!(shown, expected);
-        let shown = response(&Id::number(1), true, "ok");
+        let shown = response(true, "ok");
         assert_eq!(shown, r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{"portmoot/verdict":"ok"}}}"#);
-        let shown = response(&Id::number(1), false, "refused");
+        let shown = response(false, "refused");
         let expected = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"not shown","data":{"_meta":{"portmoot/verdict":"refused"}}}}"#;
         assert_eq!(shown, expected);
     }

@@ -110,7 +110,8 @@ impl World {
         match (fate, &effects.verdict) {
             (Fate::Nothing, Some(Verdict::Refused(Cause::Moot))) => assert!(all.is_empty()),
             (Fate::Withheld(must), Some(Verdict::Refused(why))) => match all {
-                [Effect::Withhold { handle, refusal, cause }] => {
+                [Effect::Withhold { handle, message: own, refusal, cause }] => {
+                    assert_eq!((*own, effects.refusal.as_ref()), (message, Some(refusal)));
                     assert_eq!(
                         (*handle, *cause, *why),
                         (self.books.links[&link].handle, must, must),

@@ -1,7 +1,9 @@
 //! Callers' requests: admitted, held or refused, exactly as the books say.
 
 use model::{GATEWAY, KindRef, LinkId, ListKind, Method, OperationId, ParticipantId};
-use topic::{BuiltinTool, Cause, Filter, Interest, LogLevel, Request, Target, Verdict, public_name};
+use topic::{
+    BuiltinTool, Cause, Filter, Interest, LogLevel, Request, Target, UpstreamNames, Verdict, public_name,
+};
 
 use crate::{
     books::{
@@ -23,6 +25,9 @@ enum Must {
     Hold,
     Refuse(Cause),
 }
+
+/// A method that the protocol does not know.
+const UNKNOWN: &str = "vendor/extra";
 
 /// A request as it is drawn.
 struct Drawn {
@@ -123,7 +128,7 @@ impl World {
             8 => drawn("prompts/get", Aim::Prompt(self.draw_name(link, ListKind::Prompts))),
             9 => drawn("resources/read", Aim::Uri(self.draw_uri())),
             10 => drawn("tasks/get", Aim::Server(self.prng.any(&["two", "one", "none"]))),
-            11 => drawn(self.prng.any(&["ping", "tools/call:x", "tools/list"]), Aim::None),
+            11 => drawn(self.prng.any(&["ping", "tools/call:x", "tools/list", UNKNOWN]), Aim::None),
             12 => {
                 let level = self.prng.any(&[LogLevel::Debug, LogLevel::Warning, LogLevel::Alert]);
                 let interest = Interest::Level(level);
@@ -151,6 +156,18 @@ impl World {
         Some((route.upstream.clone(), route.own.to_owned()))
     }
 
+    /// Where a method leads that the protocol does not know: to the server without a prefix.
+    fn route_of_unknown(&mut self) -> Option<(ParticipantId, String)> {
+        let bare = |names: &&UpstreamNames| names.prefix.is_empty() && !names.builtin;
+        let bare = self.books.configured.iter().find(bare).map(|names| names.id.clone());
+        self.books.count(if bare.is_some() {
+            "unknown method"
+        } else {
+            "unknown method without a bare server"
+        });
+        Some((bare.unwrap_or_else(ParticipantId::gateway), String::new()))
+    }
+
     pub(crate) fn request(&mut self) {
         let link = self.any_link();
         self.request_at(link);
@@ -165,7 +182,10 @@ impl World {
             true => ("tasks/result", None),
             false => (method, target),
         };
-        let route = self.route(link, aimed);
+        let route = match judged {
+            UNKNOWN => self.route_of_unknown(),
+            _ => self.route(link, aimed),
+        };
         let must = self.must(link, operation, (judged, aimed), route.as_ref());
         let open = route.clone().map(|(server, own)| {
             let public = aimed.and_then(Target::context).map(str::to_owned);
@@ -190,7 +210,7 @@ impl World {
             link,
             operation,
             tag,
-            method: Method::Known(method),
+            method: if method == UNKNOWN { Method::Other(method.into()) } else { Method::Known(method) },
             target,
             interest: interest.clone(),
             call,

@@ -1,7 +1,11 @@
+use bytes::Bytes;
+use json::JsonError;
 use json::strategies::{object_of, value};
+use model::ListKind;
 use proptest::prelude::*;
 
 use super::*;
+use crate::rpc::Message;
 
 fn page(kind: ListKind, result: &str) -> Result<Page, JsonError> {
     let frame = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
@@ -52,6 +56,36 @@ fn other_lists_have_their_own_keys() {
     assert_eq!(page(ListKind::Tools, r#"{"prompts":[]}"#), Err(JsonError::NotAnArray));
     assert_eq!(page(ListKind::Tools, r#"{"tools":{}}"#), Err(JsonError::NotAnArray));
     assert_eq!(page(ListKind::Tools, "[]"), Err(JsonError::NotAnObject));
+}
+
+fn check_pages(items: &[Item], keys: &[Option<&str>], page_len: usize, hints: Hints) {
+    let extras = [("_meta".to_owned(), Bytes::from_static(b"{}"))];
+    let mut joined = Joined::with_capacity(1, 1);
+    items.iter().zip(keys).for_each(|(item, key)| joined.push(item, *key));
+    assert_eq!((joined.len(), joined.is_empty()), (items.len(), items.is_empty()));
+    // One page more than there are items for.
+    for start in (0..=items.len() + page_len).step_by(page_len) {
+        let some = items.iter().zip(keys.iter().copied()).skip(start).take(page_len);
+        let next = (start < items.len()).then_some("next");
+        let expected = render(ListKind::Tools, some, next, &extras, hints);
+        let page = joined.page(ListKind::Tools, start..start + page_len, next, &extras, hints);
+        assert_eq!(String::from_utf8(page), String::from_utf8(expected), "{start}");
+    }
+}
+
+#[test]
+fn pages_of_a_joined_list_equal_rendered_ones() {
+    let item = |name: &str| {
+        let raw = format!(r#"{{"x":1, "name":"{name}","inputSchema":{{}}}}"#);
+        Item::read(ListKind::Tools, raw.into()).unwrap()
+    };
+    let items: Vec<Item> = ["a", "b", "c", "d", "e"].map(item).into();
+    let keys = [None, Some("gh_b"), Some("c"), Some("q\"\n"), None];
+    for page_len in 1..7 {
+        check_pages(&items, &keys, page_len, Hints::Legacy);
+        check_pages(&items[..1], &keys, page_len, Hints::Modern { ttl_ms: 0, public: false });
+        check_pages(&[], &[], page_len, Hints::Legacy);
+    }
 }
 
 proptest! {

@@ -6,7 +6,7 @@ use model::{Form, Marks, Notice, Payload};
 
 use super::{method, range};
 use crate::mcp::params::Params;
-use crate::rpc::{self, Message};
+use crate::rpc::{self, Id, Message};
 
 /// A notification as its server wrote it.
 #[must_use]
@@ -35,6 +35,17 @@ pub fn encode_notice(notice: &Notice, public: Option<&str>) -> Bytes {
     let mut splice = Splice::new();
     splice.replace(super::span(marks.target), json::quote(public).as_bytes());
     splice.apply(&notice.payload.bytes)
+}
+
+/// A progress notification with another token, as it is spelled.
+#[must_use]
+pub fn with_progress_token(notice: &Notice, token: &Bytes) -> Option<Notice> {
+    let message = Message::read(notice.payload.bytes.clone()).ok()?;
+    let params = Params::read(&message).ok()?;
+    let mut splice = Splice::new();
+    params.edit().set_progress_token(&Id::read(token)?).finish(&mut splice);
+    let payload = super::read_again(message.edited(&splice), notice.payload.form);
+    Some(Notice { latest: Some(token.clone()), payload, ..notice.clone() })
 }
 
 /// The level of a log message.

@@ -61,6 +61,14 @@ fn target(params: &Params<'_>) -> Option<Target> {
     })
 }
 
+/// A member of a request's params that is a string, such as the cursor of a list.
+#[must_use]
+pub fn param_text(request: &Request, key: &str) -> Option<String> {
+    let params = request.payload.body_bytes();
+    let members = json::members(params, Span::all(params)).ok()?;
+    members.get(key)?.text().map(std::borrow::Cow::into_owned)
+}
+
 /// What a session changes about a request that it sends.
 #[derive(Debug, Clone, Copy)]
 pub struct Outgoing<'o> {

@@ -5,7 +5,7 @@
 use json::Span;
 
 use super::EXTENSION;
-use crate::mcp::Params;
+use crate::mcp::{Params, Version};
 use crate::rpc::Malformed;
 
 /// A caller of 2025-11-25 wants the call as a task.
@@ -34,6 +34,12 @@ pub fn asked(params: &Params<'_>) -> Result<Option<Asked>, Malformed> {
         None => None,
     };
     Ok(Some(Asked { ttl_ms }))
+}
+
+/// Whether a client of this revision is offered tasks with each tool (2025-11-25, "Tool-Level Negotiation").
+#[must_use]
+pub fn is_offered(version: Version) -> bool {
+    version == Version::NEWEST_LEGACY
 }
 
 /// Whether a client's capabilities (raw, of a modern request) name the tasks extension.

@@ -180,3 +180,21 @@ fn abilities_are_recognised() {
     let all = ["{\"resultType\":\"complete\"}", LEGACY_ABILITIES, ABILITIES];
     assert!(all.iter().all(|raw| json::members(raw.as_bytes(), Span::all(raw.as_bytes())).is_ok()));
 }
+
+#[test]
+fn only_some_answers_contain_the_result() {
+    use Status::{Completed, Failed, Working};
+    for (form, method, is_ok, status, expected) in [
+        (Form::Legacy, "tasks/result", true, Working, true),
+        (Form::Legacy, "tasks/result", false, Completed, false),
+        (Form::Legacy, "tasks/result", false, Failed, true),
+        (Form::Legacy, "tasks/get", true, Completed, false),
+        (Form::Modern, "tasks/get", true, Completed, true),
+        (Form::Modern, "tasks/get", true, Working, false),
+        (Form::Modern, "tasks/get", false, Completed, false),
+        (Form::Modern, "tasks/cancel", true, Completed, false),
+    ] {
+        let got = has_result(form, method, is_ok, status);
+        assert_eq!(got, expected, "{form:?} {method} {is_ok} {status:?}");
+    }
+}

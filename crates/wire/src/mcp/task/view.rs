@@ -1,4 +1,4 @@
-//! An operation as a task: what both revisions tell of it. Must not know how either writes it.
+//! Tasks as their callers see them, in either revision.
 
 use json::Span;
 use model::Form;
@@ -57,6 +57,23 @@ impl Status {
     #[must_use]
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Working | Self::InputRequired)
+    }
+}
+
+/// Whether this form has `tasks/list`, and results apart from states (`tasks/result`). The extension has neither: its tasks
+/// contain their results.
+#[must_use]
+pub fn has_list(form: Form) -> bool {
+    form == Form::Legacy
+}
+
+/// Whether an answer to a request about a task of this state contains the task's result.
+#[must_use]
+pub fn has_result(form: Form, method: &str, is_ok: bool, status: Status) -> bool {
+    match (form, method) {
+        (Form::Legacy, "tasks/result") => is_ok || status == Status::Failed,
+        (Form::Modern, "tasks/get") => is_ok && status.is_over(),
+        (Form::Legacy | Form::Modern, _) => false,
     }
 }
 

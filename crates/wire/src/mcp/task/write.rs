@@ -1,7 +1,7 @@
 //! Writer of tasks, in the form of either era.
 
 use json::{JsonError, Object, ObjectEdit, Span, Splice};
-use model::Form;
+use model::{Form, Method, Notice, Payload};
 
 use super::view::{Standing, Task};
 use crate::mcp::meta;
@@ -52,6 +52,17 @@ pub fn changed(task: &Task<'_>, form: Form) -> Vec<u8> {
         Era::Legacy => legacy(task),
         Era::Modern => json::object(|params| write_with_outcome(params, task)),
     }
+}
+
+/// The notification of a task's state.
+#[must_use]
+pub fn notice(task: &Task<'_>, form: Form) -> Notice {
+    let method = match Era::of(form) {
+        Era::Legacy => "notifications/tasks/status",
+        Era::Modern => "notifications/tasks",
+    };
+    let payload = Payload::body(form, changed(task, form));
+    Notice { method: Method::Known(method), latest: None, payload }
 }
 
 /// The result of `tasks/cancel`: in 2025-11-25 the task as it is now, which should be cancelled; the extension acknowledges.

@@ -1,0 +1,80 @@
+//! All ways into a gateway, from their start to their close.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use auth::Participant;
+use axum::Router;
+use gateway::{Dispatch, Registry};
+use platform::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::http::{self, Endpoints};
+use crate::links::ClientLinks;
+use crate::stdio;
+
+/// All ways into a gateway.
+pub struct Doors {
+    links: Arc<ClientLinks>,
+    endpoints: Arc<Endpoints>,
+    stop: watch::Sender<bool>,
+    listeners: Mutex<JoinSet<()>>,
+}
+
+impl Doors {
+    /// The doors of a gateway; they listen on nothing yet. `pages` are served over HTTP beside MCP. Must be called inside a
+    /// runtime.
+    pub fn new(registry: Arc<Registry>, pages: Router) -> Self {
+        let links = ClientLinks::start(registry);
+        let endpoints = Endpoints::new(Arc::clone(&links), pages);
+        Self { links, endpoints, stop: watch::Sender::new(false), listeners: Mutex::default() }
+    }
+
+    /// Listens on an address, and serves HTTP there until [`Doors::close`]. Returns the bound address.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn listen(&self, address: SocketAddr) -> io::Result<SocketAddr> {
+        let listener = http::bind(address)?;
+        let bound = listener.local_addr()?;
+        let serving = http::serve(listener, Arc::clone(&self.endpoints), self.stop.subscribe());
+        self.listeners.lock().spawn(serving);
+        Ok(bound)
+    }
+
+    /// Serves HTTP on an open connection. Does not wait for a stream or WebSocket that the connection becomes: that goes on by
+    /// itself.
+    pub async fn connection(&self, io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+        http::connection(io, Arc::clone(&self.endpoints), self.stop.subscribe(), None).await;
+    }
+
+    /// Serves one client on a pipe, as this participant, until the client closes its side.
+    ///
+    /// # Errors
+    /// Those of the pipe.
+    pub async fn stdio(
+        &self,
+        dispatch: &Arc<Dispatch>,
+        participant: &Arc<Participant>,
+        input: impl AsyncRead + Unpin,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> io::Result<()> {
+        stdio::serve(&self.links, dispatch, participant, input, output).await
+    }
+
+    /// Stops listening and ends all sessions over HTTP, at once. The future waits until the journal has the ended sessions, and
+    /// until connections have ended, within a bound. Call it after [`Registry::release_held`].
+    pub fn close(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.stop.send_replace(true);
+        let written = self.links.end_all();
+        let mut listeners = std::mem::take(&mut *self.listeners.lock());
+        async move {
+            // Without a journal the sender was dropped.
+            let _ = written.await;
+            while listeners.join_next().await.is_some() {}
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! HTTP listener: connections, limits, and the endpoint of each request.
+
+mod body;
+mod connection;
+mod endpoint;
+mod events;
+mod handover;
+mod head;
+mod origin;
+mod pair;
+mod request;
+mod respond;
+mod response;
+mod ws;
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::Router;
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tower::ServiceExt as _;
+
+use crate::links::ClientLinks;
+use body::Body;
+use connection::Connection;
+use handover::Watched;
+use head::Head;
+use origin::{Foreign, Hosts};
+use pair::Pairs;
+
+/// Seconds a client may take to send its headers.
+const HEADER_READ_SECS: u64 = 30;
+/// The smallest buffer with which hyper reads heads, in bytes.
+const HEAD_BUFFER_BYTES_MIN: usize = 8192;
+/// Connections that may wait until they are accepted: a whole topic may come back at once.
+const BACKLOG_LEN_MAX: u32 = 4096;
+/// Seconds that open connections have to finish when the gateway stops.
+const DRAIN_SECS: u64 = 3;
+
+/// What all connections share.
+pub(crate) struct Endpoints {
+    links: Arc<ClientLinks>,
+    pairs: Arc<Pairs>,
+    pages: Router,
+}
+
+impl Endpoints {
+    /// The endpoints of a gateway, with these pages beside MCP.
+    pub(crate) fn new(links: Arc<ClientLinks>, pages: Router) -> Arc<Self> {
+        Arc::new(Self { links, pairs: Arc::default(), pages })
+    }
+
+    async fn page(&self, request: Request<Incoming>) -> Response<Body> {
+        match self.pages.clone().oneshot(request.map(axum::body::Body::new)).await {
+            Ok(response) => response.map(Body::Page),
+            Err(never) => match never {},
+        }
+    }
+}
+
+/// Listens on an address.
+///
+/// # Errors
+/// Those of the socket.
+pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(cfg!(unix))?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG_LEN_MAX)
+}
+
+/// Serves `listener` until `stop` is true, then lets open requests finish for a bounded time.
+pub(crate) async fn serve(listener: TcpListener, endpoints: Arc<Endpoints>, mut stop: watch::Receiver<bool>) {
+    // More connections wait in the kernel's queue.
+    let connections_max = endpoints.links.registry().limits().connections_max.min(Semaphore::MAX_PERMITS);
+    let permits = Arc::new(Semaphore::new(connections_max));
+    loop {
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = async { drop(stop.wait_for(|stop| *stop).await) } => break,
+        };
+        match accepted {
+            Ok((socket, _)) => {
+                if let Err(error) = socket.set_nodelay(true) {
+                    tracing::debug!(%error, "TCP_NODELAY refused");
+                }
+                let (endpoints, stop) = (Arc::clone(&endpoints), stop.clone());
+                tokio::spawn(async move {
+                    connection(socket, endpoints, stop, Some(permit)).await;
+                });
+            }
+            Err(error) => {
+                // Mostly the process is out of descriptors: only a short wait helps.
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+    let all = u32::try_from(connections_max).unwrap_or(u32::MAX);
+    let drained = tokio::time::timeout(Duration::from_secs(DRAIN_SECS), permits.acquire_many(all)).await;
+    if drained.is_err() {
+        tracing::info!("some connections were still open and are closed now");
+    }
+}
+
+/// Serves one connection until it ends as HTTP: it closes, or what it becomes (a WebSocket, an open stream) goes on in a task of
+/// its own, which keeps `permit`.
+pub(crate) async fn connection(
+    socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    endpoints: Arc<Endpoints>,
+    mut stop: watch::Receiver<bool>,
+    permit: Option<OwnedSemaphorePermit>,
+) {
+    let header_bytes_max = endpoints.links.registry().limits().header_bytes_max;
+    let kept = Connection::new(&endpoints.links, permit, stop.clone());
+    let handover = Arc::clone(kept.handover());
+    let socket = Watched::new(socket, Arc::clone(&handover));
+    let of_requests = Arc::clone(&kept);
+    let service = service_fn(move |request| {
+        let (endpoints, connection) = (Arc::clone(&endpoints), Arc::clone(&of_requests));
+        async move { Ok::<_, Infallible>(route(&endpoints, connection, request).await) }
+    });
+    let mut connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_secs(HEADER_READ_SECS))
+        .max_buf_size(header_bytes_max.max(HEAD_BUFFER_BYTES_MIN))
+        .serve_connection(TokioIo::new(socket), service)
+        .with_upgrades();
+    let mut stopping = pin!(async { drop(stop.wait_for(|stop| *stop).await) });
+    let (mut stopped, mut left) = (false, None);
+    // Until the connection ends, or a held stream is to go on without HTTP.
+    let ended = poll_fn(|cx| {
+        if !stopped && stopping.as_mut().poll(cx).is_ready() {
+            stopped = true;
+            Pin::new(&mut connection).graceful_shutdown();
+        }
+        let ended = Pin::new(&mut connection).poll(cx);
+        left = handover.take();
+        if left.is_some() { Poll::Ready(Ok(())) } else { ended }
+    })
+    .await;
+    if let Err(error) = ended {
+        tracing::trace!(%error, "connection ended");
+    }
+    if let (Some(events), Some(parts)) = (left, connection.into_parts()) {
+        kept.forget();
+        tokio::spawn(handover::go_on(parts.io.into_inner().into_inner(), events, kept));
+    }
+}
+
+async fn route(
+    endpoints: &Endpoints,
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let config = connection.config();
+    let (parts, body) = request.into_parts();
+    let head = Head::read(&parts.headers);
+    let target = parts.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    // The reader's own bound is only as exact as its buffer.
+    if target + head.bytes > config.limits.header_bytes_max {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return response::plain(status, "the headers are too long\n");
+    }
+    if let Err(foreign) = Hosts::new(&config.hosts, config.listen.ip()).check(&head) {
+        let why = match foreign {
+            Foreign::Host => "this Host is not served here; add it to `[server] hosts`\n",
+            Foreign::Origin => {
+                "this Origin may not speak to this gateway; add its host to `[server] hosts`\n"
+            }
+        };
+        return response::plain(StatusCode::FORBIDDEN, why);
+    }
+    let path = parts.uri.path();
+    let topic = match path.strip_prefix("/mcp") {
+        Some("") => Some("main"),
+        Some(rest) => rest.strip_prefix('/').filter(|topic| !topic.is_empty() && !topic.contains('/')),
+        None => None,
+    };
+    if let Some(topic) = topic {
+        return endpoint::serve(&connection, topic, &parts, &head, body).await;
+    }
+    let (is_ws, is_pair) = (path == "/ws", path == "/sse" || path == "/messages");
+    let request = Request::from_parts(parts, body);
+    if is_ws {
+        return ws::serve(connection, request);
+    }
+    if config.legacy_sse && is_pair {
+        return pair::serve(&endpoints.links, &endpoints.pairs, request).await;
+    }
+    endpoints.page(request).await
+}

@@ -1,0 +1,319 @@
+//! MCP endpoint over Streamable HTTP, both eras: content types, session and version headers, resumption, status codes (MCP
+//! 2025-11-25 and 2026-07-28, "Transports").
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gateway::{handshake, lists};
+use http::header::{AsHeaderName, CONNECTION};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+use hyper::body::Incoming;
+use model::{Refusal, RefusalCode, Target};
+use wire::mcp::header::{self, HeaderError, HeaderParam, Opening};
+use wire::mcp::{Era, Params, Version, refusal};
+use wire::rpc::{self, Message, Shape, code};
+
+use super::body::Body;
+use super::connection::{Connection, Visit};
+use super::events::{Events, parse_event_id};
+use super::handover::Handover;
+use super::head::{Field, Head};
+use super::request::{accepts, accepts_answers, not_allowed, read_body};
+use super::respond::{COMMENT, Sending, respond, status};
+use super::response::{self, Answered};
+use crate::listening::ListenReply;
+use crate::reply::SinkReply;
+use crate::sessions::Session;
+use crate::slot::{Opener, Slot};
+use crate::{legacy, modern};
+
+const SSE: &str = "text/event-stream";
+/// The code that SDKs use for it; the status shows it already.
+const UNKNOWN_SESSION: i64 = -32001;
+static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Serves one request to the endpoint of a topic.
+pub(crate) async fn serve(
+    connection: &Connection,
+    topic: &str,
+    parts: &Parts,
+    head: &Head<'_>,
+    body: Incoming,
+) -> Response<Body> {
+    let session_id = match head.session {
+        Field::Text(id) => Some(id),
+        Field::Missing | Field::Unclear => None,
+    };
+    let visit = match connection.visit(head.bearer(), topic, session_id) {
+        Ok(visit) => visit,
+        Err(refusal) => return refused(&refusal),
+    };
+    // Before 1.1 there are no chunks: the end of the connection is the end of the body.
+    let handover = Some(connection.handover()).filter(|_| parts.version == http::Version::HTTP_11);
+    let exchange = Exchange { connection, visit: &visit, head, headers: &parts.headers, handover };
+    let answered = match parts.method {
+        Method::POST => exchange.post(body).await,
+        Method::GET => exchange.get(),
+        Method::DELETE => exchange.delete(),
+        ref other => Ok(not_allowed("POST, GET, DELETE", other)),
+    };
+    answered.unwrap_or_else(|refused| *refused)
+}
+
+/// A refusal before any message was read.
+pub(crate) fn refused(refusal: &Refusal) -> Response<Body> {
+    let spelled = refusal::spell(refusal, Era::Modern, "", None);
+    let status = StatusCode::from_u16(spelled.status).unwrap_or(StatusCode::BAD_REQUEST);
+    let mut response = response::json(status, spelled.answer(None));
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(http::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// One HTTP request of a participant that may enter the topic.
+struct Exchange<'e> {
+    connection: &'e Connection,
+    visit: &'e Visit,
+    head: &'e Head<'e>,
+    headers: &'e HeaderMap,
+    handover: Option<&'e Arc<Handover>>,
+}
+
+impl Exchange<'_> {
+    async fn post(&self, body: Incoming) -> Answered<Response<Body>> {
+        if !self.head.is_json() {
+            let why = "the body must be application/json";
+            return Err(error(StatusCode::UNSUPPORTED_MEDIA_TYPE, code::INVALID_REQUEST, why));
+        }
+        if !accepts_answers(self.headers) {
+            let why = "Accept must list application/json and text/event-stream";
+            return Err(error(StatusCode::NOT_ACCEPTABLE, code::INVALID_REQUEST, why));
+        }
+        let held = self.connection.links().registry().held();
+        let body = read_body(self.connection.config().limits.body_bytes_max, held, body).await?;
+        if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+            return self.batch(&body);
+        }
+        let message = Message::read(body).map_err(|malformed| bad(malformed.answer()))?;
+        let params = Params::read(&message);
+        let opening = match &params {
+            Ok(params) => header::classify(|name| self.header(name), params),
+            Err(_) if self.head.version.text().is_some_and(Version::claims_modern) => Opening::Modern,
+            Err(_) => Opening::Legacy,
+        };
+        let params = params.map_err(|malformed| match opening {
+            Opening::Modern => bad(malformed.answer()),
+            // For a legacy client the HTTP exchange succeeded: only the message is wrong.
+            Opening::LegacyInitialize | Opening::Legacy => {
+                Box::new(response::json(StatusCode::OK, malformed.answer()))
+            }
+        })?;
+        match opening {
+            Opening::Modern => {
+                let version = header::check(|name| self.header(name), &params);
+                version.map_err(|error| header_error(&error, &message))?;
+                self.modern(&params).await
+            }
+            Opening::LegacyInitialize => self.initialize(&message).await,
+            Opening::Legacy => self.legacy(&params).await,
+        }
+    }
+
+    /// The value of a header by any name.
+    fn header(&self, name: &str) -> Option<&str> {
+        match name {
+            header::PROTOCOL_VERSION => self.head.version.text(),
+            name => self.value(name),
+        }
+    }
+
+    /// The value of a header, if it is text.
+    fn value(&self, name: impl AsHeaderName) -> Option<&str> {
+        let mut values = self.headers.get_all(name).iter();
+        let first = values.next()?.to_str().unwrap_or("\u{fffd}");
+        // A repeated header has no one value that could agree with the body.
+        Some(if values.next().is_some() { "\u{fffd}" } else { first })
+    }
+
+    async fn modern(&self, params: &Params<'_>) -> Answered<Response<Body>> {
+        let link = self.visit.modern(self.connection.links());
+        let link = link.map_err(|refusal| Box::new(refused(&refusal)))?;
+        let (dispatch, link) = (link.dispatch(), link.link());
+        if params.message().shape() != Shape::Request {
+            modern::take(dispatch, link, params);
+            return Ok(response::empty(StatusCode::ACCEPTED));
+        }
+        let incoming = modern::request(params).map_err(|answer| {
+            Box::new(response::json(status(Some(answer.code), Era::Modern), answer.frame))
+        })?;
+        dispatch.wait_for_target(link, &incoming.request).await;
+        if let ("tools/call", Some(Target::Tool(name))) = (params.method(), &incoming.request.target) {
+            let mirrored: Vec<HeaderParam> = lists::mirrored_params(dispatch, link, name);
+            header::check_params(|name| self.header(name), params, &mirrored)
+                .map_err(|error| header_error(&error, params.message()))?;
+        }
+        let slot = Slot::new(Opener::Modern(self.connection.links().registry().bounds()));
+        let sending = Sending { ids: false, prime: false, era: Era::Modern };
+        if params.method() == modern::LISTEN {
+            let reply = Arc::new(ListenReply::new(slot));
+            let call = dispatch.request(link, incoming, Arc::<ListenReply<Slot>>::clone(&reply));
+            let call = Some((Arc::clone(dispatch), call));
+            return Ok(self.held(respond(self.connection, reply.sink(), call, sending).await));
+        }
+        let reply = Arc::new(SinkReply(slot));
+        let call = dispatch.request(link, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
+        let call = Some((Arc::clone(dispatch), call));
+        Ok(respond(self.connection, &reply.0, call, sending).await)
+    }
+
+    async fn initialize(&self, message: &Message) -> Answered<Response<Body>> {
+        if self.head.session != Field::Missing {
+            let body = rpc::error(message.id(), code::INVALID_REQUEST, "already initialized", None);
+            return Err(bad(body));
+        }
+        let Some(id) = message.id() else { return Ok(response::empty(StatusCode::ACCEPTED)) };
+        let client =
+            legacy::initialize(message).map_err(|body| Box::new(response::json(StatusCode::OK, body)))?;
+        let (dispatch, version) = (self.visit.dispatch(), client.version);
+        // What is listed by then is no change for this client.
+        dispatch.wait_for_servers().await;
+        let session_id = self.connection.links().open_session(dispatch, self.visit.participant(), client);
+        let session_id = session_id.map_err(|refusal| Box::new(refused(&refusal)))?;
+        let result = handshake::initialize(dispatch, version);
+        let mut response = response::json(StatusCode::OK, rpc::result(id, &result));
+        if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(session_id)) {
+            response.headers_mut().insert(SESSION_ID.clone(), value);
+        }
+        Ok(response)
+    }
+
+    async fn legacy(&self, params: &Params<'_>) -> Answered<Response<Body>> {
+        let session = self.session()?;
+        let (dispatch, link) = (session.dispatch(), session.link());
+        if params.message().shape() != Shape::Request {
+            legacy::take(dispatch, link, params);
+            return Ok(response::empty(StatusCode::ACCEPTED));
+        }
+        let incoming = legacy::request(params);
+        let incoming = incoming.map_err(|answer| Box::new(response::json(StatusCode::OK, answer)))?;
+        dispatch.wait_for_target(link, &incoming.request).await;
+        let opener = Opener::Session(Arc::clone(&session), session.home().liveness.last_seen_ms());
+        let reply = Arc::new(SinkReply(Slot::new(opener)));
+        // A client that leaves does not cancel its request: it may fetch the answer later.
+        dispatch.request(link, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
+        let prime = link.client.version >= Version::V2025_11_25;
+        let sending = Sending { ids: true, prime, era: Era::Legacy };
+        Ok(respond(self.connection, &reply.0, None, sending).await)
+    }
+
+    fn batch(&self, body: &Bytes) -> Answered<Response<Body>> {
+        let session = self.session()?;
+        let (dispatch, link) = (session.dispatch(), session.link());
+        if !link.client.version.batches() {
+            let why = "batches exist only in sessions of 2025-03-26; send one message per POST";
+            return Err(error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why));
+        }
+        let messages = rpc::read_batch(body, self.connection.config().limits.batch_len_max);
+        let messages = messages.map_err(|malformed| bad(malformed.answer()))?;
+        let is_answered =
+            |message: &Result<Message, _>| message.as_ref().map_or(true, |m| m.shape() == Shape::Request);
+        let answers = messages.iter().filter(|message| is_answered(message)).count();
+        let answers = u32::try_from(answers).unwrap_or(u32::MAX);
+        let out = session.open_stream(answers.max(1), session.home().liveness.last_seen_ms());
+        let reader = out.as_ref().and_then(|out| out.read(None));
+        let (out, reader) = out.zip(reader).ok_or_else(|| {
+            let what = "too many requests are open in this session";
+            Box::new(refused(&Refusal::new(RefusalCode::Overloaded, what)))
+        })?;
+        for message in messages {
+            match message {
+                Ok(message) if message.method() == "initialize" => {
+                    let why = "initialize must not be part of a batch";
+                    out.answer(rpc::error(message.id(), code::INVALID_REQUEST, why, None));
+                }
+                Ok(message) => legacy::receive(dispatch, link, &message, &out),
+                Err(malformed) => out.answer(malformed.answer()),
+            }
+        }
+        if answers == 0 {
+            session.close_stream(out.id());
+            return Ok(response::empty(StatusCode::ACCEPTED));
+        }
+        Ok(response::events(Events::new(reader, true, None)))
+    }
+
+    /// The session that the request names.
+    fn session(&self) -> Answered<Arc<Session>> {
+        let bad_request = |why: &str| error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why);
+        let modern =
+            |version: &str| Version::parse(version).is_none_or(|version| version.era() == Era::Modern);
+        if self.head.version.text().is_some_and(modern) {
+            return Err(bad_request("this MCP-Protocol-Version is not supported in a session"));
+        }
+        let id = self.head.session.text();
+        let id = id.ok_or_else(|| bad_request("Mcp-Session-Id is missing; initialize first"))?;
+        self.visit
+            .session(self.connection.links(), id)
+            .ok_or_else(|| error(StatusCode::NOT_FOUND, UNKNOWN_SESSION, "no such session; initialize again"))
+    }
+
+    fn get(&self) -> Answered<Response<Body>> {
+        if self.head.session == Field::Missing {
+            return Ok(not_allowed("POST", &Method::GET));
+        }
+        if !accepts(self.headers, SSE) {
+            let why = "Accept must list text/event-stream";
+            return Err(error(StatusCode::NOT_ACCEPTABLE, code::INVALID_REQUEST, why));
+        }
+        let session = self.session()?;
+        let reader = match self.value(&LAST_EVENT_ID) {
+            None => session.home().stream().read(None),
+            Some(id) => {
+                parse_event_id(id).and_then(|(stream, number)| session.stream(stream)?.read(Some(number)))
+            }
+        };
+        let Some(reader) = reader else {
+            let why = "this Last-Event-ID is not known any more; open the stream without it";
+            return Err(error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why));
+        };
+        let mut events = Events::new(reader, true, None);
+        // Shows that the stream is open before there is an event.
+        events.open_with(COMMENT);
+        Ok(self.held(response::events(events)))
+    }
+
+    /// A stream that is open for long, mostly silent, need not keep everything that HTTP has for a connection.
+    fn held(&self, response: Response<Body>) -> Response<Body> {
+        let Some(handover) = self.handover else { return response };
+        let mut response = response.map(|body| body.held(handover));
+        if matches!(response.body(), Body::Held(..)) {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    fn delete(&self) -> Answered<Response<Body>> {
+        if self.head.session == Field::Missing {
+            return Ok(not_allowed("POST", &Method::DELETE));
+        }
+        let session = self.session()?;
+        self.connection.links().close_session(&session);
+        Ok(response::empty(StatusCode::NO_CONTENT))
+    }
+}
+
+fn bad(body: Bytes) -> Box<Response<Body>> {
+    Box::new(response::json(StatusCode::BAD_REQUEST, body))
+}
+
+fn error(status: StatusCode, code: i64, message: &str) -> Box<Response<Body>> {
+    Box::new(response::json(status, rpc::error(None, code, message, None)))
+}
+
+fn header_error(error: &HeaderError, message: &Message) -> Box<Response<Body>> {
+    let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
+    Box::new(response::json(status, error.answer(message.id())))
+}

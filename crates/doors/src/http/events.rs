@@ -1,0 +1,95 @@
+//! Live stream of server-sent events, with comments that keep a silent one alive.
+
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use wire::rpc;
+
+use crate::stream::{Reader, StreamItem};
+
+/// Runs when a stream is dropped, with whether its last message was queued.
+pub(crate) type OnLeave = Box<dyn FnOnce(bool) + Send>;
+
+/// A live stream of server-sent events.
+pub(crate) struct Events {
+    reader: Reader,
+    ready: Vec<Bytes>,
+    /// Event ids are written only if the client can resume the stream.
+    ids: bool,
+    keep_alive: Interval,
+    on_leave: Option<OnLeave>,
+    over: bool,
+}
+
+impl Events {
+    /// A stream of what `reader` reads.
+    pub(crate) fn new(reader: Reader, ids: bool, on_leave: Option<OnLeave>) -> Self {
+        // A comment on a silent stream, so that no proxy ends it.
+        let period = reader.stream().bounds().keep_alive;
+        let mut keep_alive = interval_at(Instant::now() + period, period);
+        keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { reader, ready: Vec::new(), ids, keep_alive, on_leave, over: false }
+    }
+
+    /// Sends these bytes first, as they are.
+    pub(crate) fn open_with(&mut self, bytes: Bytes) {
+        self.ready.push(bytes);
+    }
+
+    fn encode(&self, item: &StreamItem) -> Bytes {
+        let id = self.ids.then(|| event_id(self.reader.stream().id(), item.number));
+        // On one line, for clients that read one.
+        wire::sse::encode(id.as_deref(), &rpc::one_line(item.frame.clone()))
+    }
+
+    /// The next bytes to send, at least one; `None` at the end.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if !self.ready.is_empty() {
+            return Poll::Ready(Some(self.ready.remove(0)));
+        }
+        if self.over {
+            return Poll::Ready(None);
+        }
+        match self.reader.poll_next(cx) {
+            Poll::Ready(Some(item)) => {
+                self.over = item.last;
+                self.keep_alive.reset();
+                Poll::Ready(Some(self.encode(&item)))
+            }
+            Poll::Ready(None) => {
+                self.over = true;
+                Poll::Ready(None)
+            }
+            Poll::Pending => match self.keep_alive.poll_tick(cx) {
+                Poll::Ready(_) => Poll::Ready(Some(Bytes::from_static(b": \n\n"))),
+                Poll::Pending => Poll::Pending,
+            },
+        }
+    }
+
+    /// Whether everything was sent.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over && self.ready.is_empty()
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        if let Some(on_leave) = self.on_leave.take() {
+            // An answer that the client did not read is an answer.
+            on_leave(self.over || self.reader.stream().has_ended());
+        }
+    }
+}
+
+/// The event id of a message: `<stream>-<number>`, unique within its session.
+pub(crate) fn event_id(stream: u64, number: u64) -> String {
+    format!("{stream}-{number}")
+}
+
+/// The stream and the number of an event id.
+pub(crate) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
+    let (stream, number) = id.split_once('-')?;
+    Some((stream.parse().ok()?, number.parse().ok()?))
+}

@@ -1,0 +1,264 @@
+//! Handover of idle event streams: they leave HTTP's machinery, which keeps some 15 KiB of buffers for each connection.
+//!
+//! HTTP has written the head and the first events; the rest are chunks (RFC 9112, section 7.1).
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use platform::{Mutex, MutexGuard};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+
+use super::events::Events;
+
+/// The chunk that ends a body.
+const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+/// Bytes read at once of what is discarded.
+const LOST_BYTES: usize = 256;
+
+/// Where a body leaves its events for the connection that it is sent on.
+#[derive(Default)]
+pub(crate) struct Handover {
+    is_used: AtomicBool,
+    left: Mutex<Left>,
+}
+
+#[derive(Default)]
+enum Left {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Events, and earlier bytes may still wait to be written.
+    Events(Box<Events>),
+    /// Events, and everything before them is written.
+    Written(Box<Events>),
+}
+
+impl Handover {
+    /// Leaves events of which none is ready.
+    pub(crate) fn leave(&self, events: Box<Events>) {
+        *self.left() = Left::Events(events);
+        self.is_used.store(true, Ordering::Release);
+    }
+
+    /// The events, once nothing else waits to be written on the connection.
+    pub(crate) fn take(&self) -> Option<Box<Events>> {
+        if !self.is_used.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut left = self.left();
+        match std::mem::take(&mut *left) {
+            Left::Written(events) => Some(events),
+            other => {
+                *left = other;
+                None
+            }
+        }
+    }
+
+    fn written(&self) {
+        if !self.is_used.load(Ordering::Acquire) {
+            return;
+        }
+        let mut left = self.left();
+        *left = match std::mem::take(&mut *left) {
+            Left::Events(events) | Left::Written(events) => Left::Written(events),
+            Left::Nothing => Left::Nothing,
+        };
+    }
+
+    fn left(&self) -> MutexGuard<'_, Left> {
+        self.left.lock()
+    }
+}
+
+/// A connection's socket. It notes when HTTP has written everything, because HTTP flushes it only then.
+pub(crate) struct Watched<T> {
+    inner: T,
+    handover: Arc<Handover>,
+}
+
+impl<T> Watched<T> {
+    /// A socket that notifies this handover.
+    pub(crate) fn new(inner: T, handover: Arc<Handover>) -> Self {
+        Self { inner, handover }
+    }
+
+    /// The socket itself.
+    pub(crate) fn into_inner(self) -> T {
+        self.inner
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(cx, into)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.inner).poll_flush(cx))?;
+        self.handover.written();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+}
+
+/// Writes events as chunks until they end or the client leaves, then closes. `kept` lives as long.
+pub(crate) async fn go_on<T, P>(socket: T, events: Box<Events>, kept: P)
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut held = HeldEvents { socket, events, unsent: Bytes::new(), over: false, _kept: kept };
+    if poll_fn(|cx| held.poll(cx)).await {
+        // Nothing can be done about a socket that does not close.
+        let _ = held.socket.shutdown().await;
+    }
+}
+
+struct HeldEvents<T, P> {
+    socket: T,
+    events: Box<Events>,
+    unsent: Bytes,
+    /// Nothing comes after what is unsent.
+    over: bool,
+    _kept: P,
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
+    /// Writes as much as it can; ends with whether everything was written.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        if self.has_left(cx) {
+            return Poll::Ready(false);
+        }
+        loop {
+            if self.unsent.is_empty() {
+                if self.over {
+                    return Poll::Ready(true);
+                }
+                let next = ready!(self.events.poll(cx));
+                self.over = next.is_none();
+                self.unsent = next.map_or(Bytes::from_static(LAST_CHUNK), |event| chunk(&event));
+            }
+            match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.unsent)) {
+                Ok(0) | Err(_) => return Poll::Ready(false),
+                Ok(wrote) => self.unsent.advance(wrote),
+            }
+        }
+    }
+
+    /// Whether the client has left. What it sends is discarded: the response told it that the connection ends.
+    fn has_left(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut lost = [0; LOST_BYTES];
+        loop {
+            let mut lost = ReadBuf::new(&mut lost);
+            match Pin::new(&mut self.socket).poll_read(cx, &mut lost) {
+                Poll::Ready(Ok(())) if !lost.filled().is_empty() => {}
+                Poll::Ready(_) => return true,
+                Poll::Pending => return false,
+            }
+        }
+    }
+}
+
+/// One chunk of a body; an event is never empty, so none of them is the last.
+fn chunk(event: &[u8]) -> Bytes {
+    let head = format!("{:x}\r\n", event.len());
+    let mut chunk = BytesMut::with_capacity(head.len() + event.len() + 2);
+    chunk.put_slice(head.as_bytes());
+    chunk.put_slice(event);
+    chunk.put_slice(b"\r\n");
+    chunk.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, duplex};
+
+    use super::*;
+    use crate::stream::{Lifetime, Stream};
+    use gateway::config::Limits;
+    use gateway::{Bounds, Held};
+
+    fn stream() -> Arc<Stream> {
+        let limits = Limits::default();
+        Stream::new(0, Lifetime::Resumable, 0, &Bounds::new(&limits, Held::new(limits.held_bytes_max)))
+    }
+
+    fn events(stream: &Arc<Stream>) -> Box<Events> {
+        Box::new(Events::new(stream.read(None).unwrap(), false, None))
+    }
+
+    #[tokio::test]
+    async fn events_are_taken_once_everything_before_them_is_written() {
+        let handover = Arc::new(Handover::default());
+        let (near, _far) = duplex(64);
+        let mut socket = Watched::new(near, Arc::clone(&handover));
+        let mut flush =
+            || Pin::new(&mut socket).poll_flush(&mut Context::from_waker(std::task::Waker::noop()));
+        assert!(flush().is_ready() && handover.take().is_none());
+        handover.leave(events(&stream()));
+        assert!(handover.take().is_none());
+        assert!(flush().is_ready() && handover.take().is_some());
+        assert!(flush().is_ready() && handover.take().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_slow_client_gets_every_chunk_and_the_end() {
+        let stream = stream();
+        // Less room than one event needs.
+        let (near, mut far) = duplex(7);
+        let writer = tokio::spawn(go_on(near, events(&stream), ()));
+        let mut expected = String::new();
+        for number in 0..20 {
+            stream.send(format!("{{\"n\":{number}}}").into(), None).unwrap();
+            let event = format!("data: {{\"n\":{number}}}\n\n");
+            expected += &format!("{:x}\r\n{event}\r\n", event.len());
+        }
+        stream.end();
+        let mut text = String::new();
+        far.read_to_string(&mut text).await.unwrap();
+        assert_eq!(text, expected + "0\r\n\r\n");
+        writer.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_client_that_leaves_detaches_from_the_stream() {
+        let stream = stream();
+        let (near, mut far) = duplex(64);
+        let writer = tokio::spawn(go_on(near, events(&stream), ()));
+        far.write_all("GET / HTTP/1.1\r\n".repeat(100).as_bytes()).await.unwrap();
+        assert!(stream.is_attached());
+        drop(far);
+        writer.await.unwrap();
+        assert!(!stream.is_attached());
+    }
+}

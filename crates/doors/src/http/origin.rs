@@ -1,0 +1,103 @@
+//! Check of `Host` and `Origin` of every HTTP request, against DNS rebinding (MCP 2025-11-25 and 2026-07-28, Streamable HTTP,
+//! "Security Warning").
+
+use std::net::IpAddr;
+
+use super::head::{Field, Head};
+
+/// The host names of the gateway.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hosts<'c> {
+    names: &'c [String],
+    address: IpAddr,
+}
+
+/// Why a request is rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Foreign {
+    /// `Host` is missing, doubled, or not the gateway's.
+    Host,
+    /// `Origin` is present and not the gateway's.
+    Origin,
+}
+
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+impl<'c> Hosts<'c> {
+    /// Loopback names, the address on which the gateway listens, and `names`: host names, or `host:port`, of the configuration
+    /// (`[server] hosts`). Made for each request, so it borrows all.
+    pub(crate) fn new(names: &'c [String], address: IpAddr) -> Self {
+        Self { names, address }
+    }
+
+    /// Checks both headers.
+    ///
+    /// # Errors
+    /// The header that is not the gateway's.
+    pub(crate) fn check(&self, head: &Head<'_>) -> Result<(), Foreign> {
+        match head.host {
+            Field::Text(host) if self.knows(host) => {}
+            Field::Missing | Field::Text(_) | Field::Unclear => return Err(Foreign::Host),
+        }
+        let host = match head.origin {
+            Field::Missing => return Ok(()),
+            Field::Text(origin) => origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")),
+            Field::Unclear => None,
+        };
+        if host.is_some_and(|host| self.knows(host)) { Ok(()) } else { Err(Foreign::Origin) }
+    }
+
+    fn knows(&self, authority: &str) -> bool {
+        let bare = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => host,
+            _ => authority,
+        };
+        let is_it = |name: &str| name.eq_ignore_ascii_case(bare) || name.eq_ignore_ascii_case(authority);
+        LOOPBACK.into_iter().chain(self.names.iter().map(String::as_str)).any(is_it)
+            || bare.trim_matches(['[', ']']).parse() == Ok(self.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(host: &[&str], origin: Option<&str>) -> Result<(), Foreign> {
+        let names = ["Gate.example.org".to_string(), "other.example.org:8443".to_string()];
+        let hosts = Hosts::new(&names, [192, 0, 2, 7].into());
+        let mut headers = http::HeaderMap::new();
+        for value in host {
+            headers.append(http::header::HOST, value.parse().unwrap());
+        }
+        if let Some(origin) = origin {
+            headers.insert(http::header::ORIGIN, origin.parse().unwrap());
+        }
+        hosts.check(&Head::read(&headers))
+    }
+
+    #[test]
+    fn only_the_names_of_the_gateway_are_accepted() {
+        type Case = (&'static [&'static str], Option<&'static str>, Result<(), Foreign>);
+        let cases: [Case; 16] = [
+            (&["127.0.0.1:7070"], None, Ok(())),
+            (&["localhost"], Some("http://localhost:3000"), Ok(())),
+            (&["[::1]:7070"], Some("http://[::1]:7070"), Ok(())),
+            (&["GATE.example.org"], Some("https://gate.example.org"), Ok(())),
+            (&["other.example.org:8443"], None, Ok(())),
+            (&["other.example.org:1"], None, Err(Foreign::Host)),
+            (&["192.0.2.7:7070"], Some("http://192.0.2.7:7070"), Ok(())),
+            (&["192.0.2.8:7070"], None, Err(Foreign::Host)),
+            (&["evil.example.org"], None, Err(Foreign::Host)),
+            (&["localhost.evil.example.org"], None, Err(Foreign::Host)),
+            (&[], None, Err(Foreign::Host)),
+            (&["localhost", "localhost"], None, Err(Foreign::Host)),
+            (&["localhost"], Some("http://evil.example.org"), Err(Foreign::Origin)),
+            (&["localhost"], Some("null"), Err(Foreign::Origin)),
+            (&["localhost"], Some("http://localhost@evil.example.org"), Err(Foreign::Origin)),
+            (&["localhost"], Some("http://localhost:80@evil.example.org:80"), Err(Foreign::Origin)),
+        ];
+        for (host, origin, expected) in cases {
+            assert_eq!(check(host, origin), expected, "{host:?} {origin:?}");
+        }
+    }
+}

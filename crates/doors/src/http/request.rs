@@ -1,0 +1,93 @@
+//! Parts of an HTTP request: its body within bounds, its media types, its method.
+
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use gateway::{Held, Share};
+use http::{HeaderMap, Method, Response, StatusCode};
+use http_body::Body as _;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+
+use super::body::Body;
+use super::response::{self, Answered};
+
+/// Seconds a client may take to send its body.
+pub(crate) const BODY_READ_SECS: u64 = 60;
+
+/// Reads a body within the configured bound.
+///
+/// # Errors
+/// The response: 413 if it is too long, 408 if it takes too long, 400 if the connection breaks, 503 if too many bytes wait
+/// already.
+pub(crate) async fn read_body(limit: usize, held: &Arc<Held>, body: Incoming) -> Answered<Bytes> {
+    if body.size_hint().lower() > limit as u64 {
+        return Err(Box::new(too_large(limit)));
+    }
+    let mut whole = pin!(collect(body, limit, held));
+    // A body that has arrived already needs no clock.
+    if let Poll::Ready(body) = poll_fn(|cx| Poll::Ready(whole.as_mut().poll(cx))).await {
+        return body;
+    }
+    match tokio::time::timeout(Duration::from_secs(BODY_READ_SECS), whole).await {
+        Ok(body) => body,
+        Err(_) => Err(Box::new(response::plain(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"))),
+    }
+}
+
+async fn collect(mut body: Incoming, limit: usize, held: &Arc<Held>) -> Answered<Bytes> {
+    let (mut whole, mut share) = (BytesMut::new(), Share::new(held));
+    while let Some(frame) = body.frame().await {
+        let broken = |_| Box::new(response::plain(StatusCode::BAD_REQUEST, "the body broke off\n"));
+        let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+        if whole.len().saturating_add(data.len()) > limit {
+            return Err(Box::new(too_large(limit)));
+        }
+        let is_whole = whole.is_empty() && body.is_end_stream();
+        // A body in one piece waits for nothing.
+        if !(if is_whole { held.has_room(data.len()) } else { share.grow(data.len()) }) {
+            let why = "too much is being read; try again later\n";
+            return Err(Box::new(response::plain(StatusCode::SERVICE_UNAVAILABLE, why)));
+        }
+        if is_whole {
+            return Ok(data);
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole.freeze())
+}
+
+fn too_large(limit: usize) -> Response<Body> {
+    response::plain(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is longer than {limit} bytes\n"))
+}
+
+/// Whether `Accept` lists this media type, or a range that contains it.
+pub(crate) fn accepts(headers: &HeaderMap, media: &str) -> bool {
+    let main = media.split('/').next().unwrap_or_default();
+    let mut values = headers.get_all(http::header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    values.any(|value| {
+        value.split(',').any(|part| {
+            let part = part.split(';').next().unwrap_or_default().trim();
+            part.eq_ignore_ascii_case(media) || part == "*/*" || part.strip_suffix("/*") == Some(main)
+        })
+    })
+}
+
+/// Whether `Accept` lists both forms of an answer to a POST: JSON and an event stream.
+pub(crate) fn accepts_answers(headers: &HeaderMap) -> bool {
+    // As nearly all clients write it.
+    headers.get(http::header::ACCEPT).is_some_and(|value| value == "application/json, text/event-stream")
+        || (accepts(headers, "application/json") && accepts(headers, "text/event-stream"))
+}
+
+/// The response to a method that an endpoint does not have.
+pub(crate) fn not_allowed(allowed: &'static str, method: &Method) -> Response<Body> {
+    let mut response =
+        response::plain(StatusCode::METHOD_NOT_ALLOWED, &format!("{method} is not served here\n"));
+    response.headers_mut().insert(http::header::ALLOW, http::HeaderValue::from_static(allowed));
+    response
+}

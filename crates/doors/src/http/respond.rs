@@ -1,0 +1,85 @@
+//! Response to a POST with one request: JSON if the answer comes first, else an event stream.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gateway::{Call, Dispatch};
+use http::{Response, StatusCode};
+use wire::mcp::{Era, refusal};
+
+use super::body::Body;
+use super::connection::Connection;
+use super::events::{Events, OnLeave, event_id};
+use super::response;
+use crate::slot::{First, Slot};
+
+/// A comment, which shows that the stream is open.
+pub(crate) const COMMENT: Bytes = Bytes::from_static(b": \n\n");
+
+/// The form of a response.
+pub(crate) struct Sending {
+    /// Whether events have ids, so that the client can resume.
+    pub(crate) ids: bool,
+    /// Whether a stream begins with an event that has an id and no data, so that the client can resume from the start
+    /// (2025-11-25).
+    pub(crate) prime: bool,
+    /// The era, whose errors have statuses.
+    pub(crate) era: Era,
+}
+
+/// Responds with what comes in a slot. `call` is cancelled if the client leaves before the answer.
+pub(crate) async fn respond(
+    connection: &Connection,
+    slot: &Slot,
+    call: Option<(Arc<Dispatch>, Arc<Call>)>,
+    sending: Sending,
+) -> Response<Body> {
+    let mut leaving = Leaving { slot, call };
+    let (first, took_long) = connection.first(slot).await;
+    let call = leaving.call.take();
+    match first {
+        First::Answer(frame, error) => response::json(status(error, sending.era), frame),
+        First::Nothing => response::empty(StatusCode::ACCEPTED),
+        First::Stream(reader) => {
+            let id = event_id(reader.stream().id(), 0);
+            let mut events = Events::new(reader, sending.ids, call.map(cancel_unanswered));
+            if sending.prime {
+                events.open_with(wire::sse::encode(Some(&id), b""));
+            }
+            if took_long {
+                events.open_with(COMMENT);
+            }
+            response::events(events)
+        }
+    }
+}
+
+/// The status of an answer that comes as JSON. Only the modern era has statuses for errors of requests.
+pub(crate) fn status(error: Option<i64>, era: Era) -> StatusCode {
+    let error = error.filter(|_| era == Era::Modern);
+    let status = error.map_or(200, |code| refusal::status(code, era));
+    StatusCode::from_u16(status).unwrap_or(StatusCode::OK)
+}
+
+fn cancel_unanswered((dispatch, call): (Arc<Dispatch>, Arc<Call>)) -> OnLeave {
+    Box::new(move |answered| {
+        if !answered {
+            dispatch.abandon(&call);
+        }
+    })
+}
+
+/// Cancels a call if its client leaves before anything has come. A call that was answered is left alone: answered for now, it
+/// may run later.
+struct Leaving<'s> {
+    slot: &'s Slot,
+    call: Option<(Arc<Dispatch>, Arc<Call>)>,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if let Some((dispatch, call)) = self.call.take().filter(|_| !self.slot.is_answered()) {
+            dispatch.abandon(&call);
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! MCPx over WebSocket: `GET /ws?topic=NAME` (MCPx v0.1, section 6.2). The upgrade, and the life of one connection.
+
+mod reader;
+
+use std::borrow::Cow;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use auth::Participant;
+use axum::extract::Query;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use gateway::{Dispatch, Joining, Link, RoomOutlet, plain_client};
+use http::header::{CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY};
+use http::header::{SEC_WEBSOCKET_VERSION, UPGRADE, WWW_AUTHENTICATE};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use model::{Form, LinkId, Refusal, RefusalCode};
+use room::{Close, Socket};
+use serde::Deserialize;
+use tokio::net::TcpStream;
+use topic::{Cursor, DeliveryMode, Listener};
+use tungstenite::handshake::derive_accept_key;
+use wire::mcpx::Envelope;
+
+use super::body::Body;
+use super::connection::Connection;
+use super::handover::Watched;
+use super::head::bearer;
+use super::request::not_allowed;
+use super::response::{self, Answered};
+use reader::{Departure, Reader, Received};
+
+/// Messages in a row that cannot be read, before the connection is closed.
+const MALFORMED_IN_A_ROW_MAX: u32 = 16;
+/// Bytes of a client's key (RFC 6455, section 4.1).
+const KEY_BYTES: usize = 16;
+/// Messages that one connection may send before others run.
+const MESSAGES_AT_ONCE: u32 = 64;
+
+/// The query of the address (design, section 6; MCPx v0.1, section 6.3).
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    #[serde(default = "main_topic")]
+    topic: String,
+    #[serde(default)]
+    mode: Mode,
+    /// Whether it gets its own messages.
+    #[serde(default = "yes")]
+    echo: bool,
+    /// What it has received already: epoch and offset of an earlier welcome.
+    epoch: Option<u64>,
+    offset: Option<u64>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+enum Mode {
+    #[default]
+    #[serde(rename = "all")]
+    All,
+    #[serde(rename = "directed")]
+    Directed,
+    // A plus sign in a query is a space.
+    #[serde(rename = "directed+proposals", alias = "directed proposals")]
+    DirectedAndProposals,
+}
+
+fn main_topic() -> String {
+    "main".to_owned()
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Wanted {
+    fn joining(&self) -> Joining {
+        let mode = match self.mode {
+            Mode::All => DeliveryMode::All,
+            Mode::Directed => DeliveryMode::Directed,
+            Mode::DirectedAndProposals => DeliveryMode::DirectedAndProposals,
+        };
+        let since = self.epoch.zip(self.offset).map(|(epoch, offset)| Cursor { epoch, offset });
+        let listener = Some(Listener { mode, echo: self.echo });
+        Joining { listener, since, promotes: false, notified: false }
+    }
+}
+
+/// A participant that may enter the topic, before the upgrade.
+struct Accepted {
+    connection: Arc<Connection>,
+    dispatch: Arc<Dispatch>,
+    participant: Arc<Participant>,
+    /// Connections are numbered in the order in which they were accepted.
+    link: LinkId,
+    joining: Joining,
+}
+
+/// Accepts a WebSocket.
+pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>) -> Response<Body> {
+    if request.method() != Method::GET {
+        return not_allowed("GET", request.method());
+    }
+    let wanted = match Query::<Wanted>::try_from_uri(request.uri()) {
+        Ok(Query(wanted)) => wanted,
+        Err(wrong) => {
+            return response::plain(StatusCode::BAD_REQUEST, &format!("{}\n", wrong.body_text()));
+        }
+    };
+    let registry = connection.links().registry();
+    let entered = registry.visitor(bearer(request.headers()), &wanted.topic, None, connection.guests());
+    let (dispatch, participant) = match entered {
+        Ok(entered) => entered,
+        Err(refusal) => return refused(&refusal),
+    };
+    let accept = match accept(request.headers()) {
+        Ok(accept) => accept,
+        Err(refused) => return *refused,
+    };
+    let (link, joining) = (registry.context().link(), wanted.joining());
+    let upgrade = hyper::upgrade::on(&mut request);
+    connection.forget();
+    tokio::spawn(begin(upgrade, Accepted { connection, dispatch, participant, link, joining }));
+    let mut response = response::empty(StatusCode::SWITCHING_PROTOCOLS);
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+    response
+}
+
+fn refused(refusal: &Refusal) -> Response<Body> {
+    let unauthenticated = refusal.code == RefusalCode::Unauthenticated;
+    let status = if unauthenticated { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
+    let mut response = response::plain(status, &format!("{refusal}\n"));
+    if unauthenticated {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// The answer to the client's key (RFC 6455, section 4.2).
+fn accept(headers: &HeaderMap) -> Answered<HeaderValue> {
+    let has = |name: HeaderName, token: &str| {
+        let values = headers.get_all(name);
+        let mut texts = values.iter().filter_map(|value| value.to_str().ok());
+        texts.any(|text| text.split(',').any(|part| part.trim().eq_ignore_ascii_case(token)))
+    };
+    if !has(CONNECTION, "upgrade") || !has(UPGRADE, "websocket") {
+        let mut response =
+            response::plain(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket; connect with one\n");
+        response.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));
+        return Err(Box::new(response));
+    }
+    if !has(SEC_WEBSOCKET_VERSION, "13") {
+        let mut response =
+            response::plain(StatusCode::UPGRADE_REQUIRED, "WebSocket version 13 is spoken here\n");
+        response.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        return Err(Box::new(response));
+    }
+    let key = headers.get(SEC_WEBSOCKET_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
+    let wrong =
+        || Box::new(response::plain(StatusCode::BAD_REQUEST, "Sec-WebSocket-Key is missing or wrong\n"));
+    if !STANDARD.decode(key).is_ok_and(|bytes| bytes.len() == KEY_BYTES) {
+        return Err(wrong());
+    }
+    HeaderValue::from_str(&derive_accept_key(key)).map_err(|_| wrong())
+}
+
+async fn begin(upgrade: OnUpgrade, accepted: Accepted) {
+    match upgrade.await.map(Upgraded::downcast::<TokioIo<Watched<TcpStream>>>) {
+        Ok(Ok(parts)) => enter(parts.io.into_inner().into_inner(), parts.read_buf, accepted),
+        Ok(Err(_)) => tracing::warn!("a WebSocket needs a TCP connection of its own"),
+        Err(error) => tracing::debug!(%error, "an upgrade failed"),
+    }
+}
+
+/// Joins the topic, and starts the connection in a task without memory of its beginning: most connections are silent most of
+/// the time.
+fn enter(stream: TcpStream, lead: Bytes, accepted: Accepted) {
+    let Accepted { connection, dispatch, participant, link, joining } = accepted;
+    forget_waker(&stream);
+    let registry = connection.links().registry();
+    let socket = Socket::new(stream, registry.context().now_ms());
+    // What it requests of servers it requests as a legacy client without capabilities.
+    let outlet = Box::new(RoomOutlet(Arc::clone(&socket)));
+    let link = Link::new(link, participant, Form::Legacy, plain_client(), outlet);
+    if let Err(refusal) = registry.join(&dispatch, &link, joining) {
+        dispatch.record_rejected(&link, &refusal);
+        // A newer connection of the same participant may have been faster.
+        let replaced = refusal.code == RefusalCode::Conflict;
+        socket.close(if replaced { Close::Replaced } else { Close::Rejected });
+        tokio::spawn(async move { socket.linger().await });
+        return;
+    }
+    dispatch.record_opened(&link);
+    // A client that comes while the gateway stops is closed like those that were there.
+    if connection.is_stopping() {
+        dispatch.cut(link.id, Close::GoingAway);
+    }
+    let reader = Reader::new(lead, registry.limits().envelope_bytes_max);
+    let mut listening = Listening { connection, dispatch, link, socket, reader, malformed: 0 };
+    tokio::spawn(async move { listening.run().await });
+}
+
+/// A stream keeps the waker of the task that waited for it last, and with it the memory of that task, long ended.
+fn forget_waker(stream: &TcpStream) {
+    let mut none = Context::from_waker(Waker::noop());
+    // The tasks that read and write ask again whether it is ready.
+    let _ = stream.poll_read_ready(&mut none);
+    let _ = stream.poll_write_ready(&mut none);
+}
+
+/// One WebSocket that listens to a topic.
+struct Listening {
+    connection: Arc<Connection>,
+    dispatch: Arc<Dispatch>,
+    link: Arc<Link>,
+    socket: Arc<Socket>,
+    reader: Reader,
+    /// Messages in a row that could not be read.
+    malformed: u32,
+}
+
+impl Listening {
+    async fn run(&mut self) {
+        let socket = Arc::clone(&self.socket);
+        let mut departure = Departure::Lost;
+        tokio::select! {
+            () = socket.closed() => {}
+            how = self.read() => departure = how,
+        }
+        self.dispatch.leave(&self.link);
+        self.record(departure);
+        // Boxed: its memory is needed only now.
+        Box::pin(socket.linger()).await;
+    }
+
+    /// Records how it ended.
+    fn record(&self, departure: Departure) {
+        let (in_order, why) = match (self.socket.close_reason(), departure) {
+            (Some(close), _) | (None, Departure::Cut(close)) => {
+                let why = format!("closed {}: {}", close.code(), close.reason());
+                (close.is_blameless(), Cow::Owned(why))
+            }
+            (None, Departure::Left) => (true, Cow::Borrowed("left")),
+            (None, Departure::Lost) => (true, Cow::Borrowed("lost")),
+            (None, Departure::Broke(code)) => {
+                (false, Cow::Owned(format!("closed {code}: the protocol was broken")))
+            }
+        };
+        self.dispatch.record_closed(&self.link, in_order, &why);
+    }
+
+    async fn read(&mut self) -> Departure {
+        let mut sent = 0;
+        loop {
+            match self.reader.next(self.socket.stream()) {
+                Received::Nothing => {
+                    if poll_fn(|cx| self.socket.stream().poll_read_ready(cx)).await.is_err() {
+                        self.socket.end(Bytes::new());
+                        return Departure::Lost;
+                    }
+                    self.socket.record_activity(self.connection.links().now_ms());
+                }
+                Received::Text(text) => {
+                    self.take(text);
+                    sent += 1;
+                }
+                Received::Answer(frame) => self.dispatch.whisper_frame(self.link.id, frame),
+                Received::Wrong(why) => {
+                    self.malformed += 1;
+                    self.dispatch.tell_error(&self.link, "malformed_envelope", why);
+                }
+                Received::TooLong => {
+                    let bytes_max = self.connection.links().registry().limits().envelope_bytes_max;
+                    let why = format!("a message has at most {bytes_max} bytes");
+                    self.dispatch.tell_error(&self.link, "message_too_large", &why);
+                    return self.cut(Close::TooBig);
+                }
+                Received::End(last, departure) => {
+                    self.socket.end(last);
+                    return departure;
+                }
+            }
+            if self.malformed >= MALFORMED_IN_A_ROW_MAX {
+                return self.cut(Close::Policy);
+            }
+            if sent >= MESSAGES_AT_ONCE {
+                sent = 0;
+                tokio::task::yield_now().await;
+            }
+            if self.dispatch.room().is_full() {
+                Box::pin(self.dispatch.room().wait_for_space()).await;
+            }
+        }
+    }
+
+    /// The room sends the close frame, after everything that it sent before.
+    fn cut(&self, close: Close) -> Departure {
+        self.dispatch.cut(self.link.id, close);
+        Departure::Cut(close)
+    }
+
+    fn take(&mut self, text: Bytes) {
+        match Envelope::read(text) {
+            Ok(envelope) => {
+                self.malformed = 0;
+                self.dispatch.say(&self.link, envelope);
+            }
+            Err(breach) => {
+                self.malformed += 1;
+                self.dispatch.tell_breach(&self.link, &breach);
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Messages of legacy clients (2024-11-05 to 2025-11-25), on any wire: `initialize`, requests, notifications, answers.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gateway::{Dispatch, Incoming, Link, Parks, Tag, listen};
+use model::Form;
+use topic::Interest;
+use upstream::ClientProfile;
+use wire::mcp::task::{self, Wish};
+use wire::mcp::{Era, Params, Version, refusal, relay};
+use wire::rpc::{self, Message, Shape, code};
+
+use crate::reply::SinkReply;
+use crate::stream::Stream;
+
+/// Reads an `initialize` request (MCP 2025-11-25, "Lifecycle"): what its client declares, with the revision that both speak.
+///
+/// # Errors
+/// The JSON-RPC error to answer with.
+pub(crate) fn initialize(message: &Message) -> Result<ClientProfile, Bytes> {
+    let params = Params::read(message).map_err(|malformed| malformed.answer())?;
+    let id = message.id();
+    let missing =
+        |what: &str| rpc::error(id, code::INVALID_PARAMS, &format!("`params.{what}` is missing"), None);
+    let asked = params.protocol_version().ok_or_else(|| missing("protocolVersion"))?;
+    let capabilities = params.client_capabilities().ok_or_else(|| missing("capabilities"))?;
+    if !json::is_object(capabilities) {
+        return Err(rpc::error(id, code::INVALID_PARAMS, "`params.capabilities` must be an object", None));
+    }
+    Ok(ClientProfile {
+        capabilities: declared(capabilities),
+        client_info: params.client_info().map(Bytes::copy_from_slice),
+        version: Version::answer_to(&asked),
+    })
+}
+
+/// Capabilities to keep. Most clients declare none.
+fn declared(raw: &[u8]) -> Bytes {
+    if raw == b"{}" { Bytes::from_static(b"{}") } else { Bytes::copy_from_slice(raw) }
+}
+
+/// Reads a request of an initialized client.
+///
+/// # Errors
+/// The answer that the door gives without the gateway.
+pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Bytes> {
+    let message = params.message();
+    let Some(id) = message.id() else { return Err(Bytes::new()) };
+    let mut parks = Parks::Words;
+    let mut wish = Wish::None;
+    let mut listens = false;
+    match params.method() {
+        "tools/call" if params.get("task").is_some() => {
+            wish = Wish::Asks;
+            if task::asked(params).is_ok() {
+                parks = Parks::Task;
+            }
+        }
+        "tools/call" => {}
+        "ping" => return Err(rpc::result(id, b"{}")),
+        "initialize" => {
+            return Err(rpc::error(Some(id), code::INVALID_REQUEST, "already initialized", None));
+        }
+        "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => listens = true,
+        name => {
+            if params.known().is_some_and(|method| !method.is_in(Era::Legacy)) {
+                let why = format!("method not found: {name}");
+                return Err(rpc::error(Some(id), code::METHOD_NOT_FOUND, &why, None));
+            }
+        }
+    }
+    let request = relay::decode_request(params, Form::Legacy);
+    let interest = match listens {
+        true => listen::interest(&request).map_err(|refused| {
+            let target = request.target.as_ref().map(model::Target::as_str);
+            refusal::spell(&refused, Era::Legacy, params.method(), target).answer(Some(id))
+        })?,
+        false => Interest::None,
+    };
+    Ok(Incoming { interest, parks, wish, ..Incoming::plain(request, Some(Tag::of_client(id.clone()))) })
+}
+
+/// Takes a message of an initialized client that is no request.
+pub(crate) fn take(dispatch: &Arc<Dispatch>, link: &Link, params: &Params<'_>) {
+    let message = params.message();
+    match message.shape() {
+        Shape::Request => {}
+        Shape::Notification if params.method() == "notifications/cancelled" => {
+            if let Some(id) = params.request_id() {
+                dispatch.cancel(link, Tag::of_client(id));
+            }
+        }
+        // `notifications/initialized` needs nothing, because sessions at servers are opened on first use.
+        Shape::Notification => dispatch.client_notice(link, &relay::decode_notice(params, Form::Legacy)),
+        Shape::Result | Shape::Error => match message.id().and_then(rpc::Id::as_number) {
+            Some(number) => {
+                dispatch.answer_question(link, number, relay::decode_answer(message, Form::Legacy))
+            }
+            None => tracing::debug!(participant = %link.participant.id, "an answer to no question"),
+        },
+    }
+}
+
+/// Takes one message of an initialized client; answers go to `out`.
+pub(crate) fn receive(dispatch: &Arc<Dispatch>, link: &Arc<Link>, message: &Message, out: &Arc<Stream>) {
+    match Params::read(message) {
+        Ok(params) => receive_params(dispatch, link, &params, out),
+        Err(malformed) if message.shape() == Shape::Request => out.answer(malformed.answer()),
+        // A client waits for no answer to the rest.
+        Err(_) => {}
+    }
+}
+
+/// The same with params that were read.
+pub(crate) fn receive_params(
+    dispatch: &Arc<Dispatch>,
+    link: &Arc<Link>,
+    params: &Params<'_>,
+    out: &Arc<Stream>,
+) {
+    if params.message().shape() != Shape::Request {
+        return take(dispatch, link, params);
+    }
+    match request(params) {
+        Ok(incoming) => {
+            dispatch.request(link, incoming, Arc::new(SinkReply(Arc::clone(out))));
+        }
+        Err(answer) => out.answer(answer),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(raw: &str) -> Result<Incoming, String> {
+        let message = Message::read(Bytes::copy_from_slice(raw.as_bytes())).unwrap();
+        let answer = |answer: Bytes| String::from_utf8(answer.to_vec()).unwrap();
+        request(&Params::read(&message).unwrap()).map_err(answer)
+    }
+
+    fn call(method: &str, params: &str) -> Result<Incoming, String> {
+        read(&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{params}}}"#))
+    }
+
+    #[test]
+    fn the_door_answers_what_needs_no_topic() {
+        for (method, answer) in [
+            ("ping", r#""result":{}"#),
+            ("initialize", "already initialized"),
+            ("server/discover", "method not found: server/discover"),
+        ] {
+            let got = call(method, "{}").err().unwrap();
+            assert!(got.contains(answer) && got.contains(r#""id":7"#), "{method}: {got}");
+        }
+        assert!(call("vendor/method", "{}").is_ok(), "a server may know it");
+    }
+
+    #[test]
+    fn a_call_that_asks_for_a_task_gets_one() {
+        let said = |task: &str| call("tools/call", &format!(r#"{{"name":"a"{task}}}"#)).ok().unwrap();
+        for (task, wish, parks) in [
+            ("", Wish::None, Parks::Words),
+            (r#","task":{}"#, Wish::Asks, Parks::Task),
+            (r#","task":{"ttl":"x"}"#, Wish::Asks, Parks::Words),
+        ] {
+            let incoming = said(task);
+            assert_eq!((incoming.wish, incoming.parks), (wish, parks), "{task}");
+        }
+        let other = call("prompts/get", r#"{"name":"a","task":{}}"#).ok().unwrap();
+        assert_eq!((other.wish, other.parks), (Wish::None, Parks::Words));
+    }
+
+    #[test]
+    fn initialize_declares_capabilities() {
+        let message = |params: &str| {
+            let raw = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
+            Message::read(Bytes::from(raw)).unwrap()
+        };
+        let client =
+            initialize(&message(r#"{"protocolVersion":"2025-06-18","capabilities":{"roots":{}}}"#)).unwrap();
+        assert_eq!((client.version, &*client.capabilities), (Version::V2025_06_18, &br#"{"roots":{}}"#[..]));
+        for (params, missing) in [
+            (r#"{"capabilities":{}}"#, "protocolVersion"),
+            (r#"{"protocolVersion":"x"}"#, "capabilities"),
+            (r#"{"protocolVersion":"x","capabilities":[]}"#, "must be an object"),
+        ] {
+            let error = initialize(&message(params)).unwrap_err();
+            assert!(String::from_utf8_lossy(&error).contains(missing), "{params}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Ways into a gateway: HTTP in both eras of MCP, event streams, MCPx over WebSocket, pipes.
+//!
+//! - [`Doors`]: all ways in: [`Doors::listen`], [`Doors::connection`], [`Doors::stdio`], [`Doors::close`].
+//!
+//! A door decodes each message once, and hands it to a topic's dispatch; a reply encodes the answer once. What a message may do
+//! the topic decides.
+
+mod entrance;
+mod http;
+mod legacy;
+mod links;
+mod listening;
+mod liveness;
+mod modern;
+mod modern_links;
+mod outlet;
+mod reply;
+mod sessions;
+mod slot;
+mod stdio;
+mod stream;
+
+pub use entrance::Doors;

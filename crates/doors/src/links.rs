@@ -1,0 +1,264 @@
+//! Links of MCP clients: how they join, how sessions are found and resumed, and how they end.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use auth::Participant;
+use gateway::{Dispatch, Joining, Link, Outlet, Registry};
+use model::{Form, Refusal, RefusalCode};
+use platform::unix_ms;
+use store::{EndedSessions, Record};
+use tokio::sync::{Notify, oneshot};
+use upstream::ClientProfile;
+use wire::mcp::Version;
+
+use crate::modern_links::{ModernLink, ModernLinks};
+use crate::outlet::{Home, LegacyOutlet, ModernOutlet};
+use crate::sessions::{Mark, Opened, SESSION_ID_SECS, Session, SessionLimits, Sessions, open_id, seal_id};
+use crate::stream::Stream;
+
+/// Time between two looks for idle links.
+const SWEEP: Duration = Duration::from_secs(5);
+/// Ended sessions in one record of the journal.
+const RECORD_MARKS_MAX: usize = 1024;
+
+/// The links of all MCP clients.
+pub(crate) struct ClientLinks {
+    registry: Arc<Registry>,
+    sessions: Sessions,
+    modern: ModernLinks,
+    /// A link was revoked: its session's end goes to the journal at once.
+    revoked: Arc<Notify>,
+}
+
+impl ClientLinks {
+    /// No links. Must be called inside a runtime.
+    pub(crate) fn start(registry: Arc<Registry>) -> Arc<Self> {
+        let ended: Vec<Mark> = registry.journal().map_or_else(Vec::new, |journal| {
+            journal.state(|state| state.ended_sessions(unix_ms()).map(Mark::of).collect())
+        });
+        let (sessions, modern, revoked) =
+            (Sessions::new(ended, &registry), ModernLinks::default(), Arc::default());
+        let links = Arc::new(Self { registry, sessions, modern, revoked });
+        tokio::spawn(sweep(Arc::downgrade(&links), Arc::clone(&links.revoked)));
+        links
+    }
+
+    /// What is in force.
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// The sessions over HTTP.
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// Milliseconds on the gateway's clock.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.registry.context().now_ms()
+    }
+
+    /// A legacy link whose client reads everything on one stream (pipes, the 2024-11-05 pair). Its door lets it leave.
+    ///
+    /// # Errors
+    /// Why the topic rejects it.
+    pub(crate) fn legacy_on(
+        &self,
+        stream: &Arc<Stream>,
+        dispatch: &Arc<Dispatch>,
+        participant: &Arc<Participant>,
+        client: ClientProfile,
+    ) -> Result<Arc<Link>, Refusal> {
+        let home = Home::on(stream, self.now_ms(), &self.revoked);
+        self.legacy(&home, dispatch, participant, client)
+    }
+
+    /// A modern link of a pipe. Its door lets it leave.
+    ///
+    /// # Errors
+    /// Why the topic rejects it.
+    pub(crate) fn modern_on(
+        &self,
+        stream: &Arc<Stream>,
+        dispatch: &Arc<Dispatch>,
+        participant: &Arc<Participant>,
+    ) -> Result<Arc<Link>, Refusal> {
+        self.join_modern(&Home::on(stream, self.now_ms(), &self.revoked), dispatch, participant)
+    }
+
+    /// The modern link of a participant over HTTP.
+    ///
+    /// # Errors
+    /// Why the topic rejects it.
+    pub(crate) fn modern(
+        &self,
+        dispatch: &Arc<Dispatch>,
+        participant: &Arc<Participant>,
+    ) -> Result<Arc<ModernLink>, Refusal> {
+        let now_ms = self.now_ms();
+        self.modern.find_or_join(dispatch, &participant.id, now_ms, || {
+            let home = Home::new(self.registry.bounds(), now_ms, &self.revoked);
+            let link = self.join_modern(&home, dispatch, participant)?;
+            Ok(ModernLink::new(dispatch, link, home))
+        })
+    }
+
+    /// Opens a legacy session over HTTP, and returns its id.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn open_session(
+        &self,
+        dispatch: &Arc<Dispatch>,
+        participant: &Arc<Participant>,
+        client: ClientProfile,
+    ) -> Result<String, Refusal> {
+        let sealer = self.registry.context().sealer();
+        let id = seal_id(sealer, participant.id.as_str(), dispatch.name(), &client);
+        self.begin_session(&id, dispatch, participant, client)?;
+        Ok(id)
+    }
+
+    /// A participant's session by its id. A session that this process does not know is resumed if the gateway made its id
+    /// (before a restart, or before the session was evicted).
+    pub(crate) fn find_session(
+        &self,
+        dispatch: &Arc<Dispatch>,
+        participant: &Arc<Participant>,
+        id: &str,
+    ) -> Option<Arc<Session>> {
+        if let Some(session) = self.sessions.find(id, &participant.id, self.now_ms()) {
+            return Arc::ptr_eq(session.dispatch(), dispatch).then_some(session);
+        }
+        if self.sessions.was_closed(id) {
+            return None;
+        }
+        let sealer = self.registry.context().sealer();
+        let client = open_id(sealer, participant.id.as_str(), dispatch.name(), id)?;
+        self.begin_session(id, dispatch, participant, client).ok()
+    }
+
+    /// Ends a session because its client wants it.
+    pub(crate) fn close_session(&self, session: &Session) {
+        if let Some(session) = self.sessions.close(session) {
+            end(&session);
+        }
+    }
+
+    /// Ends all sessions. The receiver learns when the journal has those that ended for good before.
+    pub(crate) fn end_all(&self) -> oneshot::Receiver<()> {
+        self.sessions.take_all().iter().for_each(|session| end(session));
+        self.write_ended()
+    }
+
+    fn begin_session(
+        &self,
+        id: &str,
+        dispatch: &Arc<Dispatch>,
+        participant: &Arc<Participant>,
+        client: ClientProfile,
+    ) -> Result<Arc<Session>, Refusal> {
+        let home = Home::new(self.registry.bounds(), self.now_ms(), &self.revoked);
+        let link = self.legacy(&home, dispatch, participant, client)?;
+        let limits = self.registry.limits();
+        let limits =
+            SessionLimits { max: limits.sessions_max, per_participant_max: limits.participant_sessions_max };
+        let Opened { session, evicted } = self.sessions.open(id, dispatch, &link, &home, limits);
+        evicted.iter().for_each(|session| end(session));
+        if session.as_ref().is_none_or(|session| !Arc::ptr_eq(session.link(), &link)) {
+            dispatch.leave(&link);
+        }
+        session.ok_or_else(|| {
+            Refusal::new(RefusalCode::Overloaded, "too many sessions are open")
+                .hint("close sessions with DELETE")
+        })
+    }
+
+    fn legacy(
+        &self,
+        home: &Arc<Home>,
+        dispatch: &Arc<Dispatch>,
+        participant: &Arc<Participant>,
+        client: ClientProfile,
+    ) -> Result<Arc<Link>, Refusal> {
+        let link = self.link(participant, Form::Legacy, client, Box::new(LegacyOutlet(Arc::clone(home))));
+        let joining = Joining { listener: None, since: None, promotes: true, notified: true };
+        self.registry.join(dispatch, &link, joining)?;
+        Ok(link)
+    }
+
+    fn join_modern(
+        &self,
+        home: &Arc<Home>,
+        dispatch: &Arc<Dispatch>,
+        participant: &Arc<Participant>,
+    ) -> Result<Arc<Link>, Refusal> {
+        // A modern client declares what it can with each request.
+        let client = ClientProfile { version: Version::NEWEST, ..gateway::plain_client() };
+        let link = self.link(participant, Form::Modern, client, Box::new(ModernOutlet(Arc::clone(home))));
+        let joining = Joining { listener: None, since: None, promotes: true, notified: false };
+        self.registry.join(dispatch, &link, joining)?;
+        Ok(link)
+    }
+
+    fn link(
+        &self,
+        participant: &Arc<Participant>,
+        form: Form,
+        client: ClientProfile,
+        outlet: Box<dyn Outlet>,
+    ) -> Arc<Link> {
+        Link::new(self.registry.context().link(), Arc::clone(participant), form, client, outlet)
+    }
+
+    fn sweep(&self) {
+        let now_ms = self.now_ms();
+        let idle = self.registry.limits().session_idle;
+        self.sessions.sweep(now_ms, idle).iter().for_each(|session| end(session));
+        self.modern.sweep(now_ms).iter().for_each(|link| link.dispatch().leave(link.link()));
+    }
+
+    /// Writes down which sessions have ended for good since the last time. The receiver learns when that is durable.
+    fn write_ended(&self) -> oneshot::Receiver<()> {
+        let (done, wait) = oneshot::channel();
+        let Some(journal) = self.registry.journal() else { return wait };
+        // Without room now they are written the next time.
+        let Ok(place) = journal.reserve() else { return wait };
+        let marks = self.sessions.take_unwritten();
+        if marks.is_empty() {
+            return wait;
+        }
+        let at_ms = unix_ms();
+        let until_ms = at_ms + SESSION_ID_SECS * 1000;
+        let record = |some: &[Mark]| {
+            let marks = some.iter().map(Mark::to_string).collect();
+            Record::SessionsEnded(EndedSessions { marks, at_ms, until_ms })
+        };
+        place.submit(marks.chunks(RECORD_MARKS_MAX).map(record).collect(), move |written| {
+            if let Err(error) = written {
+                tracing::error!(%error, "ended sessions could not be written down: they may be resumed after a restart");
+            }
+            let _ = done.send(());
+        });
+        wait
+    }
+}
+
+/// Lets the link of a session leave, and ends its streams.
+fn end(session: &Session) {
+    session.dispatch().leave(session.link());
+    session.end_streams();
+}
+
+async fn sweep(links: Weak<ClientLinks>, revoked: Arc<Notify>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(SWEEP) => {}
+            () = revoked.notified() => {}
+        }
+        let Some(links) = links.upgrade() else { return };
+        links.sweep();
+        drop(links.write_ended());
+    }
+}

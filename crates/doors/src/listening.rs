@@ -1,0 +1,180 @@
+//! Replies of listen requests (MCP 2026-07-28, "Subscriptions"): the acknowledgement first, then what came before it.
+
+use bytes::Bytes;
+use gateway::{Call, Passed, Questioned, Reply, Respell, Share, Undelivered};
+use json::Splice;
+use model::{Answer, ListKind, OperationId, Refusal, RefusalCode};
+use platform::Mutex;
+use wire::mcp::{ListFields, Params, listen, meta, relay, result};
+use wire::rpc::{self, Id, Message};
+
+use crate::reply::{self, Sink, delivered, id_of};
+
+const TASK: &str = "notifications/tasks";
+
+/// What a notification is about.
+#[derive(Debug, PartialEq, Eq)]
+enum About {
+    /// A list.
+    List(ListKind),
+    /// The resource with this URI.
+    Resource(Box<str>),
+    /// The task with this id.
+    Task(Box<str>),
+    /// Anything else.
+    Other,
+}
+
+/// Notifications that came before the acknowledgement: the latest about each thing, so never more than the filter names.
+#[derive(Default)]
+struct Early {
+    waiting: Vec<(About, Bytes, Share)>,
+    /// There was no room for one of them.
+    lost: bool,
+}
+
+enum State {
+    /// The acknowledgement has not come.
+    Early(Early),
+    /// The client gets notifications about these tasks only, and about everything else.
+    Open(Vec<String>),
+    /// The request was answered.
+    Over,
+}
+
+/// The reply of a listen request.
+pub(crate) struct ListenReply<S> {
+    sink: S,
+    state: Mutex<State>,
+}
+
+impl<S: Sink> ListenReply<S> {
+    /// The reply of a listen request that is not acknowledged.
+    pub(crate) fn new(sink: S) -> Self {
+        Self { sink, state: Mutex::new(State::Early(Early::default())) }
+    }
+
+    /// Where its messages go.
+    pub(crate) fn sink(&self) -> &S {
+        &self.sink
+    }
+
+    /// Sends a notification, or keeps it until the acknowledgement.
+    fn pass(&self, about: About, frame: Bytes) -> Result<(), Undelivered> {
+        let mut state = self.state.lock();
+        match &mut *state {
+            State::Over => Ok(()),
+            State::Open(tasks) if !is_agreed(&about, tasks) => Ok(()),
+            State::Open(_) => delivered(self.sink.send(frame, None)),
+            State::Early(early) => {
+                early.waiting.retain(|(other, ..)| about == About::Other || *other != about);
+                let mut share = Share::new(&self.sink.bounds().held);
+                if share.grow(frame.len()) {
+                    early.waiting.push((about, frame, share));
+                } else {
+                    early.lost = true;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends the acknowledgement, then what waited for it as far as the gateway agreed to it. `None`, and nothing is sent, if
+    /// something before it was lost.
+    fn acknowledge(&self, frame: Bytes, tasks: Vec<String>) -> Option<Result<(), Undelivered>> {
+        let mut state = self.state.lock();
+        let State::Early(early) = &mut *state else { return Some(Ok(())) };
+        let Early { waiting, lost } = std::mem::take(early);
+        if lost {
+            *state = State::Over;
+            return None;
+        }
+        let mut sent = self.sink.send(frame, None);
+        for (about, frame, share) in waiting {
+            // The sink enters it in the account.
+            drop(share);
+            if sent.is_ok() && is_agreed(&about, &tasks) {
+                sent = self.sink.send(frame, None);
+            }
+        }
+        *state = State::Open(tasks);
+        Some(delivered(sent))
+    }
+
+    fn refuse_lost(&self, call: &Call) -> Result<(), Undelivered> {
+        let what = "more came before the listen request was acknowledged than there is room for";
+        reply::refuse(&self.sink, call, &Refusal::new(RefusalCode::Overloaded, what).hint("send it again"));
+        Err(Undelivered::Overrun)
+    }
+
+    /// Whether the request was not answered before.
+    fn ends(&self) -> bool {
+        !matches!(std::mem::replace(&mut *self.state.lock(), State::Over), State::Over)
+    }
+}
+
+impl<S: Sink> Reply for ListenReply<S> {
+    fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>) {
+        if self.ends() {
+            reply::settle(&self.sink, call, answer, respell);
+        }
+    }
+
+    fn refuse(&self, call: &Call, refusal: &Refusal) {
+        if self.ends() {
+            reply::refuse(&self.sink, call, refusal);
+        }
+    }
+
+    fn abandon(&self, call: &Call) {
+        match id_of(call) {
+            Some(id) if self.ends() => self.sink.answer(rpc::result(id, &result::listened(id)), None),
+            Some(_) => {}
+            None => self.sink.skip(),
+        }
+    }
+
+    fn notify(&self, call: &Call, notice: &Passed<'_>) -> Result<(), Undelivered> {
+        let Some(id) = id_of(call) else { return Ok(()) };
+        let frame = tagged(&relay::encode_notice(notice.notice, notice.public), id);
+        if let Some(tasks) = listen::agreed_tasks(notice.notice) {
+            return self.acknowledge(frame, tasks).unwrap_or_else(|| self.refuse_lost(call));
+        }
+        let about = match (notice.notice.method.as_str(), notice.about) {
+            (TASK, Some(task)) => About::Task(task.into()),
+            (_, Some(uri)) => About::Resource(uri.into()),
+            (_, None) => About::Other,
+        };
+        self.pass(about, frame)
+    }
+
+    fn ask(&self, _: &Call, _: &Questioned<'_>) -> Result<(), Undelivered> {
+        Err(Undelivered::OtherForm)
+    }
+
+    fn withdraw_question(&self, _: &Call, _: OperationId) {}
+
+    fn list_changed(&self, call: &Call, list: ListKind) -> Result<(), Undelivered> {
+        let (Some(id), list) = (id_of(call), list.notified()) else { return Ok(()) };
+        self.pass(About::List(list), tagged(&rpc::notification(list.changed(), Some(b"{}")), id))
+    }
+}
+
+fn is_agreed(about: &About, tasks: &[String]) -> bool {
+    match about {
+        About::Task(task) => tasks.iter().any(|agreed| **agreed == **task),
+        About::List(_) | About::Resource(_) | About::Other => true,
+    }
+}
+
+/// A notification with the id of the listen request on which it is sent.
+fn tagged(frame: &Bytes, id: &Id) -> Bytes {
+    let Ok(message) = Message::read(frame.clone()) else { return frame.clone() };
+    let Ok(params) = Params::read(&message) else { return frame.clone() };
+    let mut splice = Splice::default();
+    params.edit().set_meta(meta::SUBSCRIPTION_ID, id.raw()).finish(&mut splice);
+    message.edited(&splice)
+}
+
+#[cfg(test)]
+mod tests;

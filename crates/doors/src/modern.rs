@@ -1,0 +1,160 @@
+//! Messages of modern clients (2026-07-28), on any wire: each request is complete in itself.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gateway::{Dispatch, Incoming, Link, Parks, Tag, listen};
+use model::Form;
+use topic::Interest;
+use upstream::ClientProfile;
+use wire::mcp::header::HeaderError;
+use wire::mcp::task::{self, Wish};
+use wire::mcp::{Era, Params, Version, refusal, relay};
+use wire::rpc::code;
+
+/// Longest message, in bytes, of which a part is kept without a copy.
+const SHARED_BYTES_MAX: usize = 4096;
+/// The method of listen requests.
+pub(crate) const LISTEN: &str = "subscriptions/listen";
+
+/// An answer that the door gives without the gateway.
+pub(crate) struct DoorAnswer {
+    /// The JSON-RPC error.
+    pub(crate) frame: Bytes,
+    /// Its code.
+    pub(crate) code: i64,
+}
+
+/// Checks what a modern request on a pipe must have, where no header repeats it.
+///
+/// # Errors
+/// The error to answer with.
+pub(crate) fn check(params: &Params<'_>) -> Result<(), HeaderError> {
+    let asked = params.protocol_version().unwrap_or_default();
+    if Version::parse(&asked).is_none_or(|version| version.era() != Era::Modern) {
+        return Err(HeaderError::unsupported_version(&asked));
+    }
+    let refused =
+        |code, message: &str| HeaderError { status: 400, code, message: message.to_owned(), data: None };
+    if !params.client_capabilities().is_some_and(json::is_object) {
+        return Err(refused(
+            code::INVALID_PARAMS,
+            "`_meta` lacks io.modelcontextprotocol/clientCapabilities",
+        ));
+    }
+    match params.known() {
+        Some(known) if !known.is_in(Era::Modern) => Err(refused(code::METHOD_NOT_FOUND, "method not found")),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Reads a request that was checked.
+///
+/// # Errors
+/// The answer that the door gives without the gateway.
+pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, DoorAnswer> {
+    let message = params.message();
+    let client = client(params);
+    let declares = task::declares(&client.capabilities);
+    if !declares && needs_tasks(params) {
+        let error = HeaderError::missing_capability(&format!("{{\"extensions\":{}}}", task::ABILITIES));
+        return Err(DoorAnswer { frame: error.answer(message.id()), code: error.code });
+    }
+    let request = relay::decode_request(params, Form::Modern);
+    let interest = match params.method() {
+        LISTEN => listen::interest(&request).map_err(|refused| {
+            let spelled = refusal::spell(&refused, Era::Modern, LISTEN, None);
+            DoorAnswer { frame: spelled.answer(message.id()), code: spelled.code }
+        })?,
+        _ => Interest::None,
+    };
+    let is_tool = params.method() == "tools/call";
+    let parks = if declares && is_tool { Parks::Task } else { Parks::Retry };
+    let wish = match is_tool {
+        true if declares => Wish::Declares,
+        true if params.get("task").is_some() => Wish::Asks,
+        true | false => Wish::None,
+    };
+    let state = params.request_state().and_then(json::text).map(std::borrow::Cow::into_owned);
+    let tag = message.id().cloned().map(Tag::of_client);
+    Ok(Incoming { client: Some(client), interest, parks, wish, state, ..Incoming::plain(request, tag) })
+}
+
+/// Takes a message that is no request. The protocol has one notification of a client, and a modern client sends no answers.
+pub(crate) fn take(dispatch: &Arc<Dispatch>, link: &Link, params: &Params<'_>) {
+    if params.method() == "notifications/cancelled"
+        && let Some(id) = params.request_id()
+    {
+        dispatch.cancel(link, Tag::of_client(id));
+    }
+}
+
+/// What a request declares of its client. Absent capabilities are none.
+fn client(params: &Params<'_>) -> ClientProfile {
+    let frame = params.message().frame();
+    let part = |raw: &[u8]| match raw {
+        b"{}" => Bytes::from_static(b"{}"),
+        raw if frame.len() <= SHARED_BYTES_MAX => frame.slice_ref(raw),
+        // A long message must not stay in memory for a small part of it.
+        raw => Bytes::copy_from_slice(raw),
+    };
+    ClientProfile {
+        capabilities: params.client_capabilities().map_or_else(|| Bytes::from_static(b"{}"), part),
+        client_info: params.client_info().map(part),
+        version: Version::NEWEST,
+    }
+}
+
+/// Whether only a client that declares the tasks extension may send this (its "Capability Negotiation").
+fn needs_tasks(params: &Params<'_>) -> bool {
+    match params.method() {
+        "tasks/get" | "tasks/update" | "tasks/cancel" => true,
+        LISTEN => task::watched(params).is_ok_and(|tasks| !tasks.is_empty()),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::rpc::Message;
+
+    use super::*;
+
+    fn read(method: &str, capabilities: &str, more: &str) -> Result<Incoming, i64> {
+        let raw = format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{capabilities}}}{more}}}}}"#
+        );
+        let message = Message::read(Bytes::from(raw)).unwrap();
+        request(&Params::read(&message).unwrap()).map_err(|answer| answer.code)
+    }
+
+    const TASKS: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+
+    #[test]
+    fn tasks_are_for_clients_that_declare_them() {
+        for (method, more) in [
+            ("tasks/get", r#","taskId":"t""#),
+            ("tasks/cancel", r#","taskId":"t""#),
+            (LISTEN, r#","notifications":{"taskIds":["t"]}"#),
+        ] {
+            assert_eq!(read(method, "{}", more).err(), Some(-32021), "{method}");
+        }
+        assert!(read("tasks/get", TASKS, r#","taskId":"t""#).is_ok());
+    }
+
+    #[test]
+    fn a_caller_is_parked_as_it_declares() {
+        let name = r#","name":"a""#;
+        for (method, capabilities, more, wish, parks) in [
+            ("tools/call", "{}", "", Wish::None, Parks::Retry),
+            ("tools/call", TASKS, "", Wish::Declares, Parks::Task),
+            ("tools/call", "{}", r#","task":{}"#, Wish::Asks, Parks::Retry),
+            ("prompts/get", TASKS, "", Wish::None, Parks::Retry),
+        ] {
+            let incoming = read(method, capabilities, &format!("{name}{more}")).ok().unwrap();
+            assert_eq!((incoming.wish, incoming.parks), (wish, parks), "{method} {capabilities} {more}");
+        }
+        let again = read("tools/call", "{}", r#","name":"a","requestState":"s\n""#).ok().unwrap();
+        assert_eq!(again.state.as_deref(), Some("s\n"));
+    }
+}

@@ -1,0 +1,136 @@
+//! Outlets of MCP clients' links: the way out for messages that belong to no request.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use gateway::{Bounds, Outlet, Passed, Questioned, Undelivered, number_of};
+use model::{Form, ListKind, OperationId};
+use tokio::sync::Notify;
+use topic::Ended;
+use wire::mcp::{ListFields, relay};
+use wire::rpc;
+
+use crate::liveness::Liveness;
+use crate::stream::{Lifetime, Stream, Unsent};
+
+/// The client's side of a link, shared by its outlet and its door.
+pub(crate) struct Home {
+    /// Last sign of life, and end.
+    pub(crate) liveness: Liveness,
+    /// The stream for messages that belong to no request. Over HTTP it is made when it is first needed.
+    stream: OnceLock<Arc<Stream>>,
+    bounds: Arc<Bounds>,
+    /// Notified when the topic revokes the link.
+    revoked: Arc<Notify>,
+}
+
+impl Home {
+    /// A link over HTTP.
+    pub(crate) fn new(bounds: Arc<Bounds>, now_ms: u64, revoked: &Arc<Notify>) -> Arc<Self> {
+        let (liveness, stream, revoked) = (Liveness::new(now_ms), OnceLock::new(), Arc::clone(revoked));
+        Arc::new(Self { liveness, stream, bounds, revoked })
+    }
+
+    /// A link whose client reads everything on one stream (pipes, the 2024-11-05 pair).
+    pub(crate) fn on(stream: &Arc<Stream>, now_ms: u64, revoked: &Arc<Notify>) -> Arc<Self> {
+        let (bounds, stream) = (Arc::clone(stream.bounds()), OnceLock::from(Arc::clone(stream)));
+        let (liveness, revoked) = (Liveness::new(now_ms), Arc::clone(revoked));
+        Arc::new(Self { liveness, stream, bounds, revoked })
+    }
+
+    /// The bounds of its streams.
+    pub(crate) fn bounds(&self) -> &Arc<Bounds> {
+        &self.bounds
+    }
+
+    /// The stream for messages that belong to no request.
+    pub(crate) fn stream(&self) -> &Arc<Stream> {
+        self.stream.get_or_init(|| Stream::new(0, Lifetime::Resumable, 0, &self.bounds))
+    }
+
+    /// Whether a client reads that stream now.
+    pub(crate) fn is_attached(&self) -> bool {
+        self.stream.get().is_some_and(|stream| stream.is_attached())
+    }
+
+    fn close(&self, why: Option<Ended>) {
+        let revoked = why == Some(Ended::Revoked);
+        self.liveness.end(revoked);
+        if let Some(stream) = self.stream.get() {
+            stream.end();
+        }
+        if revoked {
+            self.revoked.notify_one();
+        }
+    }
+}
+
+/// The outlet of a legacy link: its client's own stream.
+pub(crate) struct LegacyOutlet(pub(crate) Arc<Home>);
+
+impl Outlet for LegacyOutlet {
+    fn notify(&self, notice: &Passed<'_>) {
+        let frame = relay::encode_notice(notice.notice, notice.public);
+        let stream = self.0.stream();
+        let sent = match notice.about {
+            Some(about) => stream.send_latest(Bytes::copy_from_slice(about.as_bytes()), frame),
+            None => stream.send(frame, notice.notice.latest.clone()),
+        };
+        log_overrun(sent);
+    }
+
+    fn ask(&self, question: &Questioned<'_>) -> Result<(), Undelivered> {
+        let number = number_of(question.operation);
+        let frame = relay::encode_question(question.request, number, Form::Legacy, question.respell);
+        let sent = self.0.stream().send(frame.ok_or(Undelivered::OtherForm)?, None);
+        sent.map_err(|_| Undelivered::Overrun)
+    }
+
+    fn withdraw_question(&self, operation: OperationId) {
+        log_overrun(self.0.stream().send(question_withdrawn(operation), None));
+    }
+
+    fn list_changed(&self, list: ListKind) {
+        let method = list.notified().changed();
+        let key = Bytes::from_static(method.as_bytes());
+        log_overrun(self.0.stream().send_latest(key, rpc::notification(method, None)));
+    }
+
+    fn close(&self, why: Option<Ended>) {
+        self.0.close(why);
+    }
+}
+
+/// The outlet of a modern link: its client gets messages on its requests only.
+pub(crate) struct ModernOutlet(pub(crate) Arc<Home>);
+
+impl Outlet for ModernOutlet {
+    fn notify(&self, _: &Passed<'_>) {}
+
+    fn ask(&self, _: &Questioned<'_>) -> Result<(), Undelivered> {
+        Err(Undelivered::OtherForm)
+    }
+
+    fn withdraw_question(&self, _: OperationId) {}
+
+    fn list_changed(&self, _: ListKind) {}
+
+    fn close(&self, why: Option<Ended>) {
+        self.0.close(why);
+    }
+}
+
+/// The notification that withdraws a question from its client.
+pub(crate) fn question_withdrawn(operation: OperationId) -> Bytes {
+    let params = json::object(|params| {
+        params.number("requestId", number_of(operation));
+    });
+    rpc::notification("notifications/cancelled", Some(&params))
+}
+
+fn log_overrun(sent: Result<(), Unsent>) {
+    match sent {
+        Err(Unsent::Full) => tracing::info!("a client reads too slowly: its stream was ended"),
+        Err(Unsent::Ended) | Ok(()) => {}
+    }
+}

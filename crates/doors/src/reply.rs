@@ -1,0 +1,120 @@
+//! Replies of calls: answers, notifications and questions, encoded once and handed to a sink.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gateway::{Bounds, Call, Passed, Questioned, Reply, Respell, Tag, Undelivered, number_of};
+use model::{Answer, ListKind, OperationId, Refusal, RefusalCode};
+use wire::mcp::{Era, refusal, relay};
+use wire::rpc::Id;
+
+use crate::outlet::question_withdrawn;
+use crate::stream::{Stream, Unsent};
+
+/// Takes the encoded messages of one request towards its client.
+pub(crate) trait Sink: Send + Sync {
+    /// Takes a notification or a question. `latest` is what makes an older message stale.
+    ///
+    /// # Errors
+    /// Why it was not taken.
+    fn send(&self, frame: Bytes, latest: Option<Bytes>) -> Result<(), Unsent>;
+    /// Takes the answer, with the code if it is an error.
+    fn answer(&self, frame: Bytes, error: Option<i64>);
+    /// No answer follows.
+    fn skip(&self);
+    /// The bounds of messages that wait.
+    fn bounds(&self) -> &Bounds;
+}
+
+impl Sink for Arc<Stream> {
+    fn send(&self, frame: Bytes, latest: Option<Bytes>) -> Result<(), Unsent> {
+        Stream::send(self, frame, latest)
+    }
+
+    fn answer(&self, frame: Bytes, error: Option<i64>) {
+        self.answer_with(frame, error);
+    }
+
+    fn skip(&self) {
+        Stream::skip(self);
+    }
+
+    fn bounds(&self) -> &Bounds {
+        Stream::bounds(self)
+    }
+}
+
+/// The reply of a call whose messages go to one sink.
+pub(crate) struct SinkReply<S>(pub(crate) S);
+
+impl<S: Sink> Reply for SinkReply<S> {
+    fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>) {
+        settle(&self.0, call, answer, respell);
+    }
+
+    fn refuse(&self, call: &Call, refusal: &Refusal) {
+        refuse(&self.0, call, refusal);
+    }
+
+    fn abandon(&self, _: &Call) {
+        self.0.skip();
+    }
+
+    fn notify(&self, _: &Call, notice: &Passed<'_>) -> Result<(), Undelivered> {
+        let frame = relay::encode_notice(notice.notice, notice.public);
+        delivered(self.0.send(frame, notice.notice.latest.clone()))
+    }
+
+    fn ask(&self, call: &Call, question: &Questioned<'_>) -> Result<(), Undelivered> {
+        ask(&self.0, call, question)
+    }
+
+    fn withdraw_question(&self, _: &Call, operation: OperationId) {
+        // A client that is too slow for this is too slow for the answer too, and loses that.
+        let _ = self.0.send(question_withdrawn(operation), None);
+    }
+
+    fn list_changed(&self, _: &Call, _: ListKind) -> Result<(), Undelivered> {
+        Ok(())
+    }
+}
+
+/// The id that the client gave its request. Every request that comes in by a door has one.
+pub(crate) fn id_of(call: &Call) -> Option<&Id> {
+    call.tag.as_ref().map(Tag::id)
+}
+
+/// Encodes an answer for its caller.
+pub(crate) fn settle(sink: &impl Sink, call: &Call, answer: &Answer, respell: &Respell<'_>) {
+    let Some(id) = id_of(call) else { return sink.skip() };
+    let encoded = relay::encode_answer(answer, call.request.method.as_str(), call.link.form, id, respell);
+    if sink.bounds().held.has_room(encoded.frame.len()) {
+        return sink.answer(encoded.frame, encoded.error);
+    }
+    refuse(sink, call, &Refusal::new(RefusalCode::Overloaded, "too many answers wait to be read"));
+}
+
+/// Encodes a refusal for its caller.
+pub(crate) fn refuse(sink: &impl Sink, call: &Call, refusal: &Refusal) {
+    let target = call.request.target.as_ref().map(model::Target::as_str);
+    let (method, era) = (call.request.method.as_str(), Era::of(call.link.form));
+    let spelled = refusal::spell(refusal, era, method, target);
+    sink.answer(spelled.answer(id_of(call)), Some(spelled.code));
+}
+
+fn ask(sink: &impl Sink, call: &Call, question: &Questioned<'_>) -> Result<(), Undelivered> {
+    let number = number_of(question.operation);
+    let frame = relay::encode_question(question.request, number, call.link.form, question.respell);
+    sink.send(frame.ok_or(Undelivered::OtherForm)?, None).map_err(|_| Undelivered::Overrun)
+}
+
+/// A message for a client that has left needs no delivery: its call ends by itself.
+pub(crate) fn delivered(sent: Result<(), Unsent>) -> Result<(), Undelivered> {
+    match sent {
+        Err(Unsent::Full) => {
+            tracing::info!("a client reads too slowly: its request is cancelled");
+            Err(Undelivered::Overrun)
+        }
+        Err(Unsent::Ended) | Ok(()) => Ok(()),
+    }
+}

@@ -1,0 +1,257 @@
+//! HTTP session registry: ids, limits, ends (MCP 2025-11-25, Transports, "Session Management").
+
+mod ended;
+mod id;
+mod order;
+mod session;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use auth::Participant;
+use foldhash::{HashMap, HashMapExt};
+use gateway::{Dispatch, Link, Registry, is_guest};
+use model::ParticipantId;
+use platform::{Mutex, MutexGuard, random};
+use siphasher::sip128::SipHasher13;
+
+use crate::outlet::Home;
+use ended::Ended;
+pub(crate) use id::{Mark, SESSION_ID_SECS, open as open_id, seal as seal_id};
+use order::{Look, Order};
+use session::Key;
+pub(crate) use session::Session;
+
+/// All legacy sessions over HTTP.
+pub(crate) struct Sessions {
+    registry: Arc<Registry>,
+    hasher: SipHasher13,
+    table: Mutex<Table>,
+}
+
+/// How many sessions there may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SessionLimits {
+    /// Of all participants together.
+    pub(crate) max: usize,
+    /// Of one participant.
+    pub(crate) per_participant_max: usize,
+}
+
+struct Table {
+    by_key: HashMap<Key, Arc<Session>>,
+    order: Order,
+    participants: HashMap<ParticipantId, Own>,
+    ended: Ended,
+}
+
+/// The sessions of one participant.
+#[derive(Default)]
+struct Own {
+    count: usize,
+    order: Order,
+}
+
+/// The session of an id that a client wants to open, and the sessions that were evicted to make room.
+pub(crate) struct Opened {
+    /// The session; `None` if all others are busy, or if the session of this id has ended for good.
+    pub(crate) session: Option<Arc<Session>>,
+    /// The evicted sessions. Their links have yet to leave.
+    pub(crate) evicted: Vec<Arc<Session>>,
+}
+
+impl Sessions {
+    /// No sessions. Those that have `ended` for good are not resumed.
+    pub(crate) fn new(ended: impl IntoIterator<Item = Mark>, registry: &Arc<Registry>) -> Self {
+        let (by_key, participants) = (HashMap::new(), HashMap::new());
+        let table = Table { by_key, order: Order::default(), participants, ended: Ended::known(ended) };
+        let (registry, hasher) = (Arc::clone(registry), SipHasher13::new_with_key(&random()));
+        Self { registry, hasher, table: Mutex::new(table) }
+    }
+
+    /// Opens a session for a link that has joined. Of two requests that resume one id, the second gets the session of the first.
+    pub(crate) fn open(
+        &self,
+        id: &str,
+        dispatch: &Arc<Dispatch>,
+        link: &Arc<Link>,
+        home: &Arc<Home>,
+        limits: SessionLimits,
+    ) -> Opened {
+        let at = (self.key(id), Mark::of(id));
+        self.change(|table| table.open(at, dispatch, link, home, limits))
+    }
+
+    /// A participant's session by its id. Notes the sign of life.
+    pub(crate) fn find(&self, id: &str, participant: &ParticipantId, now_ms: u64) -> Option<Arc<Session>> {
+        let session = self.known(id).filter(|session| session.link().participant.id == *participant)?;
+        if session.home().liveness.touch(now_ms) {
+            return Some(session);
+        }
+        // Its link has ended: of a revoked participant for good, else the id may be resumed.
+        self.change(|table| table.take_ended(&session));
+        None
+    }
+
+    /// The guest that has the session of this id.
+    pub(crate) fn guest(&self, id: &str) -> Option<Arc<Participant>> {
+        let session = self.known(id)?;
+        Some(Arc::clone(&session.link().participant)).filter(|guest| is_guest(&guest.id))
+    }
+
+    /// Ends one session for good: its id is not resumed. The caller of this function lets its link leave.
+    pub(crate) fn close(&self, session: &Session) -> Option<Arc<Session>> {
+        self.change(|table| {
+            // It may have been evicted meanwhile: its id is not valid all the same.
+            table.note_ended(session);
+            table.remove(session.key)
+        })
+    }
+
+    /// Whether the session of this id has ended for good.
+    pub(crate) fn was_closed(&self, id: &str) -> bool {
+        self.lock().ended.has(Mark::of(id))
+    }
+
+    /// Those that have ended for good and are not in the journal yet, each once.
+    pub(crate) fn take_unwritten(&self) -> Vec<Mark> {
+        self.lock().ended.take_unwritten()
+    }
+
+    /// Takes out the sessions whose links have ended, and those whose clients were not seen for longer than `idle`. The links
+    /// of the latter have yet to leave.
+    pub(crate) fn sweep(&self, now_ms: u64, idle: Duration) -> Vec<Arc<Session>> {
+        let sessions: Vec<Arc<Session>> = self.lock().by_key.values().cloned().collect();
+        let mut expired = Vec::new();
+        for session in sessions {
+            session.forget_streams(now_ms);
+            let liveness = &session.home().liveness;
+            if liveness.has_ended() {
+                self.change(|table| table.take_ended(&session));
+            } else if session.is_idle() && liveness.expire(now_ms, idle) {
+                self.change(|table| table.remove_same(&session));
+                expired.push(session);
+            }
+        }
+        expired
+    }
+
+    /// Takes out all.
+    pub(crate) fn take_all(&self) -> Vec<Arc<Session>> {
+        self.change(|table| {
+            table.order.clear();
+            table.participants.clear();
+            table.by_key.drain().map(|(_, session)| session).collect()
+        })
+    }
+
+    /// Changes the table, and counts the sessions.
+    fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> T {
+        let mut table = self.lock();
+        let changed = change(&mut table);
+        self.registry.http_sessions().store(table.by_key.len(), Ordering::Relaxed);
+        changed
+    }
+
+    fn key(&self, id: &str) -> Key {
+        self.hasher.hash(id.as_bytes()).as_u128()
+    }
+
+    fn known(&self, id: &str) -> Option<Arc<Session>> {
+        let key = self.key(id);
+        self.lock().by_key.get(&key).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock()
+    }
+}
+
+impl Table {
+    fn open(
+        &mut self,
+        at: (Key, Mark),
+        dispatch: &Arc<Dispatch>,
+        link: &Arc<Link>,
+        home: &Arc<Home>,
+        limits: SessionLimits,
+    ) -> Opened {
+        let ((key, mark), now_ms, participant) = (at, home.liveness.last_seen_ms(), &link.participant.id);
+        let mut evicted = Vec::new();
+        let known = self.by_key.get(&key).cloned();
+        if known.is_some() || self.ended.has(mark) {
+            let session = known.filter(|_| !self.ended.has(mark));
+            return Opened { session, evicted };
+        }
+        while self.by_key.len() >= limits.max {
+            let Some(session) = self.evict(None, now_ms) else { return Opened { session: None, evicted } };
+            evicted.push(session);
+        }
+        while self.participants.get(participant).is_some_and(|own| own.count >= limits.per_participant_max) {
+            let Some(session) = self.evict(Some(participant), now_ms) else {
+                return Opened { session: None, evicted };
+            };
+            evicted.push(session);
+        }
+        let own = self.participants.entry(participant.clone()).or_default();
+        own.count += 1;
+        own.order.push(key, now_ms);
+        self.order.push(key, now_ms);
+        let (dispatch, link, home) = (Arc::clone(dispatch), Arc::clone(link), Arc::clone(home));
+        let session = Arc::new(Session::new((key, mark), dispatch, link, home));
+        self.by_key.insert(key, Arc::clone(&session));
+        Opened { session: Some(session), evicted }
+    }
+
+    fn note_ended(&mut self, session: &Session) {
+        // A guest's name, and with it its session, is valid in this process only.
+        self.ended.note(session.mark, !is_guest(&session.link().participant.id));
+    }
+
+    /// Takes out a session whose link has ended by itself.
+    fn take_ended(&mut self, session: &Session) {
+        if session.home().liveness.was_revoked() {
+            self.note_ended(session);
+        }
+        self.remove_same(session);
+    }
+
+    /// Takes out a session, unless its id was resumed meanwhile.
+    fn remove_same(&mut self, session: &Session) {
+        let there = self.by_key.get(&session.key);
+        if there.is_some_and(|there| std::ptr::eq(Arc::as_ptr(there), session)) {
+            self.remove(session.key);
+        }
+    }
+
+    fn remove(&mut self, key: Key) -> Option<Arc<Session>> {
+        let session = self.by_key.remove(&key)?;
+        let Self { by_key, order, participants, .. } = self;
+        let participant = &session.link().participant.id;
+        if let Some(own) = participants.get_mut(participant) {
+            own.count -= 1;
+            own.order.tidy(own.count, |key| by_key.contains_key(&key));
+            if own.count == 0 {
+                participants.remove(participant);
+            }
+        }
+        order.tidy(by_key.len(), |key| by_key.contains_key(&key));
+        Some(session)
+    }
+
+    /// Takes out the session that was not used for longest, of this participant if one is named.
+    fn evict(&mut self, participant: Option<&ParticipantId>, now_ms: u64) -> Option<Arc<Session>> {
+        let Self { by_key, order, participants, .. } = self;
+        let look = |key: Key| match by_key.get(&key) {
+            None => Look::Gone,
+            Some(session) if !session.is_idle() => Look::Busy,
+            Some(session) => Look::Idle(session.home().liveness.last_seen_ms()),
+        };
+        let key = match participant {
+            None => order.pop(now_ms, look),
+            Some(participant) => participants.get_mut(participant)?.order.pop(now_ms, look),
+        }?;
+        self.remove(key)
+    }
+}

@@ -1,0 +1,100 @@
+//! Order of eviction: keys of sessions, longest unused first.
+
+use std::collections::VecDeque;
+
+use super::session::Key;
+
+/// Sessions looked at, at most, for one that is idle.
+const LOOKS_MAX: usize = 64;
+/// Keys of sessions that are gone, kept at most beside as many as there are sessions.
+const STALE_MAX: usize = 64;
+
+/// What is known of a session in the order.
+pub(super) enum Look {
+    /// It is gone.
+    Gone,
+    /// It has something open.
+    Busy,
+    /// It is idle since this time.
+    Idle(u64),
+}
+
+/// Keys in the order in which the sessions began or were last passed over.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    /// Each with the time at which it was queued.
+    queue: VecDeque<(Key, u64)>,
+}
+
+impl Order {
+    pub(super) fn push(&mut self, key: Key, now_ms: u64) {
+        self.queue.push_back((key, now_ms));
+    }
+
+    /// Takes the key of a session to evict: the first that is idle and was not used since it was queued, or else the longest
+    /// idle of those looked at. The others that were looked at go to the back.
+    pub(super) fn pop(&mut self, now_ms: u64, look: impl Fn(Key) -> Look) -> Option<Key> {
+        let mut best: Option<(u64, Key)> = None;
+        for _ in 0..self.queue.len().min(LOOKS_MAX) {
+            let (key, queued_ms) = self.queue.pop_front()?;
+            match look(key) {
+                Look::Gone => {}
+                Look::Busy => self.queue.push_back((key, now_ms)),
+                Look::Idle(since_ms) if since_ms <= queued_ms => return Some(key),
+                Look::Idle(since_ms) => {
+                    self.queue.push_back((key, now_ms));
+                    if best.is_none_or(|(other_ms, _)| since_ms < other_ms) {
+                        best = Some((since_ms, key));
+                    }
+                }
+            }
+        }
+        // Its key stays behind, of a session that is gone.
+        best.map(|(_, key)| key)
+    }
+
+    /// Drops keys of sessions that are gone, when there are many of them. `len` is how many sessions there are.
+    pub(super) fn tidy(&mut self, len: usize, is_there: impl Fn(Key) -> bool) {
+        if self.queue.len() > 2 * len + STALE_MAX {
+            self.queue.retain(|(key, _)| is_there(*key));
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.queue.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_unused_session_goes_first_and_no_busy_one() {
+        let mut order = Order::default();
+        (0..4).for_each(|key| order.push(key, 10));
+        let look = |key: Key| match key {
+            0 => Look::Busy,
+            1 => Look::Idle(20),
+            2 => Look::Idle(10),
+            _ => Look::Idle(15),
+        };
+        assert_eq!(order.pop(30, look), Some(2), "not used since it was queued");
+        let look = |key: Key| if key == 2 { Look::Gone } else { look(key) };
+        assert_eq!(order.pop(30, look), Some(3), "used, but longer ago than the other");
+        let look = |key: Key| if key == 3 { Look::Gone } else { look(key) };
+        assert_eq!(order.pop(30, look), Some(1));
+        let look = |key: Key| if key == 1 { Look::Gone } else { look(key) };
+        assert_eq!(order.pop(30, look), None, "the only one left is busy");
+    }
+
+    #[test]
+    fn keys_of_sessions_that_are_gone_do_not_pile_up() {
+        let mut order = Order::default();
+        for key in 0..10_000 {
+            order.push(key, 0);
+            order.tidy(1, |known| known == key);
+        }
+        assert!(order.queue.len() <= 2 + STALE_MAX);
+    }
+}

@@ -1,0 +1,139 @@
+//! Legacy session over HTTP: its link, and the streams of its POSTs.
+
+use std::sync::Arc;
+
+use gateway::{Dispatch, Link};
+use platform::{Mutex, MutexGuard};
+use smallvec::SmallVec;
+
+use super::id::Mark;
+use crate::outlet::Home;
+use crate::stream::{Lifetime, Stream};
+
+/// Finished streams that one session keeps, so that a client that lost its connection can still fetch the answer.
+const STREAMS_KEPT_MAX: usize = 8;
+/// How long a finished stream is kept for that, in seconds.
+const STREAM_KEPT_SECS: u64 = 60;
+/// Streams open at once in one session.
+pub(crate) const STREAMS_MAX: usize = 1024;
+
+/// A session id by its hash under a key of this process: the sealed id itself has some 240 bytes.
+pub(super) type Key = u128;
+
+/// One legacy session over HTTP.
+pub(crate) struct Session {
+    pub(super) key: Key,
+    pub(super) mark: Mark,
+    dispatch: Arc<Dispatch>,
+    link: Arc<Link>,
+    home: Arc<Home>,
+    streams: Mutex<Streams>,
+}
+
+#[derive(Default)]
+struct Streams {
+    next: u64,
+    /// Streams that a client may still ask for, oldest first, with the time at which a finished one was left. Mostly one at
+    /// most, which is kept in place.
+    live: SmallVec<[(Arc<Stream>, Option<u64>); 1]>,
+}
+
+impl Session {
+    pub(super) fn new(
+        (key, mark): (Key, Mark),
+        dispatch: Arc<Dispatch>,
+        link: Arc<Link>,
+        home: Arc<Home>,
+    ) -> Self {
+        Self { key, mark, dispatch, link, home, streams: Mutex::default() }
+    }
+
+    /// Its topic.
+    pub(crate) fn dispatch(&self) -> &Arc<Dispatch> {
+        &self.dispatch
+    }
+
+    /// Its link.
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    /// Its client's side.
+    pub(crate) fn home(&self) -> &Arc<Home> {
+        &self.home
+    }
+
+    /// A stream for one POST with `answers` requests in it. `None` if too many are open.
+    pub(crate) fn open_stream(&self, answers: u32, now_ms: u64) -> Option<Arc<Stream>> {
+        let mut streams = self.streams();
+        streams.forget(now_ms);
+        if streams.live.len() >= STREAMS_MAX {
+            return None;
+        }
+        streams.next += 1;
+        let stream = Stream::new(streams.next, Lifetime::Resumable, answers, self.home.bounds());
+        streams.live.push((Arc::clone(&stream), None));
+        Some(stream)
+    }
+
+    /// Drops a stream for which no client comes back.
+    pub(crate) fn close_stream(&self, id: u64) {
+        let mut streams = self.streams();
+        streams.live.retain(|(stream, _)| stream.id() != id);
+        if streams.live.is_empty() {
+            streams.live.shrink_to_fit();
+        }
+    }
+
+    /// The stream of this number, if it is still kept; 0 is the one for messages that belong to no request.
+    pub(crate) fn stream(&self, id: u64) -> Option<Arc<Stream>> {
+        if id == 0 {
+            return Some(Arc::clone(self.home.stream()));
+        }
+        self.streams().live.iter().find(|(stream, _)| stream.id() == id).map(|(stream, _)| Arc::clone(stream))
+    }
+
+    /// Whether its client has no request open and reads no stream.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.home.is_attached() && !self.dispatch.with(|topic| topic.is_busy(self.link.id))
+    }
+
+    /// Forgets streams that were left long ago.
+    pub(super) fn forget_streams(&self, now_ms: u64) {
+        self.streams().forget(now_ms);
+    }
+
+    /// Ends the streams of its POSTs.
+    pub(crate) fn end_streams(&self) {
+        for (stream, _) in self.streams().live.drain(..) {
+            stream.end();
+        }
+    }
+
+    fn streams(&self) -> MutexGuard<'_, Streams> {
+        self.streams.lock()
+    }
+}
+
+impl Streams {
+    fn forget(&mut self, now_ms: u64) {
+        if self.live.is_empty() {
+            return;
+        }
+        for (stream, left) in &mut self.live {
+            if left.is_none() && stream.has_ended() && !stream.is_attached() {
+                *left = Some(now_ms);
+            }
+        }
+        let old =
+            |left: &Option<u64>| left.is_some_and(|at| now_ms.saturating_sub(at) > STREAM_KEPT_SECS * 1000);
+        self.live.retain(|(_, left)| !old(left));
+        let left = self.live.iter().filter(|(_, left)| left.is_some()).count();
+        let mut spare = left.saturating_sub(STREAMS_KEPT_MAX);
+        self.live.retain(|(_, left)| {
+            let drop = left.is_some() && spare > 0;
+            spare -= usize::from(drop);
+            !drop
+        });
+    }
+}

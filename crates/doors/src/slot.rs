@@ -1,0 +1,241 @@
+//! Slot of one POST: the answer in place if it comes first, else an event stream.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use gateway::{Bounds, Share};
+use platform::Mutex;
+
+use crate::reply::Sink;
+use crate::sessions::Session;
+use crate::stream::{Lifetime, Reader, Stream, Unsent};
+
+/// Answers up to this length, in bytes, are not entered in the account of bytes that wait: they leave the slot as soon as their
+/// connection's task runs, and there are no more of them than open calls.
+const UNCOUNTED_BYTES_MAX: usize = 4096;
+
+/// The form of the stream that a slot opens if it needs one.
+pub(crate) enum Opener {
+    /// A resumable stream of a session.
+    Session(Arc<Session>, u64),
+    /// A stream that ends with its reader.
+    Modern(Arc<Bounds>),
+}
+
+/// What a slot gives first.
+pub(crate) enum First {
+    /// The answer, and the code if it is an error.
+    Answer(Bytes, Option<i64>),
+    /// A stream: something else came before the answer, or the answer takes long.
+    Stream(Reader),
+    /// No answer follows.
+    Nothing,
+}
+
+enum State {
+    /// Nothing has come.
+    Waiting(Option<Waker>),
+    /// The answer came first.
+    Answered(Bytes, Option<i64>, Option<Share>),
+    /// A stream takes everything.
+    Streaming(Arc<Stream>),
+    /// The answer was taken, or none will come.
+    Over,
+}
+
+/// The place where the messages of one POST with one request go.
+pub(crate) struct Slot {
+    opener: Opener,
+    state: Mutex<State>,
+}
+
+impl Slot {
+    /// An empty slot.
+    pub(crate) fn new(opener: Opener) -> Self {
+        Self { opener, state: Mutex::new(State::Waiting(None)) }
+    }
+
+    /// What comes first.
+    pub(crate) fn poll_first(&self, cx: &mut Context<'_>) -> Poll<First> {
+        let mut state = self.state.lock();
+        match &mut *state {
+            State::Waiting(waker) => {
+                match waker {
+                    Some(waker) if waker.will_wake(cx.waker()) => {}
+                    Some(_) | None => *waker = Some(cx.waker().clone()),
+                }
+                Poll::Pending
+            }
+            State::Streaming(stream) => Poll::Ready(stream.read(None).map_or(First::Nothing, First::Stream)),
+            State::Answered(..) | State::Over => {
+                let State::Answered(frame, error, share) = std::mem::replace(&mut *state, State::Over) else {
+                    return Poll::Ready(First::Nothing);
+                };
+                drop(share);
+                Poll::Ready(First::Answer(frame, error))
+            }
+        }
+    }
+
+    /// Has a stream take everything from now on, if nothing has come. Leaves the slot as it is if there are too many streams.
+    pub(crate) fn open_stream(&self) {
+        let mut state = self.state.lock();
+        if let State::Waiting(_) = &*state
+            && let Some(stream) = self.open()
+        {
+            *state = State::Streaming(stream);
+        }
+    }
+
+    /// Whether the answer has come, or none will.
+    pub(crate) fn is_answered(&self) -> bool {
+        match &*self.state.lock() {
+            State::Waiting(_) => false,
+            State::Answered(..) | State::Over => true,
+            State::Streaming(stream) => stream.has_ended(),
+        }
+    }
+
+    fn open(&self) -> Option<Arc<Stream>> {
+        match &self.opener {
+            Opener::Session(session, now_ms) => session.open_stream(1, *now_ms),
+            Opener::Modern(bounds) => Some(Stream::new(0, Lifetime::Reader, 1, bounds)),
+        }
+    }
+
+    fn put(&self, frame: Bytes, error: Option<i64>) {
+        let mut state = self.state.lock();
+        if let State::Streaming(stream) = &*state {
+            return stream.answer_with(frame, error);
+        }
+        if let State::Waiting(waker) = &mut *state {
+            let waker = waker.take();
+            let share = (frame.len() > UNCOUNTED_BYTES_MAX).then(|| {
+                let mut share = Share::new(&self.bounds().held);
+                share.grow(frame.len());
+                share
+            });
+            *state = State::Answered(frame, error, share);
+            drop(state);
+            wake(waker);
+        }
+    }
+}
+
+impl Sink for Slot {
+    fn send(&self, frame: Bytes, latest: Option<Bytes>) -> Result<(), Unsent> {
+        let mut state = self.state.lock();
+        if let State::Streaming(stream) = &*state {
+            return stream.send(frame, latest);
+        }
+        let State::Waiting(waker) = &mut *state else { return Err(Unsent::Ended) };
+        let Some(stream) = self.open() else { return Err(Unsent::Full) };
+        let (sent, waker) = (stream.send(frame, latest), waker.take());
+        *state = State::Streaming(stream);
+        drop(state);
+        wake(waker);
+        sent
+    }
+
+    fn answer(&self, frame: Bytes, error: Option<i64>) {
+        self.put(frame, error);
+    }
+
+    fn skip(&self) {
+        let mut state = self.state.lock();
+        if let State::Streaming(stream) = &*state {
+            return stream.skip();
+        }
+        if let State::Waiting(waker) = &mut *state {
+            let waker = waker.take();
+            *state = State::Over;
+            drop(state);
+            wake(waker);
+        }
+    }
+
+    fn bounds(&self) -> &Bounds {
+        match &self.opener {
+            Opener::Session(session, _) => session.home().bounds(),
+            Opener::Modern(bounds) => bounds,
+        }
+    }
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway::Held;
+    use gateway::config::Limits;
+
+    use super::*;
+
+    fn slot(held_max: usize) -> Slot {
+        Slot::new(Opener::Modern(Bounds::new(&Limits::default(), Held::new(held_max))))
+    }
+
+    fn first(slot: &Slot) -> Option<First> {
+        match slot.poll_first(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(first) => Some(first),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn an_answer_that_comes_first_is_taken_once_without_a_stream() {
+        let slot = slot(1 << 20);
+        assert!(first(&slot).is_none());
+        slot.answer(Bytes::from_static(b"a"), Some(5));
+        assert!(matches!(first(&slot), Some(First::Answer(frame, Some(5))) if frame == "a"));
+        assert!(matches!(first(&slot), Some(First::Nothing)));
+        assert_eq!(slot.send(Bytes::new(), None), Err(Unsent::Ended));
+    }
+
+    #[test]
+    fn a_notification_that_comes_first_opens_a_stream_that_ends_with_the_answer() {
+        let slot = slot(1 << 20);
+        slot.send(Bytes::from_static(b"a"), None).unwrap();
+        slot.answer(Bytes::from_static(b"b"), None);
+        let Some(First::Stream(mut reader)) = first(&slot) else { panic!("there is no stream") };
+        let items: Vec<_> = std::iter::from_fn(|| reader.try_next()).collect();
+        assert_eq!(
+            items.iter().map(|item| (&*item.frame, item.last)).collect::<Vec<_>>(),
+            [(&b"a"[..], false), (b"b", true)]
+        );
+    }
+
+    #[test]
+    fn an_answer_that_takes_long_comes_on_a_stream() {
+        let slot = slot(1 << 20);
+        slot.open_stream();
+        let Some(First::Stream(mut reader)) = first(&slot) else { panic!("there is no stream") };
+        assert!(reader.try_next().is_none());
+        slot.answer(Bytes::from_static(b"a"), None);
+        assert!(reader.try_next().is_some_and(|item| item.last));
+    }
+
+    #[test]
+    fn a_call_without_an_answer_leaves_nothing() {
+        let slot = slot(1 << 20);
+        slot.skip();
+        assert!(matches!(first(&slot), Some(First::Nothing)));
+        slot.answer(Bytes::from_static(b"late"), None);
+        assert!(matches!(first(&slot), Some(First::Nothing)));
+    }
+
+    #[test]
+    fn a_long_answer_is_in_the_account_until_it_is_taken() {
+        let slot = slot(10_000);
+        let held = Arc::clone(&slot.bounds().held);
+        slot.answer(Bytes::from(vec![b'x'; UNCOUNTED_BYTES_MAX + 1]), None);
+        assert_eq!(held.bytes(), UNCOUNTED_BYTES_MAX + 1);
+        assert!(matches!(first(&slot), Some(First::Answer(..))));
+        assert_eq!(held.bytes(), 0);
+    }
+}

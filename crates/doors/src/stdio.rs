@@ -1,0 +1,228 @@
+//! Client on a pipe: one JSON-RPC message a line, the eras told apart by each request (MCP, "stdio").
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::Participant;
+use bytes::Bytes;
+use gateway::{Dispatch, Link, handshake};
+use model::Refusal;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::{Instant, sleep};
+use wire::line::{Line, Lines};
+use wire::mcp::{Era, Params, refusal};
+use wire::rpc::{self, Id, Malformed, Message, Shape, code};
+
+use crate::links::ClientLinks;
+use crate::listening::ListenReply;
+use crate::reply::SinkReply;
+use crate::stream::{Lifetime, Reader, Stream};
+use crate::{legacy, modern};
+
+/// Bytes that are gathered into one write.
+const WRITE_BYTES: usize = 64 * 1024;
+/// Longest wait for answers when the client has closed its side.
+const DRAIN: Duration = Duration::from_secs(5);
+/// Time between two looks for open requests meanwhile.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Serves one client until it closes its side of the pipe.
+///
+/// # Errors
+/// Those of the pipe.
+pub(crate) async fn serve(
+    links: &ClientLinks,
+    dispatch: &Arc<Dispatch>,
+    participant: &Arc<Participant>,
+    mut input: impl AsyncRead + Unpin,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+) -> io::Result<()> {
+    let out = Stream::new(0, Lifetime::Reader, 0, &links.registry().bounds());
+    let Some(reader) = out.read(None) else { return Ok(()) };
+    let writer = tokio::spawn(write(reader, output));
+    let (legacy, modern) = (None, None);
+    let mut client = Client { links, dispatch, participant, out: Arc::clone(&out), legacy, modern };
+    let mut lines = Lines::new(links.registry().limits().line_bytes_max);
+    let ended = loop {
+        match input.read_buf(lines.buffer()).await {
+            Ok(0) => break Ok(()),
+            Ok(_) => {}
+            Err(error) => break Err(error),
+        }
+        while let Some(line) = lines.next_line() {
+            client.take(line).await;
+        }
+        if out.has_ended() {
+            break Ok(());
+        }
+    };
+    if let Some(line) = lines.finish() {
+        client.take(line).await;
+    }
+    client.drain().await;
+    for link in [client.legacy.take(), client.modern.take()].into_iter().flatten() {
+        dispatch.leave(&link);
+    }
+    out.end();
+    match writer.await {
+        Ok(written) => ended.and(written),
+        Err(_) => ended,
+    }
+}
+
+async fn write(mut reader: Reader, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {
+    let mut waiting = Vec::new();
+    while let Some(item) = reader.next().await {
+        append_line(&mut waiting, &item.frame);
+        while waiting.len() < WRITE_BYTES {
+            let Some(item) = reader.try_next() else { break };
+            append_line(&mut waiting, &item.frame);
+        }
+        output.write_all(&waiting).await?;
+        output.flush().await?;
+        waiting.clear();
+        waiting.shrink_to(WRITE_BYTES);
+    }
+    Ok(())
+}
+
+fn append_line(waiting: &mut Vec<u8>, frame: &Bytes) {
+    waiting.extend_from_slice(&rpc::one_line(frame.clone()));
+    waiting.push(b'\n');
+}
+
+struct Client<'c> {
+    links: &'c ClientLinks,
+    dispatch: &'c Arc<Dispatch>,
+    participant: &'c Arc<Participant>,
+    out: Arc<Stream>,
+    legacy: Option<Arc<Link>>,
+    modern: Option<Arc<Link>>,
+}
+
+impl Client<'_> {
+    async fn take(&mut self, line: Line) {
+        let Line::Whole(line) = line else {
+            let bytes_max = self.links.registry().limits().line_bytes_max;
+            let why = format!("the line is longer than {bytes_max} bytes");
+            return self.out.answer(rpc::error(None, code::INVALID_REQUEST, &why, None));
+        };
+        if line.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
+            && let Some(link) = self.legacy.as_ref().filter(|link| link.client.version.batches())
+        {
+            return self.batch(link, &line);
+        }
+        match Message::read(line) {
+            Ok(message) => self.message(message).await,
+            Err(malformed) => self.out.answer(malformed.answer()),
+        }
+    }
+
+    /// On a pipe the answers of a batch may come one by one: JSON-RPC leaves that to the server.
+    fn batch(&self, link: &Arc<Link>, line: &Bytes) {
+        match rpc::read_batch(line, self.links.registry().limits().batch_len_max) {
+            Ok(messages) => {
+                for message in messages {
+                    match message {
+                        Ok(message) => legacy::receive(self.dispatch, link, &message, &self.out),
+                        Err(malformed) => self.out.answer(malformed.answer()),
+                    }
+                }
+            }
+            Err(malformed) => self.out.answer(malformed.answer()),
+        }
+    }
+
+    async fn message(&mut self, message: Message) {
+        let params = match Params::read(&message) {
+            Ok(params) => params,
+            Err(malformed) => return self.malformed(&message, &malformed),
+        };
+        let is_request = message.shape() == Shape::Request;
+        if is_request && params.is_modern() {
+            return self.modern(&params, &message).await;
+        }
+        if let Some(link) = self.modern.as_ref().filter(|_| !is_request) {
+            modern::take(self.dispatch, link, &params);
+        }
+        match (&self.legacy, message.id()) {
+            (Some(link), _) => legacy::receive_params(self.dispatch, link, &params, &self.out),
+            (None, Some(id)) if is_request => self.first(id, &message).await,
+            // A client waits for no answer to the rest.
+            (None, _) => {}
+        }
+    }
+
+    /// A legacy request before `initialize`, or that itself.
+    async fn first(&mut self, id: &Id, message: &Message) {
+        match message.method() {
+            "initialize" => self.initialize(id, message).await,
+            "ping" => self.out.answer(rpc::result(id, b"{}")),
+            _ => {
+                let why = "initialize first, or send the 2026-07-28 `_meta` with each request";
+                self.out.answer(rpc::error(Some(id), code::INVALID_REQUEST, why, None));
+            }
+        }
+    }
+
+    fn malformed(&self, message: &Message, malformed: &Malformed) {
+        if message.shape() == Shape::Request {
+            self.out.answer(malformed.answer());
+        }
+    }
+
+    async fn modern(&mut self, params: &Params<'_>, message: &Message) {
+        if let Err(error) = modern::check(params) {
+            return self.out.answer(error.answer(message.id()));
+        }
+        let link = match &self.modern {
+            Some(link) => Arc::clone(link),
+            None => match self.links.modern_on(&self.out, self.dispatch, self.participant) {
+                Ok(link) => Arc::clone(self.modern.insert(link)),
+                Err(refusal) => return self.refuse(&refusal, Era::Modern, message.id()),
+            },
+        };
+        let incoming = match modern::request(params) {
+            Ok(incoming) => incoming,
+            Err(answer) => return self.out.answer(answer.frame),
+        };
+        self.dispatch.wait_for_target(&link, &incoming.request).await;
+        // On a pipe a request is cancelled by its name, not by closing a stream.
+        let out = Arc::clone(&self.out);
+        match params.method() {
+            modern::LISTEN => self.dispatch.request(&link, incoming, Arc::new(ListenReply::new(out))),
+            _ => self.dispatch.request(&link, incoming, Arc::new(SinkReply(out))),
+        };
+    }
+
+    async fn initialize(&mut self, id: &Id, message: &Message) {
+        let client = match legacy::initialize(message) {
+            Ok(client) => client,
+            Err(error) => return self.out.answer(error),
+        };
+        let version = client.version;
+        self.dispatch.wait_for_servers().await;
+        match self.links.legacy_on(&self.out, self.dispatch, self.participant, client) {
+            Ok(link) => {
+                self.legacy = Some(link);
+                self.out.answer(rpc::result(id, &handshake::initialize(self.dispatch, version)));
+            }
+            Err(refusal) => self.refuse(&refusal, Era::Legacy, Some(id)),
+        }
+    }
+
+    fn refuse(&self, refusal: &Refusal, era: Era, id: Option<&Id>) {
+        self.out.answer(refusal::spell(refusal, era, "", None).answer(id));
+    }
+
+    /// The client has closed its side: its open requests are still answered, within a bound.
+    async fn drain(&self) {
+        let is_busy = |link: &Arc<Link>| self.dispatch.with(|topic| topic.is_busy(link.id));
+        let open = || [&self.legacy, &self.modern].into_iter().flatten().any(is_busy);
+        let deadline = Instant::now() + DRAIN;
+        while open() && !self.out.has_ended() && Instant::now() < deadline {
+            sleep(POLL).await;
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Grants: changes of capabilities on record, and their effect on the configured ones.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use model::{CAPABILITIES_MAX, Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName};
+use store::{Grant, GrantChange, State};
+
+/// The longest reason, in characters.
+pub const REASON_CHARS_MAX: usize = 1_000;
+/// Changes on record for one participant.
+pub const PARTICIPANT_GRANTS_MAX: usize = 1_024;
+/// Prefix of the capabilities for the gateway's own acts.
+const OWN_ACTS: &str = "portmoot/";
+
+/// All changes on record, by participant. Immutable: each change makes a new value.
+#[derive(Debug, Default)]
+pub struct Grants {
+    by_participant: HashMap<String, Vec<Grant>>,
+}
+
+/// A request to change the capabilities of a participant.
+#[derive(Debug, Clone)]
+pub struct GrantRequest {
+    /// The participant.
+    pub participant: ParticipantId,
+    /// The topic; `None` is all topics.
+    pub topic: Option<TopicName>,
+    /// Capabilities to grant.
+    pub add: Vec<String>,
+    /// Capabilities to revoke.
+    pub remove: Vec<String>,
+    /// When the change expires, in Unix milliseconds; `None` is never.
+    pub expires_ms: Option<u64>,
+    /// Reason for the record.
+    pub reason: Option<String>,
+}
+
+impl fmt::Display for GrantRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (added, removed) = (self.add.join(", "), self.remove.join(", "));
+        write!(f, "adds [{added}], removes [{removed}]")?;
+        if let Some(expires_ms) = self.expires_ms {
+            write!(f, ", until {}", wire::time::rfc3339(expires_ms))?;
+        }
+        self.reason.iter().try_for_each(|reason| write!(f, ", because: {reason}"))
+    }
+}
+
+impl Grants {
+    /// The changes in the journal.
+    #[must_use]
+    pub fn read(state: &State) -> Grants {
+        let mut by_participant: HashMap<String, Vec<Grant>> = HashMap::new();
+        for grant in state.grants() {
+            by_participant.entry(grant.participant.clone()).or_default().push(grant.clone());
+        }
+        Grants { by_participant }
+    }
+
+    /// The changes of one participant that have not expired, in the order in which they are applied: those for all topics first.
+    pub fn of(&self, id: &ParticipantId, now_ms: u64) -> impl Iterator<Item = &Grant> {
+        self.by_participant.get(id.as_str()).into_iter().flatten().filter(move |grant| grant.applies(now_ms))
+    }
+
+    /// The configured capabilities of a participant with its changes applied, in a topic or outside of topics.
+    #[must_use]
+    pub fn over(
+        &self,
+        id: &ParticipantId,
+        configured: &Arc<Capabilities>,
+        topic: Option<&TopicName>,
+        now_ms: u64,
+    ) -> Arc<Capabilities> {
+        let here = |grant: &&Grant| {
+            grant.topic.as_deref().is_none_or(|of| topic.is_some_and(|topic| topic.as_str() == of))
+        };
+        let mut changes = self.of(id, now_ms).filter(here).peekable();
+        if changes.peek().is_none() {
+            return Arc::clone(configured);
+        }
+        let mut held: Vec<Capability> = configured.iter().cloned().collect();
+        for grant in changes {
+            if !grant.granted {
+                held.retain(|capability| capability.as_str() != grant.capability);
+            } else if let Ok(capability) = Capability::parse(&grant.capability) {
+                insert(&mut held, capability);
+            }
+        }
+        Arc::new(held.into_iter().collect())
+    }
+
+    /// When the next change after `since_ms` expires, if one does.
+    #[must_use]
+    pub fn next_expiry(&self, since_ms: u64) -> Option<u64> {
+        let ends = self.by_participant.values().flatten().filter_map(|grant| grant.expires_ms);
+        ends.filter(|end| *end > since_ms).min()
+    }
+
+    /// The records of a change, made by a participant with these capabilities. `before` are the capabilities of the participant
+    /// whose are changed, in the topic of the change or outside of topics.
+    ///
+    /// # Errors
+    /// Why no part of the change is made.
+    pub fn change(
+        &self,
+        request: &GrantRequest,
+        before: &Capabilities,
+        by: (&ParticipantId, &Capabilities),
+        now_ms: u64,
+    ) -> Result<Vec<GrantChange>, Refusal> {
+        let add = read(&request.add)?;
+        let remove = read(&request.remove)?;
+        self.check(request, now_ms)?;
+        let own: Vec<&Grant> = self.of(&request.participant, now_ms).collect();
+        let everywhere = request.topic.is_none();
+        for capability in &remove {
+            let text = capability.as_str();
+            let elsewhere = own.iter().any(|grant| grant.granted && grant.capability == text);
+            let held = before.iter().any(|held| held.as_str() == text) || (everywhere && elsewhere);
+            if !held {
+                let held: Vec<&str> = before.iter().map(Capability::as_str).collect();
+                let refusal =
+                    malformed(format!("`{}` does not hold the capability `{text}`", request.participant));
+                return Err(refusal.hint(format!("it holds: {}", held.join(", "))));
+            }
+        }
+        let guarded = remove.iter().filter(|capability| capability.as_str().starts_with(OWN_ACTS));
+        for capability in add.iter().chain(guarded) {
+            may_change(capability, by.1)?;
+        }
+        // A change for all topics retopics earlier changes for single ones.
+        let mut topics = vec![request.topic.as_ref().map(ToString::to_string)];
+        let named = |text: &str| request.add.iter().chain(&request.remove).any(|named| named == text);
+        for grant in own.iter().filter(|grant| everywhere && named(&grant.capability)) {
+            if !topics.contains(&grant.topic) {
+                topics.push(grant.topic.clone());
+            }
+        }
+        let record = |topic: Option<String>| {
+            // For another topic than the requested one, only capabilities that were changed there.
+            let changes_here = |text: &&String| {
+                topic == request.topic.as_ref().map(ToString::to_string)
+                    || own.iter().any(|grant| grant.topic == topic && grant.capability == **text)
+            };
+            GrantChange {
+                participant: request.participant.to_string(),
+                added: request.add.iter().filter(changes_here).cloned().collect(),
+                removed: request.remove.iter().filter(changes_here).cloned().collect(),
+                topic: topic.clone(),
+                by: by.0.to_string(),
+                reason: request.reason.clone(),
+                at_ms: now_ms,
+                expires_ms: request.expires_ms,
+            }
+        };
+        Ok(topics.into_iter().map(record).collect())
+    }
+
+    /// Whether a participant with this authority may clear the changes of a participant, in one topic or all.
+    ///
+    /// # Errors
+    /// The refusal if clearing restores a revoked capability, or removes one for the gateway's own acts, that it does not hold.
+    pub fn may_clear(
+        &self,
+        id: &ParticipantId,
+        topic: Option<&TopicName>,
+        authority: &Capabilities,
+        now_ms: u64,
+    ) -> Result<(), Refusal> {
+        let cleared =
+            |grant: &&Grant| topic.is_none_or(|topic| grant.topic.as_deref() == Some(topic.as_str()));
+        for grant in self.of(id, now_ms).filter(cleared) {
+            let Ok(capability) = Capability::parse(&grant.capability) else { continue };
+            let guarded = !grant.granted || grant.capability.starts_with(OWN_ACTS);
+            if guarded {
+                may_change(&capability, authority)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, request: &GrantRequest, now_ms: u64) -> Result<(), Refusal> {
+        if request.add.is_empty() && request.remove.is_empty() {
+            return Err(malformed("nothing is added and nothing removed".into()));
+        }
+        if let Some(both) = request.add.iter().find(|text| request.remove.contains(text)) {
+            return Err(malformed(format!("`{both}` is both added and removed")));
+        }
+        if request.expires_ms.is_some_and(|end| end <= now_ms) {
+            return Err(malformed("the change would end before it begins".into()));
+        }
+        if request.reason.as_ref().is_some_and(|reason| reason.chars().count() > REASON_CHARS_MAX) {
+            return Err(malformed(format!("a reason has at most {REASON_CHARS_MAX} characters")));
+        }
+        let known = self.by_participant.get(request.participant.as_str()).map_or(0, Vec::len);
+        let new = request.add.len().saturating_add(request.remove.len());
+        if new > CAPABILITIES_MAX || known.saturating_add(new) > PARTICIPANT_GRANTS_MAX {
+            let message = format!("a participant has at most {PARTICIPANT_GRANTS_MAX} changes on record");
+            let refusal = Refusal::new(RefusalCode::TooLarge, message);
+            return Err(refusal.hint("clear them with DELETE, and configure lasting changes"));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a change of a capability that its author does not hold.
+fn may_change(capability: &Capability, authority: &Capabilities) -> Result<(), Refusal> {
+    if authority.iter().any(|held| held.includes(capability)) {
+        return Ok(());
+    }
+    let message = format!("you do not hold `{capability}`, so you cannot grant or revoke it");
+    Err(Refusal::new(RefusalCode::CapabilityViolation, message).hint("ask a participant that holds it"))
+}
+
+/// Adds a capability after the last one of its namespace. One that is held already keeps its place.
+fn insert(held: &mut Vec<Capability>, capability: Capability) {
+    if held.contains(&capability) {
+        return;
+    }
+    let namespace = |text: &str| text.split('/').next().unwrap_or_default().to_owned();
+    let own = namespace(capability.as_str());
+    let last = held.iter().rposition(|held| namespace(held.as_str()) == own);
+    held.insert(last.map_or(held.len(), |at| at.saturating_add(1)), capability);
+}
+
+fn read(texts: &[String]) -> Result<Vec<Capability>, Refusal> {
+    let one = |text: &String| {
+        Capability::parse(text).map_err(|error| {
+            malformed(format!("`{}` is not a capability: {error}", text.escape_debug()))
+                .hint("nothing was changed")
+        })
+    };
+    texts.iter().map(one).collect()
+}
+
+fn malformed(message: String) -> Refusal {
+    Refusal::new(RefusalCode::Malformed, message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Identities in force: configured participants joined with issued tokens.
+
+use std::sync::Arc;
+
+use auth::{Credential, Identities, LOCAL_USER, Participant};
+use model::{Capabilities, ParticipantId, TopicName};
+use store::{IssuedToken, State};
+
+use crate::config::{Config, ParticipantConfig};
+
+/// Whether callers must authenticate: a participant is configured, or a token was issued. Expired tokens count, so that no
+/// gateway opens by the mere passing of time.
+#[must_use]
+pub fn tokens_configured(config: &Config, state: &State) -> bool {
+    !config.participants.is_empty() || !state.tokens().is_empty()
+}
+
+/// All participants that may connect, by their tokens. `required_before` keeps a running gateway closed after its last token
+/// was revoked.
+#[must_use]
+pub fn identities(config: &Config, state: &State, required_before: bool) -> Identities {
+    if !required_before && !tokens_configured(config, state) {
+        return Identities::local(local_user(config));
+    }
+    let configured = config.participants.iter().flat_map(|one| {
+        one.credentials.iter().map(|credential| (credential.clone(), Arc::clone(&one.participant)))
+    });
+    let issued = state.tokens().iter().filter_map(|token| {
+        let credential = Credential { hash: token.sha256.parse().ok()?, expires_ms: token.expires_ms };
+        Some((credential, bearer(config, token)?))
+    });
+    Identities::tokens(configured.chain(issued))
+}
+
+/// The participant of every connection while no tokens are configured. It may do everything in every topic.
+pub fn local_user(config: &Config) -> Arc<Participant> {
+    let id = ParticipantId::new(LOCAL_USER).unwrap_or_else(|_| ParticipantId::gateway());
+    let topics = config.topics.iter().map(|topic| topic.name.clone()).collect();
+    Arc::new(Participant { id, capabilities: Arc::new(Capabilities::full()), topics, rate: None })
+}
+
+/// The bearer of an issued token. Written capabilities of the configuration win over those of the token.
+fn bearer(config: &Config, token: &IssuedToken) -> Option<Arc<Participant>> {
+    let configured = configured(config, &token.name);
+    let written = configured
+        .filter(|one| one.capabilities_written)
+        .map(|one| Arc::clone(&one.participant.capabilities));
+    let capabilities = match (written, &token.capabilities) {
+        (Some(written), _) => written,
+        (None, Some(texts)) => Arc::new(Capabilities::parse(texts.iter().map(String::as_str)).ok()?),
+        (None, None) => Arc::new(Capabilities::newcomer()),
+    };
+    let topics = match (&token.topics, configured) {
+        (Some(topics), _) => topics.iter().filter_map(|topic| TopicName::new(topic).ok()).collect(),
+        (None, Some(one)) => one.participant.topics.clone(),
+        (None, None) => vec![TopicName::new("main").ok()?],
+    };
+    let rate = configured.and_then(|one| one.participant.rate);
+    Some(Arc::new(Participant { id: ParticipantId::new(&token.name).ok()?, capabilities, topics, rate }))
+}
+
+/// The configured participant of this name.
+pub(super) fn configured<'a>(config: &'a Config, name: &str) -> Option<&'a ParticipantConfig> {
+    config.participants.iter().find(|one| one.participant.id.as_str() == name)
+}

@@ -1,0 +1,84 @@
+//! Access journal: identities, issued tokens and grants that follow from the journal.
+
+use auth::Identities;
+use model::{Refusal, RefusalCode};
+use platform::Mutex;
+use store::{IssuedToken, JournalWriter, State, StoreError};
+
+use super::grants::Grants;
+use super::identities::identities;
+use crate::config::Config;
+
+/// The journal as far as access follows from it. Changes are made one at a time.
+pub struct AccessJournal {
+    journal: Option<JournalWriter>,
+    /// Locked during a change, which first reads the state and then writes.
+    changes: Mutex<()>,
+    /// A gateway that requires a token goes on requiring one until it stops.
+    requires_token: bool,
+}
+
+impl AccessJournal {
+    /// Access over this journal, if the gateway keeps one. `requires_token` is whether callers need a token from the start.
+    pub fn new(journal: Option<JournalWriter>, requires_token: bool) -> Self {
+        Self { journal, changes: Mutex::new(()), requires_token }
+    }
+
+    /// Whether callers need a token.
+    pub fn requires_token(&self) -> bool {
+        self.requires_token
+    }
+
+    /// Writes the address on which the gateway listens into the data directory, where commands look for it.
+    ///
+    /// # Errors
+    /// If the data directory cannot be written.
+    pub fn announce(&self, address: &str) -> Result<(), StoreError> {
+        self.journal.as_ref().map_or(Ok(()), |journal| journal.announce(address))
+    }
+
+    /// All participants that are known now, with their tokens.
+    pub fn identities(&self, config: &Config) -> Identities {
+        self.state(|state| identities(config, state, self.requires_token))
+    }
+
+    /// All changes of capabilities on record.
+    pub fn grants(&self) -> Grants {
+        self.state(Grants::read)
+    }
+
+    /// The issued tokens, without their secrets.
+    pub fn issued_tokens(&self) -> Vec<IssuedToken> {
+        self.state(|state| state.tokens().to_vec())
+    }
+
+    /// Hands the identities under another configuration to `take`. No change is made meanwhile, so that none is overwritten by
+    /// older identities.
+    pub fn with_identities<T>(&self, config: &Config, take: impl FnOnce(Identities) -> T) -> T {
+        let _changes = self.changes.lock();
+        take(self.identities(config))
+    }
+
+    /// Makes one change. Blocks on the disk.
+    ///
+    /// # Errors
+    /// `unsupported` without a journal, and the refusal of the change itself.
+    pub(super) fn change<T>(
+        &self,
+        change: impl FnOnce(&JournalWriter) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let _changes = self.changes.lock();
+        let journal = self.journal.as_ref().ok_or_else(|| {
+            Refusal::new(RefusalCode::Unsupported, "this gateway keeps nothing on disk")
+                .hint("start it with a data_dir")
+        })?;
+        change(journal)
+    }
+
+    fn state<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+        match &self.journal {
+            Some(journal) => journal.state(read),
+            None => read(&State::default()),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Permit for one entry of the audit log, and an entry of now.
+
+use model::Refusal;
+use platform::unix_ms;
+use store::audit::{Entry, EntryKind, Verdict};
+
+/// Room for one entry, free again when dropped. Without a log it holds nothing.
+#[derive(Debug)]
+pub struct Permit(Option<store::audit::Permit>);
+
+impl Permit {
+    /// Room in the log.
+    pub(super) fn of(place: store::audit::Permit) -> Self {
+        Self(Some(place))
+    }
+
+    /// No room: an entry that is written here is lost.
+    pub(crate) fn none() -> Self {
+        Self(None)
+    }
+
+    /// Whether an entry that is written here is kept.
+    #[must_use]
+    pub fn keeps(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Hands the entry to the log's writer.
+    pub fn write(self, entry: &Entry<'_>) {
+        if let Some(place) = self.0 {
+            place.write(entry);
+        }
+    }
+
+    /// Writes how a change of a token or a grant ended: kind, name and topic of what changes, the participant that asked for
+    /// it, and the change.
+    pub fn write_change<T>(
+        self,
+        (kind, name, topic): (&str, &str, Option<&str>),
+        by: &str,
+        change: &str,
+        end: &Result<T, Refusal>,
+    ) {
+        let (verdict, why) = match end {
+            Ok(_) => (Verdict::Admitted, change.to_owned()),
+            Err(refusal) => (Verdict::Refused, format!("{}: {change}", refusal.code.as_str())),
+        };
+        self.write(&Entry { to: &[name], why: Some(&why), ..entry(topic, by, kind, verdict) });
+    }
+}
+
+/// An entry of now with these fields only.
+#[must_use]
+pub fn entry<'e>(
+    topic: Option<&'e str>,
+    from: &'e str,
+    kind: impl Into<EntryKind<'e>>,
+    verdict: Verdict,
+) -> Entry<'e> {
+    Entry {
+        at_ms: unix_ms(),
+        topic,
+        from,
+        kind: kind.into(),
+        own: None,
+        to: &[],
+        verdict,
+        why: None,
+        operation: None,
+        digest: None,
+        payload: None,
+    }
+}

@@ -1,0 +1,87 @@
+//! Tasks that the gateway itself answers for: proposals as their proposers' tasks, and tasks whose server session is gone.
+
+use std::sync::Arc;
+
+use model::{Form, OperationId, Refusal, Target};
+use wire::mcp::task;
+
+use super::answer::{finish, spawn, unknown_method};
+use crate::call::Call;
+use crate::dispatch::Dispatch;
+use crate::live::{Event, ProposalView};
+use crate::proposals::content::Waits;
+use crate::proposals::decide::{Choice, unknown_proposal};
+use crate::proposals::view::View;
+use crate::tasks::relay;
+
+/// Serves `tasks/get`, `tasks/result`, `tasks/cancel` and `tasks/update`.
+pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
+    let method = call.request.method.as_str();
+    if let Some(task) = call.task.about() {
+        return finish(dispatch, call, relay::answer_lost(task, method));
+    }
+    let id = match &call.request.target {
+        Some(Target::Task(id)) => id.parse().ok(),
+        Some(Target::Tool(_) | Target::Prompt(_) | Target::Uri(_)) | None => None,
+    };
+    let proposal = match own(dispatch, call, id) {
+        Ok(proposal) => proposal,
+        Err(refusal) => return finish(dispatch, call, Err(refusal)),
+    };
+    let form = form_of(call);
+    let body = match method {
+        "tasks/get" => task::get(&View::new(dispatch, &proposal, form).task(), form),
+        "tasks/update" => task::acknowledged(),
+        // The answer is exactly the answer of the call (2025-11-25, "tasks/result").
+        "tasks/result" => return wait(dispatch, call, proposal.id, Waits::Result),
+        "tasks/cancel" => {
+            let id = proposal.id;
+            return spawn(dispatch, call, move |dispatch, call| async move {
+                let proposal = withdraw(&dispatch, &call, id, None).await?;
+                Ok(task::cancelled(&View::new(&dispatch, &proposal, form).task(), form))
+            });
+        }
+        method => return finish(dispatch, call, Err(unknown_method(method))),
+    };
+    finish(dispatch, call, Ok(body));
+}
+
+/// The caller's own proposal of this id.
+///
+/// # Errors
+/// The same refusal whether there is no such proposal or another participant made it.
+pub(super) fn own(
+    dispatch: &Dispatch,
+    call: &Call,
+    id: Option<OperationId>,
+) -> Result<ProposalView, Refusal> {
+    let own = id.and_then(|id| dispatch.with(|topic| topic.own_proposal(id, &call.link.participant.id)));
+    own.ok_or_else(relay::unknown)
+}
+
+/// Makes a call wait until a proposal is over.
+pub(super) fn wait(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: OperationId, waits: Waits) {
+    let until_ms = match waits {
+        Waits::Tool => Some(dispatch.hold_until_ms()),
+        Waits::Result => None,
+    };
+    // A call is served once.
+    let _ = call.waits.set(waits);
+    dispatch.take(Event::Wait { operation: call.id, proposal, until_ms });
+}
+
+/// Withdraws the caller's own proposal, and returns it as it is then.
+pub(super) async fn withdraw(
+    dispatch: &Arc<Dispatch>,
+    call: &Call,
+    id: OperationId,
+    reason: Option<String>,
+) -> Result<ProposalView, Refusal> {
+    let by = &call.link.participant.id;
+    dispatch.decide(id, by, None, Choice::Withdraw { reason }).await?;
+    dispatch.with(|topic| topic.own_proposal(id, by)).ok_or_else(unknown_proposal)
+}
+
+pub(super) fn form_of(call: &Call) -> Form {
+    call.request.payload.form
+}

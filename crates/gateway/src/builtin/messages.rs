@@ -1,0 +1,261 @@
+//! Built-in tools `say` and `read_messages`: an MCP client in the room of its topic.
+//!
+//! A message goes the way of every envelope, [`Dispatch::speak`]. Reading needs the topic's replay ring to be kept for readers.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::{Capability, KindRef, ParticipantId, REQUEST, Refusal, RefusalCode};
+use platform::{random, unix_ms};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::time::{Instant, timeout};
+use topic::{Cursor, Replay};
+use wire::mcpx::{self, CHAT, Chat, Draft, Envelope, Format};
+use wire::rpc::one_line;
+
+use super::{arguments, safe_text};
+use crate::call::Call;
+use crate::dispatch::Dispatch;
+
+/// Messages of one answer, without a `limit`.
+const PAGE_MESSAGES: usize = 50;
+/// Most messages of one answer.
+pub const PAGE_MESSAGES_MAX: usize = 200;
+/// Bytes of all payloads in one answer.
+pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// Longest payload that is returned whole, in bytes. Of a longer one the beginning is returned.
+pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
+/// How long a cursor is valid, in seconds.
+pub const CURSOR_SECS: u64 = 24 * 3600;
+const CURSOR: &str = "messages";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SayArguments {
+    text: Option<String>,
+    kind: Option<String>,
+    payload: Option<Box<RawValue>>,
+    #[serde(default)]
+    to: Vec<String>,
+    correlation_id: Option<String>,
+}
+
+/// A message that was sent.
+#[derive(Serialize)]
+pub(super) struct Sent {
+    id: String,
+    kind: String,
+    to: Vec<String>,
+    /// The addressees that are not in the topic.
+    absent: Vec<String>,
+}
+
+/// Sends a message in the caller's name.
+pub(super) async fn say(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Sent, Refusal> {
+    let SayArguments { text, kind, payload, to, correlation_id } = arguments::read(&call.request)?;
+    let (kind, payload) = match (text, kind, payload) {
+        (Some(text), None, None) => {
+            (CHAT.to_owned(), Chat { text: text.into(), format: Format::Plain }.payload())
+        }
+        (None, Some(kind), payload) => {
+            (kind, payload.map_or_else(|| b"{}".to_vec(), |payload| payload.get().as_bytes().to_vec()))
+        }
+        _ => return Err(malformed("give a `text`, or a `kind` with its `payload`")),
+    };
+    if KindRef::parse(&kind).is_ok_and(|kind| kind.head() == REQUEST) {
+        return Err(malformed("a request cannot be sent as a message").hint(
+            "call the tool itself, by the name under which it is listed; approve with approve_proposal",
+        ));
+    }
+    let (id, ts) = dispatch.stamp();
+    let addressees: Vec<&str> = to.iter().map(String::as_str).collect();
+    let frame = mcpx::envelope(&Draft {
+        id: &id,
+        ts: Some(&ts),
+        from: call.link.participant.id.as_str(),
+        to: &addressees,
+        kind: &kind,
+        correlation_id: correlation_id.as_deref(),
+        payload: &payload,
+    });
+    let bytes_max = dispatch.settings().envelope_bytes_max;
+    if frame.len() > bytes_max {
+        let why = format!("a message has at most {bytes_max} bytes");
+        return Err(Refusal::new(RefusalCode::TooLarge, why));
+    }
+    // Arguments may contain line breaks, and some participants read line by line.
+    let envelope = Envelope::read(one_line(frame)).map_err(|breach| breach.refusal())?;
+    dispatch.room().wait_for_space().await;
+    dispatch.speak(&call.link, envelope).map_err(|refusal| *refusal)?;
+    let absent = dispatch.with(|topic| {
+        let is_here = |name: &&String| ParticipantId::new(name).is_ok_and(|id| topic.has_participant(&id));
+        to.iter().filter(|name| !is_here(name)).cloned().collect()
+    });
+    Ok(Sent { id, kind, to, absent })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadArguments {
+    cursor: Option<String>,
+    limit: Option<usize>,
+    kind: Option<String>,
+    #[serde(default)]
+    wait_seconds: u64,
+}
+
+/// A page of messages.
+#[derive(Serialize)]
+pub(super) struct MessagePage {
+    messages: Vec<ShownMessage>,
+    cursor: String,
+    more: bool,
+    gap: bool,
+}
+
+#[derive(Serialize)]
+struct ShownMessage {
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ts: Option<String>,
+    from: String,
+    to: Vec<String>,
+    kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut: Option<Cut>,
+}
+
+/// A payload that is too long.
+#[derive(Serialize)]
+struct Cut {
+    begins: String,
+    bytes: usize,
+}
+
+/// Reads messages since a cursor, or since the caller joined.
+pub(super) async fn read(dispatch: &Arc<Dispatch>, call: &Call) -> Result<MessagePage, Refusal> {
+    let ReadArguments { cursor, limit, kind, wait_seconds } = arguments::read(&call.request)?;
+    let pattern = kind.as_deref().map(Capability::parse).transpose();
+    let pattern = pattern.map_err(|error| malformed(&format!("`kind` is no pattern of kinds: {error}")))?;
+    let me = &call.link.participant.id;
+    let mut from = match &cursor {
+        Some(cursor) => open(dispatch, me, cursor)?,
+        None => beginning(dispatch, call),
+    };
+    let until = Instant::now() + Duration::from_secs(wait_seconds).min(dispatch.settings().hold);
+    let limit = limit.unwrap_or(PAGE_MESSAGES).clamp(1, PAGE_MESSAGES_MAX);
+    let reader = Reader { me: me.as_str(), pattern: pattern.as_ref(), limit };
+    let (mut stopping, mut gap) = (dispatch.stopping.subscribe(), false);
+    loop {
+        let mut published = pin!(dispatch.room().published());
+        published.as_mut().enable();
+        let since = dispatch.with(|topic| topic.kept().readable.then(|| topic.messages(me, from)));
+        let since = since.ok_or_else(unreadable)?;
+        gap |= !since.complete;
+        let (messages, next, more) = reader.page(&since);
+        let left = until.saturating_duration_since(Instant::now());
+        if !messages.is_empty() || more || gap || left.is_zero() || dispatch.is_stopping() {
+            return Ok(MessagePage { messages, cursor: seal(dispatch, me, next), more, gap });
+        }
+        from = next;
+        tokio::select! {
+            _ = timeout(left, published) => {}
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+        }
+    }
+}
+
+/// Where a caller without a cursor begins: where its link joined, or where the topic began to keep messages after that.
+fn beginning(dispatch: &Dispatch, call: &Call) -> Cursor {
+    dispatch.with(|topic| {
+        let next = topic.next_message();
+        let joined = topic.readable_since(call.link.id).filter(|joined| joined.epoch == next.epoch);
+        joined.unwrap_or(Cursor { offset: 0, ..next })
+    })
+}
+
+fn unreadable() -> Refusal {
+    Refusal::new(RefusalCode::Unsupported, "the messages of this topic are not kept for readers")
+        .hint("the operator can have them kept: builtin = [\"room\"]")
+}
+
+fn malformed(why: &str) -> Refusal {
+    Refusal::new(RefusalCode::Malformed, why.to_owned())
+}
+
+/// Seals a cursor for one participant in one topic, so that no participant reads further back than it could.
+fn seal(dispatch: &Dispatch, who: &ParticipantId, cursor: Cursor) -> String {
+    let state = format!("{}:{cursor}", dispatch.name());
+    let until = unix_ms() + CURSOR_SECS * 1000;
+    dispatch.context().sealer().seal(CURSOR, who.as_str(), until, random(), state.as_bytes())
+}
+
+fn open(dispatch: &Dispatch, who: &ParticipantId, sealed: &str) -> Result<Cursor, Refusal> {
+    let state = dispatch.context().sealer().open(CURSOR, who.as_str(), unix_ms(), sealed).ok();
+    let text = state.and_then(|state| String::from_utf8(state).ok());
+    let parts = text.as_deref().and_then(|text| text.rsplit_once(':'));
+    let here = parts.filter(|(topic, _)| *topic == dispatch.name().as_str());
+    here.and_then(|(_, cursor)| cursor.parse().ok()).ok_or_else(|| {
+        malformed("this cursor is not known here").hint("leave it out to begin where you joined")
+    })
+}
+
+/// What a reader wants.
+struct Reader<'r> {
+    me: &'r str,
+    pattern: Option<&'r Capability>,
+    limit: usize,
+}
+
+impl Reader<'_> {
+    /// The messages for the reader, up to the limits of an answer; the place behind the last message that was looked at, and
+    /// whether there is more.
+    fn page(&self, since: &Replay<Bytes>) -> (Vec<ShownMessage>, Cursor, bool) {
+        let (mut messages, mut bytes) = (Vec::new(), 0_usize);
+        for (offset, message) in &since.messages {
+            let read = Envelope::read(message.clone()).ok();
+            let Some(envelope) = read.filter(|envelope| self.wants(envelope)) else { continue };
+            let len = envelope.payload().len().min(PAYLOAD_BYTES_MAX);
+            if messages.len() >= self.limit || bytes.saturating_add(len) > ANSWER_BYTES_MAX {
+                return (messages, Cursor { offset: *offset, ..since.next }, true);
+            }
+            bytes += len;
+            messages.push(shown(&envelope));
+        }
+        (messages, since.next, false)
+    }
+
+    /// Whether a message is to everybody, to the reader, or from the reader, and of a kind that the reader wants.
+    fn wants(&self, envelope: &Envelope) -> bool {
+        let directed = || envelope.is_broadcast() || envelope.to().any(|to| to == self.me);
+        let is_wanted =
+            |pattern: &Capability| KindRef::parse(envelope.kind()).is_ok_and(|kind| pattern.admits(kind));
+        self.pattern.is_none_or(is_wanted) && (envelope.from() == self.me || directed())
+    }
+}
+
+fn shown(envelope: &Envelope) -> ShownMessage {
+    let payload = std::str::from_utf8(envelope.payload()).unwrap_or_default();
+    let whole = Some(payload).filter(|payload| payload.len() <= PAYLOAD_BYTES_MAX).and_then(safe_text::raw);
+    let cut = || Cut { begins: safe_text::beginning(payload, PAYLOAD_BYTES_MAX), bytes: payload.len() };
+    ShownMessage {
+        id: safe_text::text(envelope.id()),
+        ts: envelope.ts().map(safe_text::text),
+        from: safe_text::text(envelope.from()),
+        to: envelope.to().map(safe_text::text).collect(),
+        kind: safe_text::text(envelope.kind()),
+        correlation_id: envelope.correlation_id().map(safe_text::text),
+        cut: whole.is_none().then(cut),
+        payload: whole,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+use super::*;
+
+fn envelope(from: &str, to: &[&str], kind: &str, payload: &str) -> Bytes {
+    let (id, ts, correlation_id) = ("1", None, None);
+    mcpx::envelope(&Draft { id, ts, from, to, kind, correlation_id, payload: payload.as_bytes() })
+}
+
+fn page(me: &str, pattern: Option<&str>, limit: usize, envelopes: Vec<Bytes>) -> (Vec<String>, u64, bool) {
+    let first = Cursor { epoch: 7, offset: 3 };
+    let messages: Vec<_> = (first.offset..).zip(envelopes).collect();
+    let next = Cursor { offset: first.offset + messages.len() as u64, ..first };
+    let since = Replay { first, next, complete: true, messages };
+    let pattern = pattern.map(|pattern| Capability::parse(pattern).unwrap());
+    let reader = Reader { me, pattern: pattern.as_ref(), limit };
+    let (messages, next, more) = reader.page(&since);
+    assert_eq!(next.epoch, 7);
+    let texts = messages.into_iter().map(|message| match (message.payload, message.cut) {
+        (Some(payload), None) => payload.get().to_owned(),
+        (None, Some(cut)) => format!("{} of {}", cut.begins.len(), cut.bytes),
+        other => panic!("{:?}", other.0),
+    });
+    (texts.collect(), next.offset, more)
+}
+
+#[test]
+fn each_participant_reads_its_own_messages() {
+    let all = || {
+        vec![
+            envelope("ann", &[], "chat", "{\"n\":1}"),
+            envelope("ann", &["bob"], "chat", "{\"n\":2}"),
+            envelope("bob", &["cid", "ann"], "acme/x", "{\"n\":3}"),
+            envelope("cid", &["cid"], "mcp/proposal:tools/call:x", "{\"n\":4}"),
+        ]
+    };
+    let texts = |numbers: &[u8]| numbers.iter().map(|n| format!("{{\"n\":{n}}}")).collect::<Vec<_>>();
+    assert_eq!(page("ann", None, 9, all()), (texts(&[1, 2, 3]), 7, false));
+    assert_eq!(page("bob", None, 9, all()), (texts(&[1, 2, 3]), 7, false));
+    assert_eq!(page("cid", None, 9, all()), (texts(&[1, 3, 4]), 7, false));
+    assert_eq!(page("dan", None, 9, all()), (texts(&[1]), 7, false));
+    assert_eq!(page("cid", Some("acme/*"), 9, all()), (texts(&[3]), 7, false));
+    // The cursor is behind the last message that was looked at, returned or not.
+    assert_eq!(page("ann", None, 1, all()), (texts(&[1]), 4, true));
+    assert_eq!(page("cid", None, 1, all()), (texts(&[1]), 5, true));
+    assert_eq!(page("dan", None, 1, all()), (texts(&[1]), 7, false));
+    assert_eq!(page("dan", None, 1, vec![]), (vec![], 3, false));
+}
+
+#[test]
+fn an_answer_is_bounded() {
+    let long = |len: usize| envelope("ann", &[], "chat", &format!("{{\"t\":\"{}\"}}", "x".repeat(len - 8)));
+    let (texts, next, more) =
+        page("bob", None, 9, vec![long(PAYLOAD_BYTES_MAX), long(PAYLOAD_BYTES_MAX + 1)]);
+    assert_eq!((texts[0].len(), next, more), (PAYLOAD_BYTES_MAX, 5, false));
+    assert_eq!(texts[1], format!("{PAYLOAD_BYTES_MAX} of {}", PAYLOAD_BYTES_MAX + 1));
+    let fits = ANSWER_BYTES_MAX / PAYLOAD_BYTES_MAX;
+    let many = vec![long(PAYLOAD_BYTES_MAX); fits + 1];
+    let (texts, next, more) = page("bob", None, 9, many);
+    assert_eq!((texts.len(), next, more), (fits, 3 + fits as u64, true));
+}
+
+#[test]
+fn hidden_characters_of_a_message_are_shown() {
+    let (texts, ..) = page("bob", None, 9, vec![envelope("ann", &[], "chat", r#"{"t":"a\u202eb"}"#)]);
+    assert_eq!(texts, [r#"{"t":"a\\u{202e}b"}"#]);
+}

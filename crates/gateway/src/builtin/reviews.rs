@@ -1,0 +1,244 @@
+//! Built-in tools with which a model reviews proposals: list, show, approve, reject.
+
+use std::sync::Arc;
+
+use model::{OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use wire::mcpx::payload;
+use wire::time::rfc3339;
+
+use super::{arguments, safe_text};
+use crate::call::Call;
+use crate::dispatch::Dispatch;
+use crate::live::{ProposalView, Topic};
+use crate::proposals::decide::{Choice, digest, unknown_proposal};
+
+/// Proposals of one page, without a `limit`.
+const PAGE_PROPOSALS: usize = 20;
+/// Most proposals of one page.
+pub const PAGE_PROPOSALS_MAX: usize = 100;
+/// Longest params and tool of a proposal that a list shows in full, in bytes together.
+pub const LISTED_BYTES_MAX: usize = 8 * 1024;
+/// Longest answer that is shown in full, in bytes.
+pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+const APPROVED: &str = "It is approved and runs once, on your authority; its proposer gets the answer, and show_proposal returns it.";
+const REJECTED: &str = "The proposal is rejected, and its proposer is notified.";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListArguments {
+    #[serde(default)]
+    all: bool,
+    after: Option<String>,
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShowArguments {
+    id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ApproveArguments {
+    id: String,
+    digest: String,
+    arguments: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RejectArguments {
+    /// Envelopes call it `proposal`.
+    #[serde(alias = "proposal")]
+    id: String,
+    reason: Option<String>,
+}
+
+/// A page of proposals.
+#[derive(Serialize)]
+pub(super) struct ProposalPage {
+    proposals: Vec<ShownProposal>,
+    more: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// One proposal as a model sees it.
+#[derive(Serialize)]
+pub(super) struct ShownProposal {
+    id: String,
+    state: &'static str,
+    by: String,
+    to: Vec<String>,
+    method: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    own: bool,
+    may_decide: bool,
+    /// Whether everything is included that a decision is bound to.
+    in_full: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    at: String,
+    expires: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decided_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edited: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer_begins: Option<String>,
+}
+
+/// The outcome of a decision.
+#[derive(Serialize)]
+pub(super) struct Decided {
+    id: String,
+    state: &'static str,
+    #[serde(rename = "said")]
+    message: &'static str,
+}
+
+/// A proposal, and whether the caller could decide about it.
+struct Seen {
+    proposal: ProposalView,
+    may_decide: bool,
+}
+
+/// A page of the proposals that the caller may see, oldest first.
+pub(super) fn list(dispatch: &Dispatch, call: &Call) -> Result<ProposalPage, Refusal> {
+    let ListArguments { all, after, limit } = arguments::read(&call.request)?;
+    let limit = limit.unwrap_or(PAGE_PROPOSALS).clamp(1, PAGE_PROPOSALS_MAX);
+    let who = &call.link.participant.id;
+    let (page, more) = dispatch.with(|topic| {
+        let after = after.as_deref().map(|after| find(topic, who, after)).transpose()?;
+        let capabilities = topic.capabilities(who).cloned().unwrap_or_default();
+        // A proposal that is over since the page before is the place where this one begins all the same.
+        let mut proposals = topic.proposals(who, &capabilities, all || after.is_some());
+        if let Some(after) = after {
+            let at = proposals.iter().position(|proposal| proposal.id == after);
+            proposals.drain(..at.map_or(0, |at| at + 1));
+        }
+        proposals.retain(|proposal| all || !proposal.state.is_over());
+        let more = proposals.len() > limit;
+        let page = proposals.into_iter().take(limit).map(|proposal| {
+            let may_decide = topic.could_decide(proposal.id, who, &capabilities);
+            Seen { proposal, may_decide }
+        });
+        Ok::<_, Refusal>((page.collect::<Vec<_>>(), more))
+    })?;
+    let next = page.last().filter(|_| more).map(|last| last.proposal.id.to_string());
+    let proposals = page.iter().map(|seen| shown(seen, who, false)).collect();
+    Ok(ProposalPage { proposals, more, next })
+}
+
+/// One proposal in full.
+pub(super) fn show(dispatch: &Dispatch, call: &Call) -> Result<ShownProposal, Refusal> {
+    let ShowArguments { id } = arguments::read(&call.request)?;
+    let who = &call.link.participant.id;
+    let seen = dispatch.with(|topic| {
+        let proposal = topic.proposal(find(topic, who, &id)?).ok_or_else(unknown_proposal)?;
+        let capabilities = topic.capabilities(who).cloned().unwrap_or_default();
+        let may_decide = topic.could_decide(proposal.id, who, &capabilities);
+        Ok::<_, Refusal>(Seen { proposal, may_decide })
+    })?;
+    Ok(shown(&seen, who, true))
+}
+
+/// Approves another participant's proposal.
+pub(super) async fn approve(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Decided, Refusal> {
+    let ApproveArguments { id, digest: seen, arguments } = arguments::read(&call.request)?;
+    let arguments = arguments.map(|raw| raw.get().to_owned());
+    decide(dispatch, call, &id, Choice::Approve { digest: digest(&seen)?, arguments }, APPROVED).await
+}
+
+/// Rejects another participant's proposal.
+pub(super) async fn reject(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Decided, Refusal> {
+    let RejectArguments { id, reason } = arguments::read(&call.request)?;
+    let choice = Choice::Reject { reason: reason.filter(|reason| !reason.is_empty()) };
+    decide(dispatch, call, &id, choice, REJECTED).await
+}
+
+async fn decide(
+    dispatch: &Arc<Dispatch>,
+    call: &Call,
+    id: &str,
+    choice: Choice,
+    message: &'static str,
+) -> Result<Decided, Refusal> {
+    let id = dispatch.with(|topic| named(topic, id)).ok_or_else(unknown)?;
+    // The decision finds out whether the caller may see the proposal: after it is on disk, and with an audit entry.
+    let decided = dispatch.decide(id, &call.link.participant.id, None, choice).await;
+    decided.map_err(|refusal| match refusal.code {
+        RefusalCode::UnknownTarget => unknown(),
+        _ => refusal,
+    })?;
+    let state = dispatch.with(|topic| topic.proposal(id).map(|proposal| proposal.state));
+    Ok(Decided { id: id.to_string(), state: state.unwrap_or(ProposalState::Pending).as_str(), message })
+}
+
+/// The proposal of this id, if a participant may see it.
+fn find(topic: &Topic, who: &ParticipantId, text: &str) -> Result<OperationId, Refusal> {
+    let capabilities = topic.capabilities(who).cloned().unwrap_or_default();
+    let visible = |id: &OperationId| topic.may_see_proposal(*id, who, &capabilities);
+    named(topic, text).filter(visible).ok_or_else(unknown)
+}
+
+/// The proposal of this id, or else the one that an envelope of this id made: envelope ids are chosen by their senders.
+fn named(topic: &Topic, text: &str) -> Option<OperationId> {
+    let own = text.parse::<OperationId>().ok().filter(|id| topic.proposal(*id).is_some());
+    own.or_else(|| topic.proposed_by(text).map(|(id, _)| id))
+}
+
+fn unknown() -> Refusal {
+    unknown_proposal().hint("list_proposals returns those that you may see")
+}
+
+fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
+    let Seen { proposal, may_decide } = seen;
+    let opened = &proposal.content.opened;
+    let text = |text: &str| safe_text::text(text);
+    let len = |part: &Option<String>| part.as_ref().map_or(0, String::len);
+    let in_full = whole || len(&opened.params) + len(&opened.tool) <= LISTED_BYTES_MAX;
+    let raw = |part: Option<&str>| part.filter(|_| in_full).and_then(safe_text::raw);
+    let edited = proposal.ruling.as_ref().and_then(|ruling| ruling.params.as_deref());
+    // In the legacy form, as in the room.
+    let answer = proposal.answer.as_ref().filter(|_| whole);
+    let answer = answer.map(|answer| payload::answer(answer, &opened.method, None));
+    let (answer, long) = match answer.as_deref().and_then(|answer| std::str::from_utf8(answer).ok()) {
+        Some(answer) if answer.len() > ANSWER_BYTES_MAX => (None, Some(answer)),
+        answer => (answer, None),
+    };
+    ShownProposal {
+        id: proposal.id.to_string(),
+        state: proposal.state.as_str(),
+        by: text(&opened.by),
+        to: opened.to.iter().map(|to| text(to)).collect(),
+        method: text(&opened.method),
+        target: opened.context.as_deref().map(text),
+        own: proposal.by == *who,
+        may_decide: *may_decide && proposal.state == ProposalState::Pending,
+        in_full,
+        params: raw(opened.params.as_deref()),
+        tool: raw(opened.tool.as_deref()),
+        digest: in_full.then(|| opened.digest.clone()),
+        at: rfc3339(opened.at_ms),
+        expires: rfc3339(opened.expires_ms),
+        decided_by: proposal.decided_by.as_ref().map(|by| text(by.as_str())),
+        edited: raw(edited),
+        reason: proposal.reason.as_deref().map(text),
+        answer: answer.and_then(safe_text::raw),
+        answer_begins: long.map(|long| safe_text::beginning(long, ANSWER_BYTES_MAX)),
+    }
+}

@@ -1,0 +1,367 @@
+//! Call: one request of a link from its admission to its end, and its way back.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use model::{Answer, LinkId, ListKind, Notice, OperationId, ParticipantId, Refusal, Request};
+use topic::{End, Interest};
+use upstream::{CallEvents, ClientProfile, Question, Session};
+use wire::mcp::task::Wish;
+
+use crate::context::call_number;
+use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
+use crate::proposals::content::Waits;
+use crate::tag::Tag;
+use crate::tasks::task::CallTask;
+
+/// A request as its door decoded it.
+pub struct Incoming {
+    /// The request.
+    pub request: Request,
+    /// The name that the client gave it.
+    pub tag: Option<Tag>,
+    /// What the client declares with it, if it declares something with each request.
+    pub client: Option<ClientProfile>,
+    /// What it changes about the link's notifications.
+    pub interest: Interest,
+    /// How the caller is answered for now while a proposal waits.
+    pub parks: Parks,
+    /// What it says about becoming a task.
+    pub wish: Wish,
+    /// The sealed state with which a caller comes back.
+    pub state: Option<String>,
+}
+
+impl Incoming {
+    /// A request that says nothing more.
+    pub fn plain(request: Request, tag: Option<Tag>) -> Self {
+        let (client, interest, state) = (None, Interest::None, None);
+        Self { request, tag, client, interest, parks: Parks::Words, wish: Wish::None, state }
+    }
+}
+
+/// How a caller is answered for now whose call waits for a proposal (design, section 4, "Promotion").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parks {
+    /// At once, with a task.
+    Task,
+    /// After a while, with a sealed state to come back with.
+    Retry,
+    /// After a while, in words.
+    Words,
+}
+
+/// How names and URIs are spelled to a caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// As the topic's lists show them.
+    Public,
+    /// As the server has them.
+    Own,
+}
+
+/// Receives the answer of a call, and what belongs to the call before it. Each call ends with one of `settle`, `refuse` and
+/// `abandon`.
+pub trait Reply: Send + Sync {
+    /// The call's answer.
+    fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>);
+    /// The call has no answer, for this reason.
+    fn refuse(&self, call: &Call, refusal: &Refusal);
+    /// No answer follows, and the caller waits for none.
+    fn abandon(&self, call: &Call);
+    /// A notification about the call, or for its listen request.
+    ///
+    /// # Errors
+    /// [`Undelivered::Overrun`]: the call is then cancelled.
+    fn notify(&self, call: &Call, notice: &Passed<'_>) -> Result<(), Undelivered>;
+    /// A server's question about the call.
+    ///
+    /// # Errors
+    /// Why the caller cannot get it. After an overrun the call is cancelled.
+    fn ask(&self, call: &Call, question: &Questioned<'_>) -> Result<(), Undelivered>;
+    /// The question is withdrawn.
+    fn withdraw_question(&self, call: &Call, operation: OperationId);
+    /// A list may have changed that its listen request names.
+    fn list_changed(&self, call: &Call, list: ListKind) -> Result<(), Undelivered>;
+}
+
+/// The reply of a call whose caller was answered for now.
+struct NoReply;
+
+impl Reply for NoReply {
+    fn settle(&self, _: &Call, _: &Answer, _: &Respell<'_>) {}
+
+    fn refuse(&self, _: &Call, _: &Refusal) {}
+
+    fn abandon(&self, _: &Call) {}
+
+    fn notify(&self, _: &Call, _: &Passed<'_>) -> Result<(), Undelivered> {
+        Ok(())
+    }
+
+    fn ask(&self, _: &Call, _: &Questioned<'_>) -> Result<(), Undelivered> {
+        Err(Undelivered::OtherForm)
+    }
+
+    fn withdraw_question(&self, _: &Call, _: OperationId) {}
+
+    fn list_changed(&self, _: &Call, _: ListKind) -> Result<(), Undelivered> {
+        Ok(())
+    }
+}
+
+/// Turns what a server sends about a call into events of the topic.
+pub(crate) trait ServerEvents: Send + Sync {
+    /// A notification about the call.
+    fn notice(&self, call: &Call, notice: Notice);
+    /// A question to the caller.
+    fn question(&self, call: &Call, question: Question);
+    /// The end of the call.
+    fn ended(&self, call: &Call, end: End<Answer>);
+}
+
+/// Where a call was delivered.
+pub(crate) struct Delivered {
+    /// The server's link in the topic, by which it answers.
+    pub(crate) link: LinkId,
+    /// The server.
+    pub(crate) server: ParticipantId,
+    /// The approved proposal that it carries out.
+    pub(crate) proposal: Option<OperationId>,
+}
+
+/// One request of a link.
+pub struct Call {
+    /// Its id in the topic.
+    pub id: OperationId,
+    /// The caller's link.
+    pub link: Arc<Link>,
+    /// The request as the caller wrote it.
+    pub request: Request,
+    /// The name that the client gave it.
+    pub tag: Option<Tag>,
+    pub(crate) client: Option<ClientProfile>,
+    pub(crate) parks: Parks,
+    pub(crate) wish: Wish,
+    pub(crate) names: Names,
+    /// What it has to do with tasks.
+    pub(crate) task: CallTask,
+    pub(crate) delivered: OnceLock<Delivered>,
+    /// A built-in tool or task request that waits for a proposal in its own way.
+    pub(crate) waits: OnceLock<Waits>,
+    reply: Arc<dyn Reply>,
+    events: Arc<dyn ServerEvents>,
+    session: OnceLock<Arc<Session>>,
+    /// Its caller was answered for now.
+    parked: AtomicBool,
+    over: AtomicBool,
+}
+
+impl Call {
+    pub(crate) fn new(
+        events: Arc<dyn ServerEvents>,
+        id: OperationId,
+        link: Arc<Link>,
+        incoming: Incoming,
+        names: Names,
+        reply: Arc<dyn Reply>,
+    ) -> Arc<Self> {
+        let Incoming { request, tag, client, parks, wish, .. } = incoming;
+        let (delivered, waits, session, parked, over) = <_>::default();
+        let task = CallTask::default();
+        Arc::new(Self {
+            id,
+            link,
+            request,
+            tag,
+            client,
+            parks,
+            wish,
+            names,
+            task,
+            delivered,
+            waits,
+            reply,
+            events,
+            session,
+            parked,
+            over,
+        })
+    }
+
+    /// What its caller's client declares.
+    pub(crate) fn client(&self) -> &ClientProfile {
+        self.client.as_ref().unwrap_or(&self.link.client)
+    }
+
+    /// Where its answer goes: nowhere, once its caller has been answered for now.
+    pub(crate) fn reply(&self) -> &dyn Reply {
+        if self.is_parked() { &NoReply } else { &*self.reply }
+    }
+
+    /// Where the answer for now goes, once. Whatever follows reaches the caller no more. `None` if it has been answered.
+    pub(crate) fn park(&self) -> Option<&dyn Reply> {
+        let first = !self.parked.swap(true, Ordering::AcqRel) && !self.is_over();
+        first.then_some(&*self.reply)
+    }
+
+    /// Whether its caller was answered for now.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.parked.load(Ordering::Acquire)
+    }
+
+    /// The session that has it.
+    pub(crate) fn session(&self) -> Option<&Arc<Session>> {
+        self.session.get()
+    }
+
+    /// Notes the session that it is sent to. A call is sent once.
+    pub(crate) fn send_by(&self, session: &Arc<Session>) {
+        let _ = self.session.set(Arc::clone(session));
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// Notes its end. Room that was kept for a task is free again.
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Release);
+        self.task.give_back();
+    }
+
+    /// Tells the server that it need not go on.
+    pub(crate) fn cancel_at_server(&self, reason: &str) {
+        self.over.store(true, Ordering::Release);
+        if let Some(session) = self.session.get() {
+            session.cancel(call_number(self.id), reason);
+        }
+    }
+}
+
+impl CallEvents for Call {
+    fn notice(&self, notice: Notice) {
+        self.events.notice(self, notice);
+    }
+
+    fn question(&self, question: Question) {
+        self.events.question(self, question);
+    }
+
+    fn done(&self, end: Result<Answer, Refusal>) {
+        let end = match end {
+            Ok(answer) => End::Answered { outcome: answer.outcome, answer },
+            Err(refusal) => End::Failed(Box::new(refusal)),
+        };
+        self.events.ended(self, end);
+    }
+}
+
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Call")
+            .field("id", &self.id)
+            .field("method", &self.request.method)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use auth::Participant;
+    use model::{Form, Method, Outcome, Payload};
+
+    use super::*;
+    use crate::link::{NoOutlet, plain_client};
+
+    /// Counts ends.
+    #[derive(Default)]
+    struct Ends(AtomicUsize);
+
+    impl Ends {
+        fn count(&self) -> usize {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    impl Reply for Ends {
+        fn settle(&self, _: &Call, _: &Answer, _: &Respell<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn refuse(&self, _: &Call, _: &Refusal) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn abandon(&self, _: &Call) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn notify(&self, _: &Call, _: &Passed<'_>) -> Result<(), Undelivered> {
+            Err(Undelivered::Overrun)
+        }
+
+        fn ask(&self, _: &Call, _: &Questioned<'_>) -> Result<(), Undelivered> {
+            Ok(())
+        }
+
+        fn withdraw_question(&self, _: &Call, _: OperationId) {}
+
+        fn list_changed(&self, _: &Call, _: ListKind) -> Result<(), Undelivered> {
+            Err(Undelivered::Overrun)
+        }
+    }
+
+    struct NoEvents;
+
+    impl ServerEvents for NoEvents {
+        fn notice(&self, _: &Call, _: Notice) {}
+
+        fn question(&self, _: &Call, _: Question) {}
+
+        fn ended(&self, _: &Call, _: End<Answer>) {}
+    }
+
+    fn call(reply: &Arc<Ends>) -> Arc<Call> {
+        let participant = Participant {
+            id: ParticipantId::new("scout").unwrap(),
+            capabilities: Arc::default(),
+            topics: Vec::new(),
+            rate: None,
+        };
+        let (participant, form) = (Arc::new(participant), Form::Legacy);
+        let link = Link::new(LinkId(1), participant, form, plain_client(), Box::new(NoOutlet));
+        let (method, payload) = (Method::Known("tools/call"), Payload::body(form, "{}"));
+        let request = Request { method, target: None, progress: None, payload };
+        let (incoming, reply) = (Incoming::plain(request, None), Arc::<Ends>::clone(reply));
+        Call::new(Arc::new(NoEvents), OperationId(1), link, incoming, Names::Public, reply)
+    }
+
+    #[test]
+    fn a_parked_call_answers_its_caller_once() {
+        let (reply, answer) = (
+            Arc::<Ends>::default(),
+            Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Legacy, "{}") },
+        );
+        let call = call(&reply);
+        call.park().unwrap().settle(&call, &answer, &|_| None);
+        assert!(call.park().is_none() && call.is_parked() && !call.is_over());
+        call.end();
+        call.reply().settle(&call, &answer, &|_| None);
+        call.reply().abandon(&call);
+        assert_eq!(reply.count(), 1);
+    }
+
+    #[test]
+    fn a_call_that_has_ended_is_not_parked() {
+        let reply = Arc::<Ends>::default();
+        let call = call(&reply);
+        call.end();
+        call.reply().abandon(&call);
+        assert!(call.park().is_none());
+        assert_eq!(reply.count(), 1);
+    }
+}

@@ -1,0 +1,92 @@
+//! Shared context of a gateway: clock, ids, seal.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use auth::Sealer;
+use model::{LinkId, OperationId};
+use platform::{millis, random};
+use upstream::{CallNumber, Numbers};
+
+/// Clock, ids and seal of one gateway.
+#[derive(Debug)]
+pub struct Context {
+    began: Instant,
+    sealer: Sealer,
+    links: AtomicU64,
+    numbers: Arc<Numbers>,
+    /// Upper half of every operation id, so that ids of two runs differ.
+    run: u64,
+    /// Upper half of the ids of envelopes that go to one participant alone.
+    direct: u64,
+}
+
+impl Context {
+    /// A context whose handles are sealed with these keys.
+    pub fn new(sealer: Sealer) -> Self {
+        let (run, direct) = (u64::from_le_bytes(random()), u64::from_le_bytes(random()));
+        let (links, numbers) = (AtomicU64::new(1), Arc::default());
+        Self { began: Instant::now(), sealer, links, numbers, run, direct }
+    }
+
+    /// The seal of session ids, cursors and states.
+    pub fn sealer(&self) -> &Sealer {
+        &self.sealer
+    }
+
+    /// Milliseconds since the gateway started; never goes back.
+    pub fn now_ms(&self) -> u64 {
+        millis(self.began.elapsed())
+    }
+
+    /// A new link.
+    pub fn link(&self) -> LinkId {
+        LinkId(self.links.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A new operation. Not secret: handles that leave the gateway are sealed or random.
+    pub fn operation(&self) -> OperationId {
+        self.numbered(self.numbers.next())
+    }
+
+    /// The operation of this number.
+    pub fn numbered(&self, number: u64) -> OperationId {
+        OperationId((u128::from(self.run) << 64) | u128::from(number))
+    }
+
+    /// A new id for an envelope to one participant alone.
+    pub(crate) fn direct_envelope(&self) -> OperationId {
+        OperationId((u128::from(self.direct) << 64) | u128::from(self.numbers.next()))
+    }
+
+    /// The upper half of such ids.
+    pub(crate) fn direct(&self) -> u64 {
+        self.direct
+    }
+
+    /// The numbers of requests to servers, which operations share.
+    pub(crate) fn numbers(&self) -> &Arc<Numbers> {
+        &self.numbers
+    }
+}
+
+/// The number of an operation: its JSON-RPC id at a server, or a question's id at a client.
+pub fn number_of(operation: OperationId) -> u64 {
+    u64::try_from(operation.0 & u128::from(u64::MAX)).unwrap_or_default()
+}
+
+/// The same as the number of a call.
+pub(crate) fn call_number(operation: OperationId) -> CallNumber {
+    CallNumber(number_of(operation))
+}
+
+impl room::Stamps for Context {
+    fn now_ms(&self) -> u64 {
+        self.now_ms()
+    }
+
+    fn envelope_id(&self) -> String {
+        self.operation().to_string()
+    }
+}

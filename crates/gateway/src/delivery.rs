@@ -1,0 +1,178 @@
+//! Delivery of calls to servers: choice of the session, form of the request, answers.
+
+use std::sync::Arc;
+
+use model::{Answer, LinkId, OperationId, Outcome, Payload, Refusal, RefusalCode, Request};
+use topic::End;
+use upstream::{CallEvents, Caller, Outgoing, Session};
+use wire::mcp::relay;
+use wire::mcp::task::{Wish, plain as plain_call};
+
+use crate::call::{Call, Delivered};
+use crate::context::call_number;
+use crate::dispatch::Dispatch;
+use crate::live::{ConfiguredServer, Event, ProposalView, Server};
+use crate::tasks::relay as tasks;
+use crate::tasks::task::LOST;
+
+/// Notes where the topic delivers a call.
+pub(crate) fn note(call: &Call, server: &Server, link: LinkId, proposal: Option<OperationId>) {
+    let server = match server {
+        Server::Gateway => model::ParticipantId::gateway(),
+        Server::Upstream(server) => server.id.clone(),
+    };
+    // A call is delivered once.
+    let _ = call.delivered.set(Delivered { link, server, proposal });
+}
+
+/// Delivers a call to a configured server.
+pub(crate) fn to_server(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    server: &Arc<ConfiguredServer>,
+    own: Option<Arc<str>>,
+    proposal: Option<&ProposalView>,
+) {
+    let edited = proposal.and_then(|proposal| proposal.ruling.as_ref()?.params.as_deref());
+    let edited = edited.and_then(|edited| relay::with_arguments(&call.request, edited));
+    // A call that was held becomes no task of its server: its proposal is the task.
+    let plain = proposal.filter(|_| call.wish != Wish::None);
+    let plain = plain.and_then(|_| plain_call(edited.as_ref().unwrap_or(&call.request)));
+    let request = plain.or(edited);
+    match call.request.method.as_str() {
+        "resources/subscribe" => return subscribe(dispatch, call, server, own),
+        "resources/unsubscribe" => return unsubscribe(dispatch, call, server, own),
+        _ => {}
+    }
+    let about = call.task.about();
+    let own = about.map(|task| Arc::clone(&task.origin.own)).or(own);
+    // A task is asked about in the session in which it runs, if that matters.
+    let session = match about.filter(|task| task.origin.instance != 0) {
+        Some(task) => match task.session() {
+            None => return fail(dispatch, call, Refusal::new(RefusalCode::UpstreamDown, LOST)),
+            session => session,
+        },
+        None => server.upstream.open_session(&caller_of(dispatch, call)),
+    };
+    if let Some(session) = session {
+        return send(dispatch, call, &session, own.as_deref(), request.as_ref());
+    }
+    let (dispatch, call, server) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(server));
+    tokio::spawn(async move {
+        match server.upstream.session(&caller_of(&dispatch, &call)).await {
+            Ok(_) if call.is_over() => {}
+            Ok(session) => send(&dispatch, &call, &session, own.as_deref(), request.as_ref()),
+            Err(refusal) => fail(&dispatch, &call, refusal),
+        }
+    });
+}
+
+/// The caller whose sessions a call uses. The caller of a parked call may have gone, and is asked nothing.
+fn caller_of<'a>(dispatch: &'a Dispatch, call: &'a Call) -> Caller<'a> {
+    if call.is_parked() { dispatch.own.caller(None) } else { call.link.caller(call.client.as_ref()) }
+}
+
+/// Sends a call by a session.
+fn send(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    session: &Arc<Session>,
+    own: Option<&str>,
+    request: Option<&Request>,
+) {
+    let fitted = match call.request.method.as_str() {
+        "tools/call" if request.is_none() => tasks::fit(dispatch, call, session, own),
+        _ => Ok(None),
+    };
+    let fitted = match fitted {
+        Ok(fitted) => fitted,
+        Err(refusal) => return fail(dispatch, call, refusal),
+    };
+    let related = tasks::own_relation(dispatch, call, session);
+    if let Some(task) = call.task.about().filter(|_| call.request.method.as_str() == "tasks/result") {
+        task.awaited_by(call.id);
+    }
+    let outgoing = Outgoing {
+        request: request.or(fitted.as_ref()).unwrap_or(&call.request),
+        number: call_number(call.id),
+        own,
+        related_task: related.as_deref(),
+        client_info: call.client().client_info.as_deref(),
+        from: call.link.participant.id.as_str(),
+    };
+    call.send_by(session);
+    let events: Arc<dyn CallEvents> = Arc::<Call>::clone(call);
+    match session.call(outgoing, events) {
+        // It may have been cancelled before the session knew it.
+        Ok(()) if call.is_over() => call.cancel_at_server("the caller has gone"),
+        Ok(()) => {}
+        Err(refusal) => fail(dispatch, call, refusal),
+    }
+}
+
+fn subscribe(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: &Arc<ConfiguredServer>, own: Option<Arc<str>>) {
+    let (dispatch, call, server) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(server));
+    tokio::spawn(async move {
+        let done = match server.upstream.session(&call.link.caller(call.client.as_ref())).await {
+            Ok(session) => session.subscribe(call.link.id, uri_of(&call, own.as_deref())).await,
+            Err(refusal) => Err(refusal),
+        };
+        match done {
+            Ok(answer) => answer_with(&dispatch, &call, answer),
+            Err(refusal) => fail(&dispatch, &call, refusal),
+        }
+    });
+}
+
+fn unsubscribe(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: &ConfiguredServer, own: Option<Arc<str>>) {
+    if let Some(session) = server.upstream.open_session(&call.link.caller(call.client.as_ref())) {
+        session.unsubscribe(call.link.id, uri_of(call, own.as_deref()));
+    }
+    answer_body(dispatch, call, "{}".into());
+}
+
+fn uri_of<'a>(call: &'a Call, own: Option<&'a str>) -> &'a str {
+    own.or_else(|| call.request.target.as_ref().map(model::Target::as_str)).unwrap_or_default()
+}
+
+/// Answers a call from its server's side.
+pub(crate) fn answer_with(dispatch: &Arc<Dispatch>, call: &Call, answer: Answer) {
+    end(dispatch, call, End::Answered { outcome: answer.outcome, answer });
+}
+
+/// Answers a call with a result in its caller's form.
+pub(crate) fn answer_body(dispatch: &Arc<Dispatch>, call: &Call, body: Vec<u8>) {
+    let payload = Payload::body(call.request.payload.form, body);
+    answer_with(dispatch, call, Answer { outcome: Outcome::Ok, payload });
+}
+
+/// Ends a call that gets no answer.
+pub(crate) fn fail(dispatch: &Arc<Dispatch>, call: &Call, refusal: Refusal) {
+    end(dispatch, call, End::Failed(Box::new(refusal)));
+}
+
+fn end(dispatch: &Arc<Dispatch>, call: &Call, end: End<Answer>) {
+    if let Some(delivered) = call.delivered.get() {
+        dispatch.take(Event::Answer { link: delivered.link, operation: call.id, end });
+    }
+}
+
+/// Gives the caller its answer: with the gateway's ids of tasks, and under public URIs.
+pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Call, answer: Answer) {
+    match tasks::rename_answer(dispatch, call, answer) {
+        Ok(answer) => reply(dispatch, call, &answer),
+        Err(refusal) => {
+            call.end();
+            call.reply().refuse(call, &refusal);
+        }
+    }
+}
+
+/// The same with an answer of the gateway's own.
+pub(crate) fn reply(dispatch: &Dispatch, call: &Call, answer: &Answer) {
+    call.end();
+    let server = call.delivered.get().map(|delivered| &delivered.server);
+    let server = server.filter(|_| call.names == crate::call::Names::Public);
+    let respell = |own: &str| dispatch.respelled(call.link.id, server?, own);
+    call.reply().settle(call, answer, &respell);
+}

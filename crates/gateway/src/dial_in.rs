@@ -1,0 +1,105 @@
+//! Servers that dial in: envelopes between such a participant and the gateway's sessions with it, and how long its tools stay
+//! listed after it has left.
+
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use model::{LinkId, ParticipantId};
+use platform::unix_ms;
+use topic::View;
+use upstream::dial_in::{Absence, DialIn, Outbox, Receipt};
+use wire::mcpx::Envelope;
+use wire::time::rfc3339;
+
+use crate::dispatch::Dispatch;
+use crate::live::Server;
+use crate::record::Record;
+
+const RESPONSE: &str = "mcp/response:";
+
+/// Sends the requests of sessions to participants that serve.
+struct RoomOutbox(Weak<Dispatch>);
+
+impl Outbox for RoomOutbox {
+    fn stamp(&self) -> (String, String) {
+        // By the id the topic knows the answer as one between the gateway and the participant.
+        let id = self.0.upgrade().map(|dispatch| dispatch.context.direct_envelope().to_string());
+        (id.unwrap_or_default(), rfc3339(unix_ms()))
+    }
+
+    fn send(&self, link: LinkId, envelope: &[u8]) {
+        if let Some(dispatch) = self.0.upgrade() {
+            dispatch.whisper(link, envelope);
+        }
+    }
+}
+
+/// The way of requests to the participants of a topic that serve.
+pub(crate) fn outbox(dispatch: &Dispatch) -> Arc<dyn Outbox> {
+    Arc::new(RoomOutbox(dispatch.weak()))
+}
+
+/// Takes an envelope that answers a request of a session, or notifies about it. `server` is the sender's own server side.
+pub(crate) fn receive(dispatch: &Arc<Dispatch>, link: LinkId, server: Option<&Server>, message: &Bytes) {
+    let Ok(envelope) = Envelope::read(message.clone()) else { return };
+    let own = server.and_then(Server::upstream).and_then(|server| server.dial_in.as_ref());
+    let own = own.filter(|dialed| dialed.link() == Some(link));
+    match own.map_or(Receipt::Unrelated, |dialed| dialed.receive(&envelope)) {
+        Receipt::Accepted => {}
+        Receipt::Rejected(why) => misled(dispatch, &envelope, envelope.from(), &why),
+        Receipt::Unrelated => {
+            if let Some(asked) = asked(dispatch, &envelope) {
+                misled(dispatch, &envelope, asked.as_str(), "it answers what another was asked");
+            }
+        }
+    }
+}
+
+/// The participant, not the sender, that was asked what this envelope answers.
+fn asked(dispatch: &Dispatch, envelope: &Envelope) -> Option<ParticipantId> {
+    let about = envelope.correlation_id().filter(|_| envelope.kind().starts_with(RESPONSE))?;
+    let servers = dispatch.servers();
+    let is_asked = |dialed: &Arc<DialIn>| dialed.is_pending(about);
+    let asked = servers.iter().find(|server| server.dial_in.as_ref().is_some_and(is_asked))?;
+    (asked.id.as_str() != envelope.from()).then(|| asked.id.clone())
+}
+
+fn misled(dispatch: &Dispatch, envelope: &Envelope, server: &str, why: &str) {
+    Record::of(dispatch).ignored(envelope, &[server], &format!("mismatch: {why}"));
+    let (participant, kind) = (envelope.from(), envelope.kind());
+    tracing::info!(participant, kind, why, "the answer of a participant does not count");
+}
+
+/// Notes that a participant listens: if it serves, it is asked what it lists.
+pub(crate) fn connected(dispatch: &Dispatch, participant: &ParticipantId, link: LinkId) {
+    let Some(server) = dispatch.server(participant) else { return };
+    if let Some(dialed) = &server.dial_in {
+        server.upstream.reset_backoff();
+        dialed.connected(link);
+    }
+}
+
+/// Notes that a link has ended: if its participant served on it, its open calls end now, and its tools stay listed for a while.
+pub(crate) fn disconnected(dispatch: &Dispatch, participant: &ParticipantId, link: LinkId) {
+    let Some(dialed) = dialed_in(dispatch, participant) else { return };
+    let Some(mut departure) = dialed.disconnected(link) else { return };
+    let (dispatch, away, id) = (dispatch.weak(), dispatch.settings.away, participant.clone());
+    tokio::spawn(async move {
+        let absence = loop {
+            tokio::time::sleep(away).await;
+            match dialed.grace_period_over(departure) {
+                Absence::Renewed(again) => departure = again,
+                absence @ (Absence::Ended | Absence::Expired) => break absence,
+            }
+        };
+        let Some(dispatch) = dispatch.upgrade().filter(|_| absence == Absence::Expired) else { return };
+        // The configuration may have changed meanwhile.
+        if dialed_in(&dispatch, &id).is_some_and(|now| Arc::ptr_eq(&now, &dialed)) {
+            dispatch.listed(&id, View::Shared, &[], &[]);
+        }
+    });
+}
+
+fn dialed_in(dispatch: &Dispatch, participant: &ParticipantId) -> Option<Arc<DialIn>> {
+    dispatch.server(participant)?.dial_in.clone()
+}

@@ -1,0 +1,306 @@
+//! Dispatch of one topic: an event, the topic's step, the effects.
+//!
+//! Every act enters by [`Dispatch::take`]. The room's queue gets its part before the topic's lock is released, so that there is
+//! one order; everything else is carried out afterwards by the one interpreter, `run`.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use model::{Capabilities, LinkId, OperationId, ParticipantId, TopicName};
+use platform::{Mutex, RwLock};
+use room::{Close, Newcomer, Room, RoomEvent};
+use store::JournalWriter;
+use tokio::sync::{Notify, watch};
+use topic::{Effects, Ended, Kept, RoomEffect, TopicConfig, Verdict};
+use upstream::Manifest;
+
+use crate::audit::Recorder;
+use crate::config::McpCalls;
+use crate::context::Context;
+use crate::link::{Link, NoOutlet, plain_client};
+use crate::lists::PageCache;
+use crate::live::{Effect, Event, Live, Topic};
+use crate::mirror;
+use crate::tasks::table::Tasks;
+
+/// The log's target for every event that is sent and every effect that is carried out.
+const PATH: &str = "gateway::path";
+/// Longest sleep of a topic's timer.
+const TIMER_MAX: Duration = Duration::from_secs(3600);
+
+/// The settings of one topic.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Its name.
+    pub name: TopicName,
+    /// How long a list waits for servers that are starting.
+    pub list_wait: Duration,
+    /// How long the tools of a participant that serves stay listed after it has left.
+    pub away: Duration,
+    /// How long a proposal waits for a decision.
+    pub proposal_ttl: Duration,
+    /// How long a call is held before its caller is answered for now.
+    pub hold: Duration,
+    /// What watchers see of MCP clients' calls.
+    pub mcp_calls: McpCalls,
+    /// Envelopes kept for late joiners.
+    pub history: usize,
+    /// Interval of pings to silent sockets, in milliseconds.
+    pub ping_ms: u64,
+    /// Longest envelope, in bytes.
+    pub envelope_bytes_max: usize,
+    /// The topic's limits.
+    pub limits: topic::Limits,
+}
+
+/// What a participant may do in the topic now; `None` if it may not be there.
+pub(crate) type StandingOf = Box<dyn Fn(&ParticipantId) -> Option<Arc<Capabilities>> + Send + Sync>;
+/// Carries out one effect.
+pub(crate) type Run = fn(&Arc<Dispatch>, Effect);
+
+/// What a topic shares with the whole gateway.
+pub(crate) struct Shared {
+    pub(crate) context: Arc<Context>,
+    pub(crate) audit: Recorder,
+    /// Where proposals are written down, if anywhere.
+    pub(crate) journal: Option<JournalWriter>,
+    pub(crate) standing: StandingOf,
+}
+
+/// One running topic.
+pub struct Dispatch {
+    me: Weak<Self>,
+    pub(crate) context: Arc<Context>,
+    pub(crate) settings: Settings,
+    pub(crate) audit: Recorder,
+    pub(crate) journal: Option<JournalWriter>,
+    pub(crate) standing: StandingOf,
+    topic: Mutex<Topic>,
+    room: Arc<Room>,
+    /// The link of the gateway's own participant.
+    pub(crate) own: Arc<Link>,
+    /// What the gateway's own participant lists.
+    pub(crate) own_manifest: RwLock<Arc<Manifest>>,
+    pub(crate) tasks: Tasks,
+    pub(crate) pages: PageCache,
+    /// Whether the first start of every server has ended.
+    pub(crate) settled: AtomicBool,
+    /// Whether the gateway is about to stop.
+    pub(crate) stopping: watch::Sender<bool>,
+    admitted: AtomicU64,
+    refused: AtomicU64,
+    /// When the timer wakes, on the context's clock.
+    armed_ms: AtomicU64,
+    timer: Arc<Notify>,
+    run: Run,
+}
+
+impl Dispatch {
+    /// A topic without participants. Must be called inside a runtime.
+    pub(crate) fn new(settings: Settings, shared: Shared, run: Run) -> Arc<Self> {
+        let Shared { context, audit, journal, standing } = shared;
+        let config = TopicConfig {
+            limits: settings.limits,
+            mirrors: settings.mcp_calls != McpCalls::None,
+            epoch: u64::from_le_bytes(platform::random()) >> 12,
+            direct: context.direct(),
+            kept: Kept { history: settings.history, readable: false },
+            ..TopicConfig::new(settings.name.clone(), Vec::new())
+        };
+        let room = room::open(settings.ping_ms, Arc::<Context>::clone(&context));
+        let own = own_link(&context, &settings.name);
+        let timer = Arc::<Notify>::default();
+        let dispatch = Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            context,
+            settings,
+            audit,
+            journal,
+            standing,
+            topic: Mutex::new(Topic::new(config)),
+            room,
+            own,
+            own_manifest: RwLock::default(),
+            tasks: Tasks::default(),
+            pages: PageCache::default(),
+            settled: AtomicBool::new(false),
+            stopping: watch::Sender::new(false),
+            admitted: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            armed_ms: AtomicU64::new(u64::MAX),
+            timer,
+            run,
+        });
+        tokio::spawn(tick(Arc::downgrade(&dispatch), Arc::clone(&dispatch.timer)));
+        dispatch
+    }
+
+    /// Takes one event: steps the topic, then carries out the effects.
+    pub(crate) fn take(self: &Arc<Self>, event: Event<'_>) -> Option<Verdict> {
+        let effects = self.step(event);
+        self.run_all(effects.all);
+        effects.verdict
+    }
+
+    /// Steps the topic. The caller carries out the effects with [`Dispatch::run_all`].
+    pub(crate) fn step(&self, event: Event<'_>) -> Effects<Live> {
+        tracing::trace!(target: PATH, event = <&str>::from(&event));
+        let (effects, deadline_ms) = {
+            let mut topic = self.topic.lock();
+            let mut effects = topic.step(self.context.now_ms(), event);
+            if !effects.room.is_empty() {
+                let events = std::mem::take(&mut effects.room);
+                self.room.push(events.into_iter().filter_map(|effect| self.room_event(effect)));
+            }
+            (effects, topic.next_deadline_ms())
+        };
+        if let Some(deadline_ms) = deadline_ms
+            && deadline_ms < self.armed_ms.load(Ordering::Relaxed)
+        {
+            self.armed_ms.store(deadline_ms, Ordering::Relaxed);
+            self.timer.notify_one();
+        }
+        effects
+    }
+
+    /// Carries out effects, in order.
+    pub(crate) fn run_all(self: &Arc<Self>, effects: impl IntoIterator<Item = Effect>) {
+        effects.into_iter().for_each(|effect| self.run(effect));
+    }
+
+    /// Carries out one effect.
+    pub(crate) fn run(self: &Arc<Self>, effect: Effect) {
+        tracing::trace!(target: PATH, effect = <&str>::from(&effect));
+        (self.run)(self, effect);
+    }
+
+    /// What the room's queue carries for an effect.
+    fn room_event(&self, effect: RoomEffect<Live>) -> Option<RoomEvent> {
+        tracing::trace!(target: PATH, room = <&str>::from(&effect));
+        Some(match effect {
+            RoomEffect::Enter { link, handle, person, listener, roster, replay } => {
+                let socket = Arc::clone(handle.outlet().socket()?);
+                RoomEvent::Enter(Box::new(Newcomer { link, person, listener, socket, roster, replay }))
+            }
+            RoomEffect::Renew { link, person, roster } => RoomEvent::Renew { link, person, roster },
+            RoomEffect::Joined(person) => RoomEvent::Joined(person),
+            RoomEffect::Left(id) => RoomEvent::Left(id),
+            RoomEffect::Publish { message, audience } => RoomEvent::Publish { envelope: message, audience },
+            RoomEffect::Mirror { mirrored, audience } => {
+                let (bytes, encode) = mirror::encoder(mirrored, self.settings.mcp_calls, &self.context);
+                RoomEvent::Mirror { bytes, encode, audience }
+            }
+            RoomEffect::Exit { link, why } => RoomEvent::Exit { link, close: why.map(close_of) },
+        })
+    }
+
+    /// Looks at the topic.
+    pub fn with<T>(&self, look: impl FnOnce(&Topic) -> T) -> T {
+        look(&self.topic.lock())
+    }
+
+    /// This topic, to be kept by something that it owns.
+    pub(crate) fn weak(&self) -> Weak<Self> {
+        self.me.clone()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &TopicName {
+        &self.settings.name
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Its room.
+    pub fn room(&self) -> &Arc<Room> {
+        &self.room
+    }
+
+    /// Clock, ids and seal.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// Counts a verdict about a request.
+    pub(crate) fn count(&self, verdict: &Verdict) {
+        let count = match verdict {
+            Verdict::Admitted { .. } | Verdict::Held { .. } => &self.admitted,
+            Verdict::Refused(_) => &self.refused,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many requests were admitted and refused.
+    pub fn verdicts(&self) -> [(&'static str, u64); 2] {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        [("admitted", count(&self.admitted)), ("refused", count(&self.refused))]
+    }
+
+    /// What a participant may do here now.
+    pub(crate) fn capabilities_of(&self, id: &ParticipantId) -> Arc<Capabilities> {
+        self.with(|topic| topic.capabilities(id).cloned()).unwrap_or_default()
+    }
+
+    /// The public spelling of a server's URI to a link, if it differs.
+    pub(crate) fn respelled(&self, link: LinkId, server: &ParticipantId, own: &str) -> Option<String> {
+        self.with(|topic| topic.respelled_uri(link, server, own))
+    }
+
+    /// Whether the gateway is about to stop.
+    pub fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    /// Closes a link's socket after everything that its room sent before.
+    pub fn cut(&self, link: LinkId, close: Close) {
+        self.room.push([RoomEvent::Exit { link, close: Some(close) }]);
+    }
+
+    /// A new, unguessable id.
+    pub(crate) fn secret_id() -> OperationId {
+        OperationId(u128::from_le_bytes(platform::random()))
+    }
+}
+
+fn own_link(context: &Context, topic: &TopicName) -> Arc<Link> {
+    let participant = auth::Participant {
+        id: ParticipantId::gateway(),
+        capabilities: Arc::default(),
+        topics: vec![topic.clone()],
+        rate: None,
+    };
+    let (form, client) = (model::Form::Legacy, plain_client());
+    Link::new(context.link(), Arc::new(participant), form, client, Box::new(NoOutlet))
+}
+
+fn close_of(why: Ended) -> Close {
+    match why {
+        Ended::Revoked => Close::Revoked,
+        Ended::Replaced => Close::Replaced,
+    }
+}
+
+/// Sends a tick whenever something in the topic is due.
+async fn tick(dispatch: Weak<Dispatch>, timer: Arc<Notify>) {
+    loop {
+        let wait = {
+            let Some(dispatch) = dispatch.upgrade() else { return };
+            let now_ms = dispatch.context.now_ms();
+            let mut next_ms = dispatch.with(Topic::next_deadline_ms);
+            if next_ms.is_some_and(|next_ms| next_ms <= now_ms) {
+                dispatch.take(Event::Tick);
+                next_ms = dispatch.with(Topic::next_deadline_ms);
+            }
+            dispatch.armed_ms.store(next_ms.unwrap_or(u64::MAX), Ordering::Relaxed);
+            next_ms.map_or(TIMER_MAX, |next_ms| Duration::from_millis(next_ms.saturating_sub(now_ms)))
+        };
+        tokio::select! {
+            () = timer.notified() => {}
+            () = tokio::time::sleep(wait.min(TIMER_MAX)) => {}
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Envelopes of a topic's room: those that participants send, and those that the gateway sends.
+//!
+//! The topic decides about an envelope by its kind and addressees; what it asks of the gateway is read from its payload before
+//! (`ask`), so that the decision and everything that follows from it are one step.
+
+mod ask;
+mod hosted;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use json::quote;
+use model::{LinkId, ParticipantId, Refusal, RefusalCode};
+use platform::unix_ms;
+use room::{RoomEvent, text};
+use topic::{Audience, Effects, Ignored, Reach, Say, Verdict};
+use wire::mcpx::check::strict;
+use wire::mcpx::system::{self, Notice, Person, Stamp};
+use wire::mcpx::{self, Breach, Draft, Envelope, payload};
+use wire::time::rfc3339;
+
+use crate::dispatch::Dispatch;
+use crate::link::Link;
+use crate::live::{Event, Live};
+use crate::proposals::announce;
+use crate::record::Record;
+use ask::Ask;
+pub(crate) use hosted::answer_hosted;
+
+/// How the kinds of requests and of their answers begin.
+const REQUEST: &str = "mcp/request:";
+const RESPONSE: &str = "mcp/response:";
+
+impl Dispatch {
+    /// Takes an envelope of a WebSocket: published to its audience, or answered with a `system/error`.
+    pub fn say(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) {
+        match self.step_envelope(link, &envelope) {
+            Ok((effects, ask)) => self.finish_envelope(link, &envelope, effects, &ask),
+            Err(refusal) => self.tell_refused(link, &envelope, &refusal),
+        }
+    }
+
+    /// Takes an envelope of a sender that waits for the verdict.
+    ///
+    /// # Errors
+    /// Why the envelope is not published.
+    pub(crate) fn speak(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) -> Result<(), Box<Refusal>> {
+        let (mut effects, ask) = self.step_envelope(link, &envelope)?;
+        match effects.refusal.take() {
+            Some(refusal) => Err(refusal),
+            None => {
+                self.finish_envelope(link, &envelope, effects, &ask);
+                Ok(())
+            }
+        }
+    }
+
+    /// Steps the topic with an envelope, and records the verdict.
+    fn step_envelope(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        envelope: &Envelope,
+    ) -> Result<(Effects<Live>, Ask), Box<Refusal>> {
+        let permit = self.audit.reserve()?;
+        let (id, from) = (&link.participant.id, link.participant.id.as_str());
+        if envelope.from() != from {
+            let refusal = Refusal::new(
+                RefusalCode::AuthViolation,
+                format!("`from` must be \"{id}\", the id of this connection's participant"),
+            );
+            let why = format!("{}: `from` was {}", refusal.code, quote(envelope.from()));
+            Record::of(self).envelope(permit, envelope, from, false, Some(&why));
+            return Err(Box::new(refusal));
+        }
+        let to = addressees(envelope);
+        let mut ask = match ask::read(self, link, envelope, &to) {
+            Ok(ask) => ask,
+            Err(refusal) => {
+                Record::of(self).envelope(permit, envelope, from, false, Some(refusal.code.as_str()));
+                return Err(Box::new(refusal));
+            }
+        };
+        let correlation_digest = ask.correlation_digest();
+        let effects = self.step(Event::Say(Say {
+            link: link.id,
+            id: envelope.id(),
+            kind: envelope.kind(),
+            to: &to,
+            correlation: envelope.correlation_id(),
+            correlation_digest,
+            message: envelope.frame().clone(),
+            bytes: envelope.frame().len(),
+            act: ask.act(),
+        }));
+        let (admitted, why) = match &effects.verdict {
+            Some(Verdict::Admitted { rule, .. }) => (true, rule.as_str()),
+            Some(Verdict::Held { .. }) | None => (true, None),
+            Some(Verdict::Refused(cause)) => (false, Some(cause.as_str())),
+        };
+        Record::of(self).envelope(permit, envelope, from, admitted, why);
+        Ok((effects, ask))
+    }
+
+    fn finish_envelope(
+        self: &Arc<Self>,
+        link: &Link,
+        envelope: &Envelope,
+        effects: Effects<Live>,
+        ask: &Ask,
+    ) {
+        let published = effects.refusal.is_none();
+        self.run_all(effects.all);
+        if let Some(refusal) = ask.unproposable().filter(|_| published) {
+            announce::no_proposal(self, &link.participant.id, envelope.id(), &refusal.to_string());
+        }
+    }
+
+    /// Publishes an envelope in the name of the gateway or of a participant for which it acts, and returns the envelope's id.
+    /// Without an audience, the envelope's addressees and every listener in mode `all` get it.
+    pub(crate) fn announce(
+        self: &Arc<Self>,
+        from: &ParticipantId,
+        to: &[&str],
+        kind: &str,
+        correlation: Option<&str>,
+        payload: &[u8],
+        audience: Option<Audience>,
+    ) -> String {
+        let (id, ts) = self.stamp();
+        let (ts, from) = (Some(ts.as_str()), from.as_str());
+        let draft = Draft { id: &id, ts, from, to, kind, correlation_id: correlation, payload };
+        self.publish(&draft, audience);
+        id
+    }
+
+    /// The same under an id that is known already.
+    pub(crate) fn publish(self: &Arc<Self>, draft: &Draft<'_>, audience: Option<Audience>) {
+        let message = mcpx::envelope(draft);
+        let audience =
+            audience.unwrap_or_else(|| Audience::new(None, draft.to, draft.kind, Reach::Listeners));
+        self.take(Event::Announce { bytes: message.len(), message, audience });
+    }
+
+    /// Publishes and records an envelope of a server that the gateway plays in the room. The gateway's own are not recorded: they
+    /// follow from what is.
+    pub(crate) fn announce_server(
+        self: &Arc<Self>,
+        from: &ParticipantId,
+        to: &[&str],
+        kind: &str,
+        correlation: &str,
+        payload: &[u8],
+    ) {
+        if from.as_str() != model::GATEWAY {
+            Record::of(self).server_envelope(from.as_str(), to, kind, payload);
+        }
+        self.announce(from, to, kind, Some(correlation), payload, None);
+    }
+
+    /// Sends an envelope to one link alone. The room does not keep it.
+    pub(crate) fn whisper(&self, link: LinkId, envelope: &[u8]) {
+        self.whisper_frame(link, text(envelope));
+    }
+
+    /// Sends a WebSocket frame to one link alone.
+    pub fn whisper_frame(&self, link: LinkId, frame: Bytes) {
+        self.room().push([RoomEvent::Direct { link, frame }]);
+    }
+
+    /// Answers bytes that are no envelope (MCPx v0.1, section 3.5.2).
+    pub fn tell_breach(&self, link: &Link, breach: &Breach) {
+        let from = link.participant.id.as_str();
+        Record::of(self).malformed(from, breach.refusal().code.as_str());
+        let (id, ts) = self.stamp();
+        let stamp = Stamp { id: &id, ts: Some(&ts) };
+        self.whisper(link.id, &system::breach(stamp, from, breach));
+    }
+
+    /// Answers a message that is too long or no text.
+    pub fn tell_error(&self, link: &Link, error: &str, message: &str) {
+        let from = link.participant.id.as_str();
+        Record::of(self).malformed(from, error);
+        let (id, ts) = self.stamp();
+        let stamp = Stamp { id: &id, ts: Some(&ts) };
+        let notice = Notice { error, message, ..Notice::default() };
+        self.whisper(link.id, &system::error(stamp, from, &notice));
+    }
+
+    /// Answers an envelope that is refused.
+    pub(crate) fn tell_refused(&self, link: &Link, envelope: &Envelope, refusal: &Refusal) {
+        let participant = &link.participant.id;
+        let capabilities = self.capabilities_of(participant);
+        let sender = Person { id: participant.as_str(), capabilities: &capabilities };
+        let (id, ts) = self.stamp();
+        let stamp = Stamp { id: &id, ts: Some(&ts) };
+        self.whisper(link.id, &system::refused(stamp, refusal, envelope, sender));
+    }
+
+    /// Id and time for an envelope of the gateway.
+    pub(crate) fn stamp(&self) -> (String, String) {
+        (self.context.operation().to_string(), rfc3339(unix_ms()))
+    }
+}
+
+/// Answers an envelope that the topic does not publish. [`Dispatch::say`] has recorded it.
+pub(crate) fn withhold(dispatch: &Dispatch, link: &Link, message: &Bytes, refusal: &Refusal) {
+    if let Ok(envelope) = Envelope::read(message.clone()) {
+        dispatch.tell_refused(link, &envelope, refusal);
+    }
+}
+
+/// Records an envelope on which these receivers do not act. If its kind and payload differ, its sender is told.
+pub(crate) fn ignored(
+    dispatch: &Arc<Dispatch>,
+    from: &ParticipantId,
+    message: &Bytes,
+    by: &[ParticipantId],
+    why: Ignored,
+) {
+    let Ok(envelope) = Envelope::read(message.clone()) else { return };
+    let receivers: Vec<&str> = by.iter().map(ParticipantId::as_str).collect();
+    let record = |why: &str| Record::of(dispatch).ignored(&envelope, &receivers, why);
+    match why {
+        Ignored::Repeat => record(&format!("repeat: {} was acted on before", quote(envelope.id()))),
+        Ignored::NotAsked => {
+            let request = envelope.correlation_id().unwrap_or_default();
+            record(&format!("not_asked: {} named others", quote(request)));
+        }
+        Ignored::Mismatch => {
+            let Err(mismatch) = strict(envelope.kind(), envelope.payload_bytes()) else { return };
+            let mismatch = mismatch.to_string();
+            record(&format!("mismatch: {mismatch}"));
+            let kind = envelope.kind();
+            tracing::info!(participant = %from, kind, mismatch, "kind and payload differ: the envelope is ignored");
+            tell_mismatch(dispatch, from, &envelope, by, &mismatch);
+        }
+    }
+}
+
+fn tell_mismatch(
+    dispatch: &Arc<Dispatch>,
+    from: &ParticipantId,
+    envelope: &Envelope,
+    by: &[ParticipantId],
+    mismatch: &str,
+) {
+    if !envelope.kind().starts_with(REQUEST) {
+        let why = format!("kind and payload differ: {mismatch}");
+        return announce::no_proposal(dispatch, from, envelope.id(), &why);
+    }
+    let kind = envelope.kind().replacen(REQUEST, RESPONSE, 1);
+    let payload = payload::mismatch(mismatch);
+    for server in by {
+        dispatch.announce_server(server, &[from.as_str()], &kind, envelope.id(), &payload);
+    }
+}
+
+/// The addressees of an envelope, each once.
+fn addressees(envelope: &Envelope) -> Vec<&str> {
+    let mut to: Vec<&str> = Vec::with_capacity(envelope.to().len());
+    for one in envelope.to() {
+        if !to.contains(&one) {
+            to.push(one);
+        }
+    }
+    to
+}
+
+#[cfg(test)]
+mod tests;

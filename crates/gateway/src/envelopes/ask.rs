@@ -1,0 +1,262 @@
+//! What an envelope asks of the gateway: its payload read strictly (MCPx v0.1, section 4.3), calls for its addressees.
+
+use std::sync::Arc;
+
+use model::{Answer, Digest, Form, GATEWAY, KindRef, Method, OperationId, ParticipantId, Refusal, Request};
+use topic::{Act, Requested};
+use wire::mcp::task::Wish;
+use wire::mcp::{Params, relay};
+use wire::mcpx::check::{self, strict};
+use wire::mcpx::{Envelope, Head, kind_of, payload};
+
+use crate::call::{Call, Incoming, Names};
+use crate::dispatch::Dispatch;
+use crate::link::Link;
+use crate::live::{Live, Server};
+use crate::proposals::content::Ruling;
+use crate::proposals::{decide, open};
+use crate::room_reply::RoomReply;
+use crate::tag::Tag;
+
+/// What an envelope asks for.
+pub(super) enum Ask {
+    /// Nothing that the gateway acts on.
+    Nothing,
+    /// Kind and payload differ.
+    Mismatch,
+    /// The cancellation of a request.
+    Cancel(Tag),
+    /// An answer to a request in the room.
+    Answer(Answer),
+    /// A proposal.
+    Propose(Box<open::Opening>),
+    /// A proposal that cannot be taken.
+    Unproposable(Refusal),
+    /// A request.
+    Request(Box<Wanted>),
+}
+
+/// A request in the room.
+pub(super) struct Wanted {
+    method: Method,
+    context: Option<String>,
+    tag: Option<Tag>,
+    calls: Vec<(OperationId, Arc<Call>)>,
+    ruling: Option<(Option<Digest>, Arc<Ruling>)>,
+    correlation_digest: Option<u128>,
+}
+
+impl Ask {
+    /// The same for the topic. Calls and ruling are taken out.
+    pub(super) fn act(&mut self) -> Act<'_, Live> {
+        match self {
+            Self::Nothing | Self::Unproposable(_) => Act::None,
+            Self::Mismatch => Act::Mismatch,
+            Self::Cancel(tag) => Act::Cancel { tag: tag.clone() },
+            Self::Answer(answer) => Act::Answer { outcome: answer.outcome, answer: answer.clone() },
+            Self::Propose(draft) => {
+                let (proposal, content) = (draft.id, Arc::clone(&draft.content));
+                Act::Propose { proposal, terms: draft.terms(), content }
+            }
+            Self::Request(wanted) => Act::Request(Requested {
+                method: wanted.method.clone(),
+                context: wanted.context.as_deref(),
+                tag: wanted.tag.take(),
+                calls: std::mem::take(&mut wanted.calls),
+                ruling: wanted.ruling.take(),
+            }),
+        }
+    }
+
+    /// The digest under which the envelope's correlation would be kept if it named a proposal that is over and forgotten.
+    pub(super) fn correlation_digest(&self) -> Option<u128> {
+        match self {
+            Self::Request(wanted) => wanted.correlation_digest,
+            Self::Nothing
+            | Self::Mismatch
+            | Self::Cancel(_)
+            | Self::Answer(_)
+            | Self::Propose(_)
+            | Self::Unproposable(_) => None,
+        }
+    }
+
+    /// Why a proposal cannot be taken.
+    pub(super) fn unproposable(&self) -> Option<&Refusal> {
+        match self {
+            Self::Unproposable(refusal) => Some(refusal),
+            Self::Nothing
+            | Self::Mismatch
+            | Self::Cancel(_)
+            | Self::Answer(_)
+            | Self::Propose(_)
+            | Self::Request(_) => None,
+        }
+    }
+}
+
+/// Reads what an envelope asks for. Payloads of envelopes that concern participants alone are not opened.
+///
+/// # Errors
+/// If the decision about a proposal that the envelope makes cannot be recorded.
+pub(super) fn read(
+    dispatch: &Arc<Dispatch>,
+    link: &Arc<Link>,
+    envelope: &Envelope,
+    to: &[&str],
+) -> Result<Ask, Refusal> {
+    // The topic refuses what is no kind.
+    let Ok(kind) = KindRef::parse(envelope.kind()) else { return Ok(Ask::Nothing) };
+    match Head::of(kind) {
+        None => Ok(Ask::Nothing),
+        Some(Head::Response) => Ok(answer(dispatch, envelope)),
+        Some(Head::Proposal) => Ok(proposal(dispatch, link, envelope)),
+        Some(Head::Request) => request(dispatch, link, envelope, kind, to),
+    }
+}
+
+fn answer(dispatch: &Dispatch, envelope: &Envelope) -> Ask {
+    // The session of a participant that serves reads an answer to the gateway by itself.
+    let about = envelope.correlation_id().and_then(|about| about.parse::<OperationId>().ok());
+    if about.is_some_and(|about| about.0 >> 64 == u128::from(dispatch.context.direct())) {
+        return Ask::Nothing;
+    }
+    payload::read_answer(envelope.payload_bytes()).map_or(Ask::Nothing, Ask::Answer)
+}
+
+fn proposal(dispatch: &Dispatch, link: &Link, envelope: &Envelope) -> Ask {
+    match strict(envelope.kind(), envelope.payload_bytes()) {
+        Ok(check::Act::Proposal(call)) => match open::of_envelope(dispatch, link, envelope, &call) {
+            Ok(draft) => Ask::Propose(Box::new(draft)),
+            Err(refusal) => Ask::Unproposable(refusal),
+        },
+        Ok(check::Act::Request(_) | check::Act::Answer(_) | check::Act::Other) => Ask::Nothing,
+        Err(_) => Ask::Mismatch,
+    }
+}
+
+fn request(
+    dispatch: &Arc<Dispatch>,
+    link: &Arc<Link>,
+    envelope: &Envelope,
+    kind: KindRef<'_>,
+    to: &[&str],
+) -> Result<Ask, Refusal> {
+    let (plays, fulfils) = concerns(dispatch, envelope.correlation_id(), to);
+    if !plays && !fulfils {
+        return Ok(noted(kind));
+    }
+    let Ok(act) = strict(envelope.kind(), envelope.payload_bytes()) else { return Ok(Ask::Mismatch) };
+    let check::Act::Request(call) = act else { return Ok(Ask::Nothing) };
+    let Ok(params) = Params::read(call.message()) else { return Ok(Ask::Mismatch) };
+    if call.method() == "notifications/cancelled" {
+        let cancel = |id| Ask::Cancel(Tag::of_client(id));
+        return Ok(params.request_id().map_or(Ask::Nothing, cancel));
+    }
+    let ruling = decide::ruling_of(dispatch, link, envelope, &call)?;
+    if call.is_notification() && ruling.is_none() {
+        return Ok(Ask::Nothing);
+    }
+    let request = relay::decode_request(&params, Form::Legacy);
+    let tag = call.message().id().cloned().map(Tag::of_client);
+    // For tasks there is no way back in a room: a call that asks for one is answered like any other.
+    let wish = if params.get("task").is_some() { Wish::Asks } else { Wish::None };
+    // An empty target has no place in a kind.
+    let kind = call.kind(Head::Response).or_else(|_| kind_of(Head::Response, call.method(), None));
+    let kind = kind.unwrap_or_default();
+    let made = Made { link, envelope: envelope.id(), kind, request, tag, wish };
+    let closed = envelope.correlation_id().filter(|_| !fulfils);
+    Ok(Ask::Request(Box::new(Wanted {
+        method: made.request.method.clone(),
+        context: call.target().map(str::to_owned),
+        tag: made.tag.clone(),
+        calls: to.iter().map(|to| made.call(dispatch, to)).collect(),
+        ruling,
+        correlation_digest: closed.map(|about| store::closed_digest(dispatch.name().as_str(), about)),
+    })))
+}
+
+/// Whether an envelope names a server that the gateway plays, and whether it names a proposal.
+fn concerns(dispatch: &Dispatch, correlation: Option<&str>, to: &[&str]) -> (bool, bool) {
+    dispatch.with(|topic| {
+        let plays = |to: &&str| {
+            let server = ParticipantId::new(to).ok().and_then(|to| topic.server(&to));
+            server.is_some_and(|server| match &server.handle {
+                Server::Gateway => true,
+                Server::Upstream(server) => !server.serves(),
+            })
+        };
+        let fulfils = correlation.is_some_and(|about| topic.proposed_by(about).is_some());
+        (to.iter().any(plays), fulfils)
+    })
+}
+
+/// A request between participants: the topic notes which of them may answer it.
+fn noted(kind: KindRef<'_>) -> Ask {
+    let method = kind.method().unwrap_or_default();
+    if method.starts_with("notifications/") {
+        return Ask::Nothing;
+    }
+    Ask::Request(Box::new(Wanted {
+        method: Method::Other(method.into()),
+        context: kind.context().map(str::to_owned),
+        tag: None,
+        calls: Vec::new(),
+        ruling: None,
+        correlation_digest: None,
+    }))
+}
+
+/// A request of an envelope, for each of its addressees.
+struct Made<'m> {
+    link: &'m Arc<Link>,
+    envelope: &'m str,
+    /// The kind of its answers.
+    kind: String,
+    request: Request,
+    tag: Option<Tag>,
+    wish: Wish,
+}
+
+impl Made<'_> {
+    fn call(&self, dispatch: &Arc<Dispatch>, to: &str) -> (OperationId, Arc<Call>) {
+        // The topic drops the call of an addressee that has no valid id.
+        let server = ParticipantId::new(to).unwrap_or_else(|_| ParticipantId::gateway());
+        let sender = &self.link.participant.id;
+        let mut reply = RoomReply::to_envelope(dispatch, &server, sender, &self.kind, self.envelope);
+        if to == GATEWAY && self.request.method.as_str() == "tools/call" {
+            // The built-in tools show what other participants may not see.
+            reply.only_to(self.link.id);
+        }
+        let incoming =
+            Incoming { wish: self.wish, ..Incoming::plain(self.request.clone(), self.tag.clone()) };
+        let call = dispatch.new_call(self.link, incoming, Names::Own, Arc::new(reply));
+        (call.id, call)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(kind: &str, expected: Option<(&str, Option<&str>)>) {
+        let mut ask = noted(KindRef::parse(kind).unwrap());
+        let found = match ask.act() {
+            Act::Request(requested) => {
+                assert!(requested.calls.is_empty() && requested.ruling.is_none(), "{kind}");
+                Some((requested.method.as_str().to_owned(), requested.context.map(str::to_owned)))
+            }
+            _ => None,
+        };
+        let expected = expected.map(|(method, context)| (method.to_owned(), context.map(str::to_owned)));
+        assert_eq!(found, expected, "{kind}");
+    }
+
+    #[test]
+    fn requests_between_participants_are_noted_and_notifications_are_not() {
+        check("mcp/request:tools/call:dig", Some(("tools/call", Some("dig"))));
+        check("mcp/request:resources/read:file:///a:b", Some(("resources/read", Some("file:///a:b"))));
+        check("mcp/request:tools/list", Some(("tools/list", None)));
+        check("mcp/request:notifications/progress", None);
+    }
+}

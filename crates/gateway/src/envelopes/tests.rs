@@ -1,0 +1,153 @@
+//! Envelopes in a topic in which the gateway is the only server.
+
+use std::time::Duration;
+
+use auth::{Participant, Sealer};
+use model::{Capabilities, Form, TopicName};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::audit::Recorder;
+use crate::config::{Limits, McpCalls};
+use crate::context::Context;
+use crate::dispatch::{Settings, Shared};
+use crate::link::{NoOutlet, plain_client};
+use crate::membership::Joining;
+
+struct Stage {
+    dispatch: Arc<Dispatch>,
+    ann: Arc<Link>,
+    start: topic::Cursor,
+}
+
+impl Stage {
+    /// A topic in which `ann` has these capabilities. Must be called inside a runtime.
+    fn new(capabilities: &[&str]) -> Self {
+        let settings = Settings {
+            name: TopicName::new("main").unwrap(),
+            list_wait: Duration::ZERO,
+            away: Duration::ZERO,
+            proposal_ttl: Duration::from_secs(600),
+            hold: Duration::ZERO,
+            mcp_calls: McpCalls::None,
+            history: 100,
+            ping_ms: 60_000,
+            envelope_bytes_max: 1 << 20,
+            limits: topic::Limits::default(),
+        };
+        let capabilities = Arc::new(Capabilities::parse(capabilities.iter().copied()).unwrap());
+        let granted = Arc::clone(&capabilities);
+        let shared = Shared {
+            context: Arc::new(Context::new(Sealer::new(&[7; 32], None))),
+            audit: Recorder::default(),
+            journal: None,
+            standing: Box::new(move |_| Some(Arc::clone(&granted))),
+        };
+        let dispatch = Dispatch::new(settings, shared, crate::run::run);
+        dispatch.configure(&[], &[], &Limits::default(), &[]);
+        let start = dispatch.with(topic::Topic::next_message);
+        let participant = Participant {
+            id: ParticipantId::new("ann").unwrap(),
+            capabilities: Arc::clone(&capabilities),
+            topics: vec![dispatch.name().clone()],
+            rate: None,
+        };
+        let (id, form, client) = (dispatch.context.link(), Form::Legacy, plain_client());
+        let ann = Link::new(id, Arc::new(participant), form, client, Box::new(NoOutlet));
+        dispatch.join(&ann, &capabilities, Joining::default()).unwrap();
+        Self { dispatch, ann, start }
+    }
+
+    fn speak(&self, members: Value) -> Result<(), RefusalCode> {
+        self.dispatch.speak(&self.ann, envelope(members)).map_err(|refusal| refusal.code)
+    }
+
+    /// The envelopes that were published, oldest first.
+    fn published(&self) -> Vec<Value> {
+        let all = self.dispatch.with(|topic| topic.messages(&self.ann.participant.id, self.start));
+        all.messages.iter().map(|(_, message)| serde_json::from_slice(message).unwrap()).collect()
+    }
+
+    /// Kind, correlation and payload of the last envelope that was published.
+    fn last(&self) -> [Value; 3] {
+        let last = self.published().pop().unwrap();
+        ["kind", "correlation_id", "payload"].map(|key| last[key].clone())
+    }
+}
+
+fn envelope(members: Value) -> Envelope {
+    let mut whole = json!({ "protocol": "mcpx/v0.1", "id": "a", "from": "ann", "payload": {} });
+    whole.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    Envelope::read(whole.to_string().into()).unwrap()
+}
+
+fn ping(id: &str) -> Value {
+    let payload = json!({ "jsonrpc": "2.0", "id": 7, "method": "ping" });
+    json!({ "id": id, "to": ["portmoot", "portmoot"], "kind": "mcp/request:ping", "payload": payload })
+}
+
+#[test]
+fn an_addressee_that_is_named_twice_counts_once() {
+    let envelope = envelope(json!({ "to": ["b", "c", "b"], "kind": "chat" }));
+    assert_eq!(addressees(&envelope), ["b", "c"]);
+}
+
+#[tokio::test]
+async fn refused_envelopes_are_not_published() {
+    let stage = Stage::new(&["chat"]);
+    for (members, expected) in [
+        (json!({ "kind": "chat", "from": "bob" }), RefusalCode::AuthViolation),
+        (json!({ "kind": "news" }), RefusalCode::CapabilityViolation),
+        (json!({ "kind": "system/welcome" }), RefusalCode::CapabilityViolation),
+        (json!({ "kind": "mcp/request" }), RefusalCode::Malformed),
+    ] {
+        assert_eq!(stage.speak(members), Err(expected));
+    }
+    assert!(stage.published().is_empty());
+    assert_eq!(stage.speak(json!({ "kind": "chat" })), Ok(()));
+    assert_eq!(stage.published().len(), 1);
+}
+
+#[tokio::test]
+async fn a_published_proposal_is_known() {
+    let stage = Stage::new(&["mcp/proposal:*"]);
+    let payload = json!({ "method": "tools/call", "params": { "name": "dig", "arguments": {} } });
+    let proposal = json!({ "id": "p1", "kind": "mcp/proposal:tools/call:dig", "payload": payload });
+    assert_eq!(stage.speak(proposal), Ok(()));
+    assert_eq!(stage.published().first().unwrap()["id"], "p1");
+    assert!(stage.dispatch.with(|topic| topic.proposed_by("p1").is_some()));
+}
+
+#[tokio::test]
+async fn a_proposal_whose_kind_and_payload_differ_is_rejected() {
+    let stage = Stage::new(&["mcp/proposal:*"]);
+    let payload = json!({ "method": "tools/call", "params": { "name": "fill" } });
+    let proposal = json!({ "id": "p1", "kind": "mcp/proposal:tools/call:dig", "payload": payload });
+    assert_eq!(stage.speak(proposal), Ok(()));
+    let [kind, correlation, payload] = stage.last();
+    assert_eq!([kind, correlation], ["portmoot/proposal", "p1"]);
+    assert_eq!(payload["state"], "rejected");
+    assert!(stage.dispatch.with(|topic| topic.proposed_by("p1").is_none()));
+}
+
+#[tokio::test]
+async fn a_request_to_the_gateway_is_answered_once() {
+    let stage = Stage::new(&["mcp/request:ping"]);
+    assert_eq!(stage.speak(ping("a")), Ok(()));
+    let answer = json!({ "jsonrpc": "2.0", "id": 7, "result": {} });
+    assert_eq!(stage.last(), [json!("mcp/response:ping"), json!("a"), answer]);
+    assert_eq!(stage.published().len(), 2);
+    assert_eq!(stage.speak(ping("a")), Ok(()));
+    assert_eq!(stage.published().len(), 3, "the repeat is published and not answered");
+}
+
+#[tokio::test]
+async fn a_request_whose_kind_and_payload_differ_is_answered_with_an_error() {
+    let stage = Stage::new(&["mcp/request:*"]);
+    let mut wrong = ping("a");
+    wrong["kind"] = json!("mcp/request:tools/list");
+    assert_eq!(stage.speak(wrong), Ok(()));
+    let [kind, correlation, payload] = stage.last();
+    assert_eq!([kind, correlation], ["mcp/response:tools/list", "a"]);
+    assert_eq!(payload["error"]["code"], -32600);
+}

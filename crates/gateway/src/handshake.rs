@@ -1,0 +1,157 @@
+//! Handshake results: what the gateway answers to `initialize` and to `server/discover`.
+//!
+//! The capabilities do not depend on which servers are running, so that a client that connects early misses nothing. The
+//! instructions are those of the servers, each under its server's name.
+
+use bytes::Bytes;
+use model::Form;
+use serde_json::{Value, json};
+use wire::mcp::{Version, meta, task};
+
+use crate::dispatch::Dispatch;
+
+const FORMS: [Form; 2] = [Form::Legacy, Form::Modern];
+/// Longest instructions of a server that are passed on, in bytes.
+pub const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
+
+/// The gateway's `Implementation` object, raw JSON.
+pub fn identity() -> Bytes {
+    implementation().to_string().into()
+}
+
+fn implementation() -> Value {
+    json!({ "name": "portmoot", "title": "Portmoot", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// The result of `initialize` (MCP 2025-11-25, "Initialization").
+pub fn initialize(dispatch: &Dispatch, version: Version) -> Vec<u8> {
+    let mut result = json!({
+        "protocolVersion": version.as_str(),
+        "capabilities": capabilities(version),
+        "serverInfo": implementation(),
+    });
+    add_instructions(&mut result, dispatch);
+    result.to_string().into_bytes()
+}
+
+/// The result of `server/discover` (MCP 2026-07-28, "Discovery").
+pub fn discover(dispatch: &Dispatch) -> Vec<u8> {
+    let versions: Vec<&str> = Version::ALL.iter().rev().map(|version| version.as_str()).collect();
+    let mut result = json!({
+        "resultType": "complete",
+        "supportedVersions": versions,
+        "capabilities": capabilities(Version::NEWEST),
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "_meta": { meta::SERVER_INFO: implementation() },
+    });
+    add_instructions(&mut result, dispatch);
+    result.to_string().into_bytes()
+}
+
+/// The result of an `initialize` that a participant sends to one server in the room. Without capabilities of its own a server
+/// has tools.
+pub(crate) fn of_server(name: &str, capabilities: &[u8]) -> Vec<u8> {
+    let capabilities = if json::is_object(capabilities) { capabilities } else { br#"{"tools":{}}"# };
+    json::object(|result| {
+        result.text("protocolVersion", Version::NEWEST_LEGACY.as_str()).raw("capabilities", capabilities);
+        result.object("serverInfo", |info| {
+            info.text("name", name).text("version", env!("CARGO_PKG_VERSION"));
+        });
+    })
+}
+
+fn capabilities(version: Version) -> Value {
+    let mut all = json!({
+        "completions": {},
+        "logging": {},
+        "prompts": { "listChanged": true },
+        "resources": { "listChanged": true, "subscribe": true },
+        "tools": { "listChanged": true },
+    });
+    let tasks = match version {
+        Version::V2026_07_28 => Some(("extensions", task::ABILITIES)),
+        Version::V2025_11_25 => Some(("tasks", task::LEGACY_ABILITIES)),
+        Version::V2025_06_18 | Version::V2025_03_26 | Version::V2024_11_05 => None,
+    };
+    if let (Some((name, raw)), Some(members)) = (tasks, all.as_object_mut()) {
+        members.insert(name.to_owned(), raw.parse().unwrap_or_default());
+    }
+    all
+}
+
+fn add_instructions(result: &mut Value, dispatch: &Dispatch) {
+    let servers = dispatch.servers();
+    let mut parts = Vec::new();
+    for server in &servers {
+        let shared = FORMS.into_iter().find_map(|form| server.upstream.open_shared(form));
+        let text = shared.and_then(|session| instructions(&session.handshake_result()));
+        let text = text.filter(|text| !text.trim().is_empty() && text.len() <= INSTRUCTIONS_BYTES_MAX);
+        parts.extend(text.map(|text| (server.id.as_str(), text)));
+    }
+    let text = join(&parts, servers.len());
+    if let (Some(text), Some(members)) = (text, result.as_object_mut()) {
+        members.insert("instructions".into(), text.into());
+    }
+}
+
+/// The instructions of these servers, out of so many. A single server needs no heading.
+fn join(parts: &[(&str, String)], servers: usize) -> Option<String> {
+    match parts {
+        [] => None,
+        [(_, text)] if servers == 1 => Some(text.clone()),
+        parts => {
+            let each = parts.iter().map(|(name, text)| format!("# {name}\n\n{text}"));
+            Some(each.collect::<Vec<_>>().join("\n\n"))
+        }
+    }
+}
+
+fn instructions(handshake: &[u8]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Handshake {
+        instructions: Option<String>,
+    }
+    serde_json::from_slice::<Handshake>(handshake).ok()?.instructions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_declared_in_the_place_of_their_revision() {
+        for (version, tasks, extension) in [
+            (Version::V2025_06_18, false, false),
+            (Version::V2025_11_25, true, false),
+            (Version::V2026_07_28, false, true),
+        ] {
+            let all = capabilities(version);
+            assert_eq!(all["tasks"]["list"].is_object(), tasks, "{version}");
+            assert_eq!(all["extensions"][task::EXTENSION].is_object(), extension, "{version}");
+            assert_eq!(all["resources"]["subscribe"], true);
+        }
+    }
+
+    #[test]
+    fn instructions_are_headed_by_their_servers_unless_there_is_one_server() {
+        let one = [("a", "use a".to_owned())];
+        assert_eq!(join(&[], 2), None);
+        assert_eq!(join(&one, 1).as_deref(), Some("use a"));
+        assert_eq!(join(&one, 2).as_deref(), Some("# a\n\nuse a"));
+        let two = [("a", "x".to_owned()), ("b", "y".to_owned())];
+        assert_eq!(join(&two, 2).as_deref(), Some("# a\n\nx\n\n# b\n\ny"));
+    }
+
+    #[test]
+    fn a_server_in_the_room_has_tools_unless_it_says_otherwise() {
+        let read = |capabilities: &[u8]| -> Value {
+            serde_json::from_slice(&of_server("git\"hub", capabilities)).unwrap()
+        };
+        assert_eq!(read(b"")["capabilities"], json!({ "tools": {} }));
+        let other = read(br#"{"prompts":{}}"#);
+        assert_eq!(other["capabilities"], json!({ "prompts": {} }));
+        assert_eq!(other["serverInfo"]["name"], "git\"hub");
+        assert_eq!(other["protocolVersion"], "2025-11-25");
+    }
+}

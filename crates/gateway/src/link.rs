@@ -1,0 +1,171 @@
+//! Link of a participant to a topic, and its outlet: the way out for what belongs to none of its requests.
+
+use std::sync::{Arc, OnceLock};
+
+use auth::Participant;
+use bytes::Bytes;
+use model::{Form, LinkId, ListKind, Notice, OperationId, Refusal, Request};
+use room::Socket;
+use topic::Ended;
+use upstream::{Caller, ClientProfile};
+
+/// One link of a participant.
+pub struct Link {
+    /// Its id in the topic.
+    pub id: LinkId,
+    /// The participant.
+    pub participant: Arc<Participant>,
+    /// The form of its payloads.
+    pub form: Form,
+    /// What its client declared in the handshake. A modern client declares it with each request.
+    pub client: ClientProfile,
+    outlet: Box<dyn Outlet>,
+    /// Why the topic did not let it join.
+    rejected: OnceLock<Refusal>,
+}
+
+/// The sending side of a link.
+pub trait Outlet: Send + Sync {
+    /// Sends a notification.
+    fn notify(&self, notice: &Passed<'_>);
+    /// Sends a server's question to the client.
+    ///
+    /// # Errors
+    /// Why the client cannot get it.
+    fn ask(&self, question: &Questioned<'_>) -> Result<(), Undelivered>;
+    /// Withdraws a question from the client.
+    fn withdraw_question(&self, operation: OperationId);
+    /// Notifies that a list may have changed.
+    fn list_changed(&self, list: ListKind);
+    /// Ends the link's streams. `why` is set if the topic ended the link.
+    fn close(&self, why: Option<Ended>);
+    /// The link's socket in the room.
+    fn socket(&self) -> Option<&Arc<Socket>> {
+        None
+    }
+}
+
+/// A notification on its way to a client.
+#[derive(Debug, Clone, Copy)]
+pub struct Passed<'a> {
+    /// The notification.
+    pub notice: &'a Notice,
+    /// The public URI of its resource, if the server spells it otherwise.
+    pub public: Option<&'a str>,
+    /// The resource or task that it is about. A newer notification about it makes this one stale.
+    pub about: Option<&'a str>,
+}
+
+/// The public spelling of a server's URI, if it differs.
+pub type Respell<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
+/// A server's question on its way to a client.
+#[derive(Clone, Copy)]
+pub struct Questioned<'a> {
+    /// The question's id, by whose number the client answers.
+    pub operation: OperationId,
+    /// The question as its server wrote it.
+    pub request: &'a Request,
+    /// The public spelling of the server's URIs.
+    pub respell: &'a Respell<'a>,
+}
+
+/// Why something did not reach a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undelivered {
+    /// The client reads too slowly: its stream is full, or has ended.
+    Overrun,
+    /// The client's form has no such message.
+    OtherForm,
+}
+
+impl Link {
+    /// A link that has not joined yet.
+    pub fn new(
+        id: LinkId,
+        participant: Arc<Participant>,
+        form: Form,
+        client: ClientProfile,
+        outlet: Box<dyn Outlet>,
+    ) -> Arc<Self> {
+        Arc::new(Self { id, participant, form, client, outlet, rejected: OnceLock::new() })
+    }
+
+    /// Its sending side.
+    pub fn outlet(&self) -> &dyn Outlet {
+        &*self.outlet
+    }
+
+    /// This link as a server's session knows its callers. `client` is what the request declares, if it declares something.
+    pub(crate) fn caller<'a>(&'a self, client: Option<&'a ClientProfile>) -> Caller<'a> {
+        Caller {
+            link: self.id,
+            participant: &self.participant.id,
+            form: self.form,
+            client: client.unwrap_or(&self.client),
+        }
+    }
+
+    pub(crate) fn reject(&self, refusal: Refusal) {
+        // A link joins once.
+        let _ = self.rejected.set(refusal);
+    }
+
+    pub(crate) fn rejected(&self) -> Option<&Refusal> {
+        self.rejected.get()
+    }
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Link").field(&self.id).field(&self.participant.id).finish()
+    }
+}
+
+/// What a client declares that declares nothing.
+pub fn plain_client() -> ClientProfile {
+    ClientProfile {
+        capabilities: Bytes::from_static(b"{}"),
+        client_info: None,
+        version: wire::mcp::Version::NEWEST_LEGACY,
+    }
+}
+
+/// The outlet of a link that no client reads.
+#[derive(Debug)]
+pub(crate) struct NoOutlet;
+
+impl Outlet for NoOutlet {
+    fn notify(&self, _: &Passed<'_>) {}
+
+    fn ask(&self, _: &Questioned<'_>) -> Result<(), Undelivered> {
+        Err(Undelivered::OtherForm)
+    }
+
+    fn withdraw_question(&self, _: OperationId) {}
+
+    fn list_changed(&self, _: ListKind) {}
+
+    fn close(&self, _: Option<Ended>) {}
+}
+
+/// The outlet of a participant's WebSocket: what its room sends goes through the socket, and it is asked nothing.
+pub struct RoomOutlet(pub Arc<Socket>);
+
+impl Outlet for RoomOutlet {
+    fn notify(&self, _: &Passed<'_>) {}
+
+    fn ask(&self, _: &Questioned<'_>) -> Result<(), Undelivered> {
+        Err(Undelivered::OtherForm)
+    }
+
+    fn withdraw_question(&self, _: OperationId) {}
+
+    fn list_changed(&self, _: ListKind) {}
+
+    fn close(&self, _: Option<Ended>) {}
+
+    fn socket(&self) -> Option<&Arc<Socket>> {
+        Some(&self.0)
+    }
+}

@@ -1,0 +1,226 @@
+//! Interest of callers in notifications: what a request announces, and the listen requests of modern callers (2026-07-28,
+//! "Subscriptions").
+//!
+//! The topic knows who is interested in what. Here servers are asked to notify, and are released from it.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Form, LinkId, ParticipantId, Refusal, RefusalCode, Request};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
+use topic::{Filter, Interest, Subject, Target};
+use upstream::Session;
+use wire::mcp::{listen, relay};
+
+use crate::call::Call;
+use crate::delivery;
+use crate::dispatch::Dispatch;
+use crate::link::Link;
+use crate::live::{ConfiguredServer, Event, Server};
+use crate::log_level::{self, LOG_LEVELS};
+use crate::tasks::id::TaskId;
+use crate::tasks::relay as tasks;
+use crate::tasks::task::Task;
+
+/// How long the acknowledgement of a listen request waits for the servers of its resources, and then for those of its tasks.
+const FOLLOW_WAIT: Duration = Duration::from_secs(5);
+
+/// The interest that a request announces.
+///
+/// # Errors
+/// The refusal of a request that cannot be read or names too much. A door need not answer with it: it may send the request on
+/// without interest, and the gateway refuses it in the same words once it is admitted.
+pub fn interest(request: &Request) -> Result<Interest, Refusal> {
+    match (request.payload.form, request.method.as_str()) {
+        (Form::Legacy, "resources/subscribe") => Ok(Interest::Subscribe),
+        (Form::Legacy, "resources/unsubscribe") => Ok(Interest::Unsubscribe),
+        (Form::Legacy, "logging/setLevel") => {
+            let name = relay::param_text(request, "level").unwrap_or_default();
+            log_level::parse(&name).map(Interest::Level).ok_or_else(|| {
+                Refusal::new(RefusalCode::Malformed, format!("unknown log level: {name}"))
+                    .hint(format!("use one of {}", LOG_LEVELS.map(|(name, _)| name).join(", ")))
+            })
+        }
+        (Form::Modern, "subscriptions/listen") => {
+            let filter = listen::filter(request).map_err(|why| Refusal::new(RefusalCode::Malformed, why))?;
+            let shared = |names: Vec<String>| names.into_iter().map(Arc::from).collect();
+            let (resources, tasks) = (shared(filter.resources), shared(filter.tasks));
+            Ok(Interest::Listen(Filter { lists: filter.lists, resources, tasks }))
+        }
+        (Form::Legacy | Form::Modern, _) => Ok(Interest::None),
+    }
+}
+
+/// Serves a listen request: asks the servers of its resources and tasks to notify, then acknowledges what its caller gets. A slow
+/// server delays that for a bounded time only. The request stays open until its caller ends it.
+pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
+    if let Err(refusal) = interest(&call.request) {
+        return delivery::fail(dispatch, call, refusal);
+    }
+    // The topic has left out the resources that the caller may not subscribe to.
+    let Some(filter) = dispatch.with(|topic| topic.listening(call.id).cloned()) else {
+        let refusal = Refusal::new(RefusalCode::Unsupported, "a listen request is not possible here");
+        return delivery::fail(dispatch, call, refusal);
+    };
+    let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
+    tokio::spawn(async move { begin(&dispatch, &call, &filter).await });
+}
+
+async fn begin(dispatch: &Arc<Dispatch>, call: &Call, filter: &Filter) {
+    let mut following = pin!(follow(dispatch, call, &filter.resources));
+    let followed = timeout(FOLLOW_WAIT, &mut following).await.is_ok();
+    let agreed = watch(dispatch, call, &filter.tasks).await;
+    let notice = listen::acknowledgement(&filter.lists, &filter.resources, &agreed);
+    let (server, subject) = (&ParticipantId::gateway(), Subject::Call(call.id));
+    dispatch.take(Event::Notice { server, subject, level: None, notice });
+    if !followed {
+        following.await;
+    }
+    if !dispatch.with(|topic| topic.is_open(call.id)) {
+        // It ended while servers were asked, and they were released too early.
+        release(dispatch, call, filter);
+    }
+}
+
+/// Subscribes to resources at their servers.
+async fn follow(dispatch: &Dispatch, call: &Call, resources: &[Arc<str>]) {
+    for public in resources {
+        let Some((server, own)) = resource(dispatch, call.link.id, public) else { continue };
+        let done = match server.upstream.session(&call.link.caller(call.client.as_ref())).await {
+            Ok(session) => session.subscribe(call.link.id, &own).await.map(drop),
+            Err(refusal) => Err(refusal),
+        };
+        if let Err(refusal) = done {
+            tracing::debug!(server = %server.id, %refusal, "could not subscribe to a resource");
+        }
+    }
+}
+
+/// Subscribes to tasks at their servers, and returns those whose servers have agreed in time.
+async fn watch(dispatch: &Arc<Dispatch>, call: &Call, tasks: &[Arc<str>]) -> Vec<Arc<str>> {
+    let (deadline, mut asked) = (Instant::now() + FOLLOW_WAIT, JoinSet::new());
+    for (at, public) in tasks.iter().enumerate() {
+        let Some(task) = tasks::find(dispatch, &call.link, public) else { continue };
+        let Some(session) = session_of(dispatch, call, &task) else { continue };
+        let link = call.link.id;
+        // All are asked before the first answer is awaited: one stream carries them.
+        asked.spawn(async move { session.watch_task(link, &task.origin.own).await.then_some(at) });
+    }
+    let mut agreed = Vec::new();
+    // A slow server does not delay the answers of the others.
+    while let Ok(Some(answer)) = timeout_at(deadline, asked.join_next()).await {
+        agreed.extend(answer.ok().flatten());
+    }
+    agreed.sort_unstable();
+    agreed.into_iter().filter_map(|at| tasks.get(at).cloned()).collect()
+}
+
+fn session_of(dispatch: &Dispatch, call: &Call, task: &Task) -> Option<Arc<Session>> {
+    if task.origin.instance != 0 {
+        return task.session();
+    }
+    let server = dispatch.server(&task.origin.server)?;
+    server.upstream.open_session(&call.link.caller(call.client.as_ref()))
+}
+
+/// Ends at the servers what a listen request asked for, as far as nothing else on its link does.
+fn release(dispatch: &Dispatch, call: &Call, filter: &Filter) {
+    for public in &filter.resources {
+        if let Some((server, own)) = resource(dispatch, call.link.id, public) {
+            unsubscribe(dispatch, &call.link, &Server::Upstream(server), &own);
+        }
+    }
+    unwatch(dispatch, &call.link, &filter.tasks);
+    if dispatch.with(|topic| topic.handle(call.link.id).is_none()) {
+        // Without its link no resource can be looked up.
+        forget(dispatch, call.link.id);
+    }
+}
+
+/// Where a resource is, and how its server spells it.
+fn resource(dispatch: &Dispatch, link: LinkId, public: &str) -> Option<(Arc<ConfiguredServer>, String)> {
+    dispatch.with(|topic| {
+        let route = topic.lookup(link, Target::Uri(public))?;
+        let server = topic.server(route.upstream)?.handle;
+        Some((Arc::clone(server.upstream()?), route.own.to_owned()))
+    })
+}
+
+/// Ends all subscriptions of a link at the servers.
+pub(crate) fn forget(dispatch: &Dispatch, link: LinkId) {
+    dispatch.servers().iter().for_each(|server| server.upstream.forget(link));
+}
+
+/// Ends a link's subscription to a resource at its server, unless the link has subscribed again.
+pub(crate) fn unsubscribe(dispatch: &Dispatch, link: &Arc<Link>, server: &Server, own: &str) {
+    if let Some(server) = server.upstream()
+        && !dispatch.with(|topic| topic.follows(link.id, &server.id, own))
+    {
+        server.upstream.unsubscribe(link.id, own);
+    }
+}
+
+/// Ends a link's subscriptions to tasks at their servers, unless the link has listened to them again. `tasks` are ids at the
+/// gateway.
+pub(crate) fn unwatch(dispatch: &Dispatch, link: &Arc<Link>, tasks: &[Arc<str>]) {
+    let (sealer, holder) = (dispatch.context.sealer(), &link.participant.id);
+    for public in tasks {
+        // An id that has expired meanwhile still says where the subscription was made.
+        let Some(state) = TaskId::open(sealer, holder, 0, public) else { continue };
+        let Some(id) = TaskId::read(&state) else { continue };
+        let server = ParticipantId::new(id.server).ok().and_then(|server| dispatch.server(&server));
+        let Some(server) = server.filter(|_| !dispatch.with(|topic| topic.watches(link.id, public))) else {
+            continue;
+        };
+        let session = Some(id.instance).filter(|instance| *instance != 0);
+        match session.and_then(|instance| server.upstream.session_by_instance(instance)) {
+            Some(session) => session.unwatch_task(link.id, id.own),
+            // The successor of a session has the subscriptions.
+            None => server.upstream.unwatch_task(link.id, id.own),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Payload;
+    use topic::LogLevel;
+
+    use super::*;
+
+    fn of(form: Form, method: &'static str, params: &'static str) -> Result<Interest, Refusal> {
+        let method = model::Method::Known(method);
+        interest(&Request { method, target: None, progress: None, payload: Payload::body(form, params) })
+    }
+
+    #[test]
+    fn a_request_announces_its_interest() {
+        let check = |form, method, params, expected| {
+            assert_eq!(of(form, method, params).unwrap(), expected, "{form:?} {method}");
+        };
+        let (legacy, modern) = (Form::Legacy, Form::Modern);
+        check(legacy, "resources/subscribe", r#"{"uri":"a:b"}"#, Interest::Subscribe);
+        check(legacy, "resources/unsubscribe", r#"{"uri":"a:b"}"#, Interest::Unsubscribe);
+        check(legacy, "logging/setLevel", r#"{"level":"alert"}"#, Interest::Level(LogLevel::Alert));
+        check(legacy, "subscriptions/listen", "{}", Interest::None);
+        check(modern, "resources/subscribe", r#"{"uri":"a:b"}"#, Interest::None);
+        check(modern, "tools/call", r#"{"name":"a"}"#, Interest::None);
+        let params = r#"{"notifications":{"promptsListChanged":true,"resourceSubscriptions":["a:b"],"taskIds":["t"]}}"#;
+        let lists = vec![model::ListKind::Prompts];
+        let filter = Filter { lists, resources: vec!["a:b".into()], tasks: vec!["t".into()] };
+        check(modern, "subscriptions/listen", params, Interest::Listen(filter));
+    }
+
+    #[test]
+    fn a_malformed_request_has_no_interest() {
+        let check = |form, method, params, expected: &str| {
+            let refusal = of(form, method, params).unwrap_err();
+            assert_eq!((refusal.code, &*refusal.message), (RefusalCode::Malformed, expected), "{params}");
+        };
+        check(Form::Legacy, "logging/setLevel", r#"{"level":"loud"}"#, "unknown log level: loud");
+        check(Form::Legacy, "logging/setLevel", "{}", "unknown log level: ");
+        check(Form::Modern, "subscriptions/listen", "{}", "`params.notifications` is missing");
+    }
+}

@@ -1,0 +1,61 @@
+//! Cursor of a list: the place of the next page, sealed for its participant.
+
+use auth::Sealer;
+use model::{ListKind, ParticipantId};
+use platform::random;
+use wire::mcp::ListFields;
+
+/// For how long a cursor is valid, in milliseconds: an hour.
+pub const CURSOR_MS: u64 = 3_600_000;
+const PURPOSE: &str = "cursor";
+
+/// The cursor of the page that begins at this item.
+pub(super) fn seal(
+    sealer: &Sealer,
+    who: &ParticipantId,
+    list: ListKind,
+    now_ms: u64,
+    start: usize,
+) -> String {
+    let state = format!("{}:{start}", list.method());
+    sealer.seal(PURPOSE, who.as_str(), now_ms.saturating_add(CURSOR_MS), random(), state.as_bytes())
+}
+
+/// Where the page of a cursor begins; `None` if the cursor is another participant's, another list's, or too old.
+pub(super) fn open(
+    sealer: &Sealer,
+    who: &ParticipantId,
+    list: ListKind,
+    now_ms: u64,
+    sealed: &str,
+) -> Option<usize> {
+    let state = sealer.open(PURPOSE, who.as_str(), now_ms, sealed).ok()?;
+    let state = String::from_utf8(state).ok()?;
+    let (method, start) = state.rsplit_once(':')?;
+    if method == list.method() { start.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_valid_for_its_participant_its_list_and_an_hour() {
+        let sealer = Sealer::new(&[7; 32], None);
+        let (ada, bob) = (ParticipantId::new("ada").unwrap(), ParticipantId::new("bob").unwrap());
+        let cursor = seal(&sealer, &ada, ListKind::Tools, 5, 1000);
+        let check = |who, list, now_ms, sealed: &str, expected| {
+            assert_eq!(open(&sealer, who, list, now_ms, sealed), expected, "{who} {list:?} {now_ms}");
+        };
+        check(&ada, ListKind::Tools, 4 + CURSOR_MS, &cursor, Some(1000));
+        check(&ada, ListKind::Tools, 5 + CURSOR_MS, &cursor, None);
+        check(&bob, ListKind::Tools, 6, &cursor, None);
+        check(&ada, ListKind::Prompts, 6, &cursor, None);
+        check(&ada, ListKind::Tools, 6, "", None);
+        check(&ada, ListKind::Tools, 6, "nonsense", None);
+        // The form of the state stays, so that cursors survive an update of the program.
+        let known = sealer.seal("cursor", "ada", u64::MAX, [1; 24], b"resources/templates/list:17");
+        check(&ada, ListKind::Templates, 6, &known, Some(17));
+        check(&ada, ListKind::Resources, 6, &known, None);
+    }
+}

@@ -1,0 +1,156 @@
+//! Merged list of one caller: the entries that it sees with the items that the servers wrote, rendered.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::{ListKind, ParticipantId};
+use topic::Outlook;
+use upstream::{List, Manifest};
+use wire::mcp::list::{Item, Joined};
+use wire::mcp::task;
+
+/// What each server lists for a caller, the gateway's own participant first.
+pub(super) type Manifests = Vec<(ParticipantId, Arc<Manifest>)>;
+
+/// One entry: the item, its public name or URI, and whether a call of it may become a task of the gateway's.
+struct Entry<'m> {
+    item: &'m Item,
+    public: Cow<'m, str>,
+    takes_task: bool,
+}
+
+/// A list as one caller sees it.
+pub(super) struct Merged<'m> {
+    list: ListKind,
+    entries: Vec<Entry<'m>>,
+    extras: &'m [(String, Bytes)],
+}
+
+/// The same, rendered.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Rendered {
+    /// The items.
+    pub(super) items: Joined,
+    /// Other members of the result.
+    pub(super) extras: Vec<(String, Bytes)>,
+}
+
+impl<'m> Merged<'m> {
+    /// What a caller with this outlook sees of these manifests. `offers_tasks`: its client knows tasks of 2025-11-25.
+    pub(super) fn new(
+        outlook: &'m Outlook,
+        list: ListKind,
+        manifests: &'m Manifests,
+        offers_tasks: bool,
+    ) -> Self {
+        let listings = outlook.list(list);
+        // What else a server says about its list is passed on only if no other server adds to the list.
+        let mut extras = None;
+        if let Some((first, last)) = listings.first().zip(listings.last())
+            && first.upstream == last.upstream
+        {
+            let found = manifests.iter().find(|(id, _)| id == first.upstream);
+            extras = found.map(|(_, manifest)| &*manifest.list(list).extras);
+        }
+        let mut entries = Vec::with_capacity(listings.len());
+        let mut of_server = None;
+        for listing in listings {
+            if of_server.as_ref().is_none_or(|(id, _)| *id != listing.upstream) {
+                let found = manifests.iter().find(|(id, _)| id == listing.upstream);
+                of_server = found.map(|(id, manifest)| (id, Items::new(manifest.list(list))));
+            }
+            let Some((_, items)) = &mut of_server else { continue };
+            let takes_task = listing.held && offers_tasks;
+            let public = listing.public;
+            entries.extend(items.find(listing.own).map(|item| Entry { item, public, takes_task }));
+        }
+        Self { list, entries, extras: extras.unwrap_or_default() }
+    }
+
+    /// The number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// About how long all items are together, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.entries.iter().map(|entry| entry.item.raw.len() + entry.public.len()).sum()
+    }
+
+    /// Renders the entries at these places, as far as there are any. The result shares no memory with the servers' answers.
+    pub(super) fn render(&self, places: Range<usize>) -> Rendered {
+        let end = places.end.min(self.entries.len());
+        let entries = self.entries.get(places.start..end).unwrap_or_default();
+        let bytes = entries.iter().map(|entry| entry.item.raw.len() + entry.public.len()).sum();
+        let mut items = Joined::with_capacity(entries.len(), bytes);
+        for Entry { item, public, takes_task } in entries {
+            let offered = takes_task.then(|| offered(self.list, item)).flatten();
+            items.push(offered.as_ref().unwrap_or(item), Some(public));
+        }
+        let extras = self.extras.iter().map(|(key, raw)| (key.clone(), Bytes::copy_from_slice(raw)));
+        Rendered { items, extras: extras.collect() }
+    }
+}
+
+/// A tool whose calls are held may be called as a task (MCP 2025-11-25, "Tool-Level Negotiation").
+fn offered(list: ListKind, item: &Item) -> Option<Item> {
+    Item::read(list, task::offer(&item.raw).ok()?.into()).ok()
+}
+
+/// The items of one server's list, by key. The topic lists them in the server's order, so each is usually the next one.
+struct Items<'m> {
+    items: &'m [Item],
+    next: usize,
+    /// All items, made as soon as one is not found in order.
+    by_key: Option<HashMap<&'m str, &'m Item>>,
+}
+
+impl<'m> Items<'m> {
+    fn new(list: &'m List) -> Self {
+        Self { items: &list.items, next: 0, by_key: None }
+    }
+
+    /// The first item with this key.
+    fn find(&mut self, key: &str) -> Option<&'m Item> {
+        if let Some(by_key) = &self.by_key {
+            return by_key.get(key).copied();
+        }
+        let rest = self.items.get(self.next..).unwrap_or_default();
+        if let Some(at) = rest.iter().position(|item| item.key == key) {
+            self.next += at + 1;
+            return rest.get(at);
+        }
+        let by_key = self.items.iter().rev().map(|item| (item.key.as_str(), item)).collect::<HashMap<_, _>>();
+        self.by_key.insert(by_key).get(key).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_found_in_any_order() {
+        let item = |key: &str, x: u8| {
+            let raw = format!(r#"{{"name":"{key}","inputSchema":{{}},"x":{x}}}"#);
+            Item::read(ListKind::Tools, raw.into()).unwrap()
+        };
+        let items = vec![item("a", 1), item("b", 2), item("c", 3), item("b", 4)];
+        let list = List { items, ..List::default() };
+        for (keys, expected) in [
+            (&["a", "b", "c"][..], &[Some("1"), Some("2"), Some("3")][..]),
+            (&["c", "a", "b"][..], &[Some("3"), Some("1"), Some("2")][..]),
+            (&["b", "x", "a"][..], &[Some("2"), None, Some("1")][..]),
+            (&[][..], &[][..]),
+        ] {
+            let mut items = Items::new(&list);
+            let found = |key: &&str| items.find(key).and_then(|item| item.get("x"));
+            let found: Vec<_> = keys.iter().map(found).collect();
+            let expected: Vec<_> = expected.iter().map(|text| text.map(Bytes::from)).collect();
+            assert_eq!(found, expected, "{keys:?}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Page of a list: a slice of the rendered list, with the cursor of the next page.
+
+use std::sync::Arc;
+
+use auth::Sealer;
+use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
+use platform::unix_ms;
+use topic::Outlook;
+use wire::mcp::list::Hints;
+
+use super::cache::{LIST_BYTES_MAX, PageCache, Source};
+use super::cursor;
+use super::merged::{Manifests, Merged, Rendered};
+
+/// Items on one page of a merged list.
+pub const PAGE_ITEMS_MAX: usize = 1000;
+
+/// A request for a page.
+pub(super) struct Asked<'a> {
+    /// The caller.
+    pub(super) participant: &'a ParticipantId,
+    pub(super) list: ListKind,
+    /// The form of the request, and of the page.
+    pub(super) form: Form,
+    /// Whether the caller's client knows tasks of 2025-11-25, and the list is that of tools.
+    pub(super) offers_tasks: bool,
+    pub(super) cursor: Option<String>,
+}
+
+impl Asked<'_> {
+    /// The page, as a result's body.
+    ///
+    /// # Errors
+    /// The refusal of a cursor that is not this participant's, or not of this list, or too old.
+    pub(super) fn page(
+        &self,
+        sealer: &Sealer,
+        pages: &PageCache,
+        outlook: Outlook,
+        manifests: &Manifests,
+    ) -> Result<Vec<u8>, Refusal> {
+        let start = match &self.cursor {
+            Some(sealed) => {
+                let start = cursor::open(sealer, self.participant, self.list, unix_ms(), sealed);
+                start.ok_or_else(bad_cursor)?
+            }
+            None => 0,
+        };
+        let end = start.saturating_add(PAGE_ITEMS_MAX);
+        let next = |len: usize| {
+            (len > end).then(|| cursor::seal(sealer, self.participant, self.list, unix_ms(), end))
+        };
+        let source = Source::new(self.list, self.offers_tasks, outlook, manifests);
+        if let Some(rendered) = pages.get(&source) {
+            return Ok(self.cut(&rendered, start, next(rendered.items.len())));
+        }
+        let merged = Merged::new(&source.outlook, self.list, manifests, self.offers_tasks);
+        if merged.bytes() > LIST_BYTES_MAX {
+            // A list that cannot be kept is not rendered in full.
+            return Ok(self.cut(&merged.render(start..end), 0, next(merged.len())));
+        }
+        let rendered = Arc::new(merged.render(0..merged.len()));
+        drop(merged);
+        pages.keep(source, &rendered);
+        Ok(self.cut(&rendered, start, next(rendered.items.len())))
+    }
+
+    /// The page that begins at this item of a rendered list.
+    fn cut(&self, rendered: &Rendered, start: usize, next: Option<String>) -> Vec<u8> {
+        let hints = match self.form {
+            Form::Legacy => Hints::Legacy,
+            Form::Modern => Hints::Modern { ttl_ms: 0, public: false },
+        };
+        let places = start..start.saturating_add(PAGE_ITEMS_MAX);
+        rendered.items.page(self.list, places, next.as_deref(), &rendered.extras, hints)
+    }
+}
+
+fn bad_cursor() -> Refusal {
+    Refusal::new(RefusalCode::Malformed, "this cursor is not known here")
+        .hint("list again from the beginning")
+}

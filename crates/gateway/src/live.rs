@@ -1,0 +1,88 @@
+//! Handles of a running topic: what the gateway hands to the topic and gets back.
+
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use model::{Answer, Notice, ParticipantId};
+use topic::Handles;
+use upstream::dial_in::DialIn;
+use upstream::{Question, Session, Upstream};
+
+use crate::call::Call;
+use crate::link::Link;
+use crate::proposals::content::{Proposed, Ruling};
+use crate::tag::Tag;
+use crate::tasks::task::Task;
+
+/// The handles of a running topic.
+#[derive(Debug, Clone, Copy)]
+pub enum Live {}
+
+impl Handles for Live {
+    type Link = Arc<Link>;
+    type Server = Server;
+    type Call = Arc<Call>;
+    type Question = Arc<Asked>;
+    type Tag = Tag;
+    type Answer = Answer;
+    type Notice = Notice;
+    type Message = Bytes;
+    type Content = Arc<Proposed>;
+    type Ruling = Arc<Ruling>;
+}
+
+/// A topic of a running gateway.
+pub type Topic = topic::Topic<Live>;
+/// An event of a running topic.
+pub type Event<'a> = topic::Event<'a, Live>;
+/// An effect in a running topic.
+pub type Effect = topic::Effect<Live>;
+/// A proposal of a running topic.
+pub type ProposalView = topic::ProposalView<Live>;
+
+/// A server of a topic.
+#[derive(Debug, Clone)]
+pub enum Server {
+    /// The gateway's own participant.
+    Gateway,
+    /// A configured server, or a participant that serves.
+    Upstream(Arc<ConfiguredServer>),
+}
+
+impl Server {
+    /// The configured server, if it is one.
+    pub fn upstream(&self) -> Option<&Arc<ConfiguredServer>> {
+        match self {
+            Self::Gateway => None,
+            Self::Upstream(server) => Some(server),
+        }
+    }
+}
+
+/// A server that takes part in a topic.
+pub struct ConfiguredServer {
+    /// Its name.
+    pub id: ParticipantId,
+    /// Its sessions.
+    pub upstream: Arc<Upstream>,
+    /// Where it is connected, if it is a participant that dials in.
+    pub(crate) dial_in: Option<Arc<DialIn>>,
+}
+
+impl std::fmt::Debug for ConfiguredServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ConfiguredServer").field(&self.id).finish()
+    }
+}
+
+/// A server's question on its way to a client.
+#[derive(Debug)]
+pub struct Asked {
+    pub(crate) question: Question,
+    /// The session on which the server asks.
+    pub(crate) session: Weak<Session>,
+    /// The server.
+    pub(crate) server: ParticipantId,
+    /// The task that it belongs to.
+    pub(crate) task: Option<Arc<Task>>,
+}

@@ -1,0 +1,231 @@
+//! Membership: links that join and leave, configured servers, and the wait for servers that are starting.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use model::{Capabilities, LinkId, ParticipantId, RateLimit, Refusal, Request, Target};
+use topic::{Cursor, Ended, Join, Kept, Listener, UpstreamNames, View};
+use upstream::config::ServerConfig;
+use upstream::dial_in::DialIn;
+use upstream::{Environment, Manifest, Upstream, UpstreamSpec};
+
+use crate::config::{BuiltIn, Limits};
+use crate::dispatch::Dispatch;
+use crate::link::Link;
+use crate::live::{ConfiguredServer, Event, Server};
+use crate::servers::OneTopic;
+use crate::{builtin, dial_in, handshake};
+
+/// How a link joins.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Joining {
+    /// How it listens to the room; `None` on MCP wires.
+    pub listener: Option<Listener>,
+    /// From where on a listener wants what it missed.
+    pub since: Option<Cursor>,
+    /// Whether the link's wire cannot say a proposal, so that calls which may only be proposed are held.
+    pub promotes: bool,
+    /// Whether the link takes notifications that belong to no request.
+    pub notified: bool,
+}
+
+impl Dispatch {
+    /// Lets a link join with these capabilities.
+    ///
+    /// # Errors
+    /// The topic's refusal: it is full, the name is a server's, or a newer link of the participant listens.
+    pub fn join(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        capabilities: &Arc<Capabilities>,
+        joining: Joining,
+    ) -> Result<(), Refusal> {
+        let Joining { listener, since, promotes, notified } = joining;
+        let rate = link.participant.rate;
+        let (participant, capabilities) = (&link.participant.id, Arc::clone(capabilities));
+        let rate = rate.map(|rate| RateLimit { per_minute: rate.per_minute, burst: rate.burst });
+        let handle = Arc::clone(link);
+        let join =
+            Join { link: link.id, handle, participant, capabilities, rate, listener, since, promotes, notified };
+        self.take(Event::Join(join));
+        if let Some(refusal) = link.rejected() {
+            return Err(refusal.clone());
+        }
+        if listener.is_some() {
+            dial_in::connected(self, participant, link.id);
+        }
+        Ok(())
+    }
+
+    /// Lets a link leave. What it opened is cancelled.
+    pub fn leave(self: &Arc<Self>, link: &Link) {
+        self.take(Event::Leave { link: link.id });
+    }
+
+    /// Configures the topic's servers, in this order: new ones join, missing ones leave, the others stay as they are. Then come
+    /// the participants that serve, and what the gateway's own participant lists.
+    pub(crate) fn configure(
+        self: &Arc<Self>,
+        servers: &[Arc<Upstream>],
+        serving: &[ServerConfig],
+        limits: &Limits,
+        builtin: &[BuiltIn],
+    ) {
+        let old = self.seats();
+        let mut names = vec![UpstreamNames::gateway()];
+        let mut all: Vec<(Arc<ConfiguredServer>, Arc<Capabilities>)> = Vec::new();
+        for upstream in servers {
+            let config = &upstream.spec().config;
+            let (id, upstream) = (config.name.clone(), Arc::clone(upstream));
+            names.push(UpstreamNames::new(id.clone(), &*config.prefix));
+            let capabilities = Arc::clone(&config.capabilities);
+            all.push((Arc::new(ConfiguredServer { id, upstream, dial_in: None }), capabilities));
+        }
+        for server in serving {
+            names.push(UpstreamNames::serving(server.name.clone(), &*server.prefix));
+            all.push((self.serving(server, limits, &old), Arc::clone(&server.capabilities)));
+        }
+        self.take(Event::Configure { upstreams: &names });
+        let own = ParticipantId::gateway();
+        let (link, handle, capabilities) = (self.own.id, Server::Gateway, Arc::new(Capabilities::gateway()));
+        self.take(Event::Serve { link, server: &own, handle, capabilities });
+        for (server, capabilities) in &all {
+            let kept = old.iter().find(|(known, _)| known.id == server.id && known.serves() == server.serves());
+            let link = kept.map_or_else(|| self.context.link(), |(_, link)| *link);
+            let (handle, capabilities) = (Server::Upstream(Arc::clone(server)), Arc::clone(capabilities));
+            self.take(Event::Serve { link, server: &server.id, handle, capabilities });
+        }
+        self.list_servers();
+        self.list_own(builtin);
+        self.meet(&all, &old);
+        self.settled.store(false, Ordering::Release);
+    }
+
+    /// Lists what every server lists now.
+    pub(crate) fn list_servers(self: &Arc<Self>) {
+        for server in self.servers() {
+            self.listed(&server.id, View::Shared, &server.manifests(), &[]);
+        }
+    }
+
+    /// Lists these built-in tools. The room keeps what its readers may read if one of them reads it.
+    fn list_own(self: &Arc<Self>, built_in: &[BuiltIn]) {
+        let kept = Kept { history: self.settings.history, readable: built_in.contains(&BuiltIn::Room) };
+        self.take(Event::Keep { kept });
+        let listed = Arc::new(builtin::manifest(built_in));
+        *self.own_manifest.write() = Arc::clone(&listed);
+        self.listed(&ParticipantId::gateway(), View::Shared, &[listed], &[]);
+    }
+
+    /// What the gateway's own participant lists.
+    pub(crate) fn own_manifest(&self) -> Arc<Manifest> {
+        Arc::clone(&self.own_manifest.read())
+    }
+
+    /// The server side of a participant that serves; the one that is there already if nothing about it has changed.
+    fn serving(
+        &self,
+        server: &ServerConfig,
+        limits: &Limits,
+        old: &[(Arc<ConfiguredServer>, LinkId)],
+    ) -> Arc<ConfiguredServer> {
+        let spec = UpstreamSpec::new(server.clone(), &limits.servers());
+        let same = |(known, _): &&(Arc<ConfiguredServer>, LinkId)| {
+            known.serves() && *known.upstream.spec() == spec
+        };
+        if let Some((known, _)) = old.iter().find(same) {
+            return Arc::clone(known);
+        }
+        let id = server.name.clone();
+        let dialed = Arc::new(DialIn::new(id.clone(), limits.envelope_bytes_max, dial_in::outbox(self)));
+        let environment = Environment {
+            guard: None,
+            identity: handshake::identity(),
+            events: Arc::new(OneTopic(self.weak())),
+            dial_in: Some(Arc::clone(&dialed)),
+            numbers: Arc::clone(self.context.numbers()),
+        };
+        let upstream = Upstream::start(spec, environment);
+        Arc::new(ConfiguredServer { id, upstream, dial_in: Some(dialed) })
+    }
+
+    /// Closes the server side of participants that serve no more, or otherwise; and asks those that are connected already what
+    /// they list.
+    fn meet(
+        self: &Arc<Self>,
+        all: &[(Arc<ConfiguredServer>, Arc<Capabilities>)],
+        old: &[(Arc<ConfiguredServer>, LinkId)],
+    ) {
+        for (gone, _) in old.iter().filter(|(server, _)| server.serves()) {
+            if !all.iter().any(|(server, _)| Arc::ptr_eq(&server.upstream, &gone.upstream)) {
+                let upstream = Arc::clone(&gone.upstream);
+                tokio::spawn(async move { upstream.close().await });
+            }
+        }
+        for (server, _) in all {
+            let Some(dialed) = server.dial_in.as_ref().filter(|dialed| dialed.link().is_none()) else { continue };
+            server.upstream.reset_backoff();
+            if let Some(link) = dialed.connect_existing(|| self.with(|topic| topic.listener(&server.id))) {
+                dial_in::disconnected(self, &server.id, link);
+            }
+        }
+    }
+
+    fn seats(&self) -> Vec<(Arc<ConfiguredServer>, LinkId)> {
+        self.with(|topic| {
+            let servers = topic.servers();
+            servers.filter_map(|server| Some((Arc::clone(server.handle.upstream()?), server.link))).collect()
+        })
+    }
+
+    /// Waits until servers that are starting for the first time have started, each at most for the topic's bound. A server that
+    /// is not ready by then is listed later, with a notification.
+    pub async fn wait_for_servers(&self) {
+        if self.settled.load(Ordering::Acquire) {
+            return;
+        }
+        let servers = self.servers();
+        for server in &servers {
+            let left = self.settings.list_wait.saturating_sub(server.upstream.age());
+            let _ = tokio::time::timeout(left, server.upstream.settled()).await;
+        }
+        if servers.iter().all(|server| server.upstream.has_settled()) {
+            self.settled.store(true, Ordering::Release);
+        }
+    }
+
+    /// The same before a request for something that no server has listed yet. A request that will be refused waits as long, so
+    /// that its caller cannot tell what exists by the time.
+    pub async fn wait_for_target(&self, link: &Link, request: &Request) {
+        if self.settled.load(Ordering::Acquire) {
+            return;
+        }
+        let target = match &request.target {
+            Some(Target::Tool(name)) => topic::Target::Tool(name),
+            Some(Target::Prompt(name)) => topic::Target::Prompt(name),
+            Some(Target::Uri(uri)) => topic::Target::Uri(uri),
+            Some(Target::Task(_)) | None => return,
+        };
+        let method = request.method.as_str();
+        if !self.with(|topic| topic.admits(link.id, method, Some(target))) {
+            self.wait_for_servers().await;
+        }
+    }
+}
+
+impl ConfiguredServer {
+    /// Whether it is a participant that serves.
+    pub fn serves(&self) -> bool {
+        self.dial_in.is_some()
+    }
+}
+
+/// Takes the end of a link: its streams end, and so do its sessions and subscriptions at servers.
+pub(crate) fn closed(dispatch: &Arc<Dispatch>, link: &Link, why: Option<Ended>) {
+    link.outlet().close(why);
+    dial_in::disconnected(dispatch, &link.participant.id, link.id);
+    for server in dispatch.servers() {
+        server.upstream.release(&link.caller(None));
+        server.upstream.forget(link.id);
+    }
+}

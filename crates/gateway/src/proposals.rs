@@ -1,0 +1,10 @@
+//! Proposals: what is proposed and shown, decided, carried out, written down, and answered to waiting callers.
+
+pub(crate) mod announce;
+pub(crate) mod answer;
+pub(crate) mod content;
+pub mod decide;
+pub(crate) mod journal;
+pub(crate) mod open;
+pub(crate) mod state;
+pub(crate) mod view;

@@ -1,0 +1,255 @@
+//! Announcements about proposals: to proposers, to the room, and into the audit log.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::{Answer, Form, OperationId, ParticipantId, ProposalState, Refusal};
+use platform::unix_ms;
+use store::OpenedProposal;
+use topic::{Audience, Cause, Reach};
+use wire::mcp::task::Wish;
+use wire::mcp::{Params, relay};
+use wire::mcpx::{Draft, Envelope, Head, kind_of, payload};
+use wire::rpc::Message;
+use wire::time::rfc3339;
+
+use super::content::Proposed;
+use crate::call::{Incoming, Names};
+use crate::config::McpCalls;
+use crate::dispatch::Dispatch;
+use crate::live::{Event, ProposalView};
+use crate::record::Record;
+use crate::room_reply::RoomReply;
+
+/// The kind of the envelope that tells a proposer the state of its proposal.
+pub const PROPOSAL_STATE: &str = "portmoot/proposal";
+
+/// The state of a proposal, as its proposer is told.
+struct StateTold<'s> {
+    /// The id of the envelope that proposed.
+    envelope: &'s str,
+    /// The proposal's id, if there is a proposal.
+    id: Option<OperationId>,
+    state: ProposalState,
+    /// The participant that decided.
+    by: Option<&'s ParticipantId>,
+    reason: Option<&'s str>,
+}
+
+/// A message that is put into the room in a participant's name.
+struct Post<'p> {
+    from: &'p str,
+    to: &'p [&'p str],
+    head: Head,
+    opened: &'p OpenedProposal,
+    id: &'p str,
+    correlation: Option<&'p str>,
+    payload: &'p [u8],
+}
+
+/// A proposal is open to decisions: the proposer is told its id, and a held call is shown to the room.
+pub(crate) fn proposed(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
+    let content = &proposal.content;
+    Record::of(dispatch).proposed(proposal, content.call);
+    if proposal.held {
+        let opened = &content.opened;
+        let payload = payload::proposal(&opened.method, opened.params.as_deref().map(str::as_bytes));
+        let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
+        let (from, id, head, correlation) =
+            (opened.by.as_str(), opened.envelope.as_str(), Head::Proposal, None);
+        post(dispatch, &Post { from, to: &to, head, opened, id, correlation, payload: &payload });
+    }
+    tell_standing(dispatch, proposal);
+}
+
+/// A proposal was not taken. A held call's caller is refused by the topic.
+pub(crate) fn not_proposed(
+    dispatch: &Arc<Dispatch>,
+    id: OperationId,
+    by: &ParticipantId,
+    content: &Proposed,
+    held: bool,
+    refusal: &Refusal,
+    cause: Cause,
+) {
+    Record::of(dispatch).not_proposed(id, content, cause);
+    if !held {
+        no_proposal(dispatch, by, &content.opened.envelope, &refusal.to_string());
+    }
+}
+
+/// Tells a participant that its envelope proposes nothing.
+pub(crate) fn no_proposal(dispatch: &Arc<Dispatch>, by: &ParticipantId, envelope: &str, why: &str) {
+    let (state, reason) = (ProposalState::Rejected, Some(why));
+    tell(dispatch, by, &StateTold { envelope, id: None, state, by: None, reason });
+}
+
+/// A proposal runs now. The proposer is told, the room is shown an approval that did not come as an envelope, and these servers
+/// carry it out.
+pub(crate) fn approved(dispatch: &Arc<Dispatch>, proposal: &ProposalView, servers: &[ParticipantId]) {
+    let opened = &proposal.content.opened;
+    let ruling = proposal.ruling.as_ref();
+    let params = ruling.and_then(|ruling| ruling.params.as_deref()).or(opened.params.as_deref());
+    Record::of(dispatch).approved(proposal, params);
+    let request = payload::request(&opened.method, params.map(str::as_bytes));
+    let by = proposal.decided_by.as_ref().unwrap_or(&proposal.by);
+    let fulfilment = proposal.fulfilment.as_deref().unwrap_or_default();
+    if ruling.is_none_or(|ruling| ruling.envelope.is_none()) {
+        let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
+        let (from, head, correlation) = (by.as_str(), Head::Request, Some(opened.envelope.as_str()));
+        post(dispatch, &Post { from, to: &to, head, opened, id: fulfilment, correlation, payload: &request });
+    }
+    tell_standing(dispatch, proposal);
+    for server in servers {
+        execute(dispatch, proposal, server, request.clone(), fulfilment);
+    }
+}
+
+/// Has a server carry out an approved proposal behind which no call waits.
+fn execute(
+    dispatch: &Arc<Dispatch>,
+    proposal: &ProposalView,
+    server: &ParticipantId,
+    request: Bytes,
+    fulfilment: &str,
+) {
+    let opened = &proposal.content.opened;
+    let Ok(message) = Message::read(request) else { return };
+    let Ok(params) = Params::read(&message) else { return };
+    let request = relay::decode_request(&params, Form::Legacy);
+    let wish = if params.get("task").is_some() { Wish::Asks } else { Wish::None };
+    let kind = kind_of(Head::Response, &opened.method, opened.context.as_deref()).unwrap_or_default();
+    let to = concerned(proposal).into_iter().map(str::to_owned).collect();
+    let reply = RoomReply::of_proposal(dispatch, server, to, kind, fulfilment);
+    let call = dispatch.new_call(
+        &dispatch.own,
+        Incoming { wish, ..Incoming::plain(request, None) },
+        Names::Own,
+        Arc::new(reply),
+    );
+    dispatch.take(Event::Execute { proposal: proposal.id, operation: call.id, server, call });
+}
+
+/// Shows the room the answer to a held call that was carried out.
+pub(crate) fn answered(
+    dispatch: &Arc<Dispatch>,
+    server: Option<&ParticipantId>,
+    answer: &Answer,
+    proposal: &ProposalView,
+) {
+    let (Some(server), Some(fulfilment)) = (server, proposal.fulfilment.as_deref()) else { return };
+    let opened = &proposal.content.opened;
+    let payload = payload::answer(answer, &opened.method, None);
+    let to = concerned(proposal);
+    let (id, from, correlation) =
+        (dispatch.context.operation().to_string(), server.as_str(), Some(fulfilment));
+    let (id, head) = (id.as_str(), Head::Response);
+    post(dispatch, &Post { from, to: &to, head, opened, id, correlation, payload: &payload });
+}
+
+/// A proposal is over: the proposer is told.
+pub(crate) fn concluded(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
+    let method = proposal.content.opened.method.as_str();
+    let answer = proposal.answer.as_ref().map(|answer| payload::answer(answer, method, None));
+    Record::of(dispatch).concluded(proposal, answer.as_deref());
+    tell_standing(dispatch, proposal);
+}
+
+/// Tells a proposer an outcome whose envelope does not name it.
+pub(crate) fn relay(dispatch: &Arc<Dispatch>, message: &Bytes, to: &ParticipantId) {
+    let Ok(envelope) = Envelope::read(message.clone()) else { return };
+    let (kind, correlation) = (envelope.kind(), envelope.correlation_id());
+    let gateway = ParticipantId::gateway();
+    dispatch.announce(&gateway, &[to.as_str()], kind, correlation, envelope.payload(), None);
+}
+
+/// Tells the proposer the state of its proposal.
+fn tell_standing(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
+    let told = StateTold {
+        envelope: &proposal.envelope,
+        id: Some(proposal.id),
+        state: proposal.state,
+        by: proposal.decided_by.as_ref(),
+        reason: proposal.reason.as_deref(),
+    };
+    tell(dispatch, &proposal.by, &told);
+}
+
+fn tell(dispatch: &Arc<Dispatch>, proposer: &ParticipantId, told: &StateTold<'_>) {
+    let (gateway, payload) = (ParticipantId::gateway(), state_payload(told));
+    let (to, correlation) = ([proposer.as_str()], Some(told.envelope));
+    dispatch.announce(&gateway, &to, PROPOSAL_STATE, correlation, &payload, None);
+}
+
+fn state_payload(told: &StateTold<'_>) -> Vec<u8> {
+    let id = told.id.map(|id| id.to_string());
+    let decider = told.by.filter(|_| told.state != ProposalState::Withdrawn);
+    json::object(|payload| {
+        payload.text("proposal", told.envelope).optional_text("operation", id.as_deref());
+        payload.text("state", told.state.as_str());
+        payload.optional_text("by", decider.map(ParticipantId::as_str));
+        payload.optional_text("reason", told.reason);
+    })
+}
+
+/// The participants that an outcome concerns: the reviewer and the proposer.
+fn concerned(proposal: &ProposalView) -> Vec<&str> {
+    let proposer = proposal.by.as_str();
+    let reviewer = proposal.decided_by.as_ref().map(ParticipantId::as_str);
+    reviewer.filter(|reviewer| *reviewer != proposer).into_iter().chain([proposer]).collect()
+}
+
+/// Puts a message into the room that follows from what the topic has decided, in the name of the participant that proposed,
+/// approved or answered. Messages about held calls are shown only where the topic shows calls.
+fn post(dispatch: &Arc<Dispatch>, post: &Post<'_>) {
+    let Post { from, to, head, opened, id, correlation, payload } = *post;
+    if opened.held && dispatch.settings.mcp_calls == McpCalls::None {
+        return;
+    }
+    let Ok(kind) = kind_of(head, &opened.method, opened.context.as_deref()) else { return };
+    let ts = rfc3339(unix_ms());
+    let draft = Draft { id, ts: Some(&ts), from, to, kind: &kind, correlation_id: correlation, payload };
+    tracing::debug!(from, kind, "posted");
+    let asked = (head == Head::Request && opened.held).then(|| asked_by_gateway(dispatch, opened)).flatten();
+    let reach = asked.map_or(Reach::Listeners, Reach::Except);
+    dispatch.publish(&draft, Some(Audience::new(None, to, &kind, reach)));
+}
+
+/// The participant that serves and that a held call is for. The gateway asks it, so it must not be asked again by what the room
+/// is shown.
+fn asked_by_gateway(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<ParticipantId> {
+    let mut to = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok());
+    to.find(|to| {
+        let server = dispatch.with(|topic| topic.server(to));
+        let server = server.as_ref().and_then(|server| server.handle.upstream());
+        server.is_some_and(|server| server.dial_in.is_some())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proposer_is_told_the_state_in_full() {
+        let boss = ParticipantId::new("boss").unwrap();
+        let told = |state, id, by, reason| {
+            let told = StateTold { envelope: "p\"1", id, state, by, reason };
+            String::from_utf8(state_payload(&told)).unwrap()
+        };
+        let (id, by) = (Some(OperationId(7)), Some(&boss));
+        let operation = OperationId(7).to_string();
+        assert_eq!(
+            told(ProposalState::Rejected, id, by, Some("no")),
+            format!(
+                r#"{{"proposal":"p\"1","operation":"{operation}","state":"rejected","by":"boss","reason":"no"}}"#
+            )
+        );
+        assert_eq!(
+            told(ProposalState::Pending, None, None, None),
+            r#"{"proposal":"p\"1","state":"pending"}"#
+        );
+        let withdrawn = told(ProposalState::Withdrawn, id, by, None);
+        assert!(!withdrawn.contains("boss"), "{withdrawn}");
+    }
+}

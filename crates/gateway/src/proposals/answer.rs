@@ -1,0 +1,114 @@
+//! Answers to callers that wait for a proposal: held calls, retries, built-in tools and `tasks/result`.
+
+use std::sync::Arc;
+
+use model::{Answer, ParticipantId, Payload, Refusal, RefusalCode};
+use wire::mcp::task;
+use wire::rpc::Message;
+
+use super::announce;
+use super::content::Waits;
+use super::state;
+use super::view::{View, body, retry, words};
+use crate::call::{Call, Names, Parks};
+use crate::delivery;
+use crate::dispatch::Dispatch;
+use crate::live::ProposalView;
+
+/// Answers a caller for now. The proposal goes on, and so does a held call, whose answer then reaches the room alone.
+pub(crate) fn park(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &ProposalView) {
+    let Some(reply) = call.park() else { return };
+    let form = call.request.payload.form;
+    let view = View::new(dispatch, proposal, form);
+    let method = call.request.method.as_str();
+    let answer = match (call.waits.get(), call.parks) {
+        (Some(Waits::Tool), _) => Ok(words(&view.waiting(), false, form)),
+        (Some(Waits::Result), _) => {
+            Err(Refusal::new(RefusalCode::Cancelled, "the gateway is about to stop").hint("ask again later"))
+        }
+        (None, Parks::Task) => Ok(task::created(&view.task(), form, Some(&view.waiting()))),
+        (None, Parks::Retry) => Ok(retry(&state::seal(dispatch, &call.link, proposal.id))),
+        (None, Parks::Words) if method == "tools/call" => Ok(view.still_waiting()),
+        (None, Parks::Words) => Err(Refusal::new(RefusalCode::CapabilityViolation, view.waiting())),
+    };
+    match answer {
+        Ok(result) => reply.settle(call, &body(form, result), &|_| None),
+        Err(refusal) => reply.refuse(call, &refusal),
+    }
+}
+
+/// Answers a caller with what the proposal came to.
+pub(crate) fn report(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &ProposalView) {
+    let form = call.request.payload.form;
+    let view = View::new(dispatch, proposal, form);
+    let waits = call.waits.get();
+    let method = match waits {
+        Some(Waits::Result) => "tools/call",
+        Some(Waits::Tool) | None => call.request.method.as_str(),
+    };
+    let Some(end) = view.end(method) else { return park(dispatch, call, proposal) };
+    let end = match waits {
+        Some(Waits::Result) => end.map(|answer| related(answer, view.id())),
+        Some(Waits::Tool) | None => end,
+    };
+    call.end();
+    match end {
+        Ok(answer) => {
+            // An answer of several servers has no one spelling of URIs.
+            let server = match proposal.content.opened.to.as_slice() {
+                [only] => ParticipantId::new(only).ok().filter(|_| call.names == Names::Public),
+                _ => None,
+            };
+            let respell = |own: &str| dispatch.respelled(call.link.id, server.as_ref()?, own);
+            call.reply().settle(call, &answer, &respell);
+        }
+        Err(refusal) => call.reply().refuse(call, &refusal),
+    }
+}
+
+/// Answers a call that carried out a proposal.
+pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, answer: Answer, proposal: &ProposalView) {
+    // The answer to an envelope is in the room anyway.
+    if call.names == Names::Public {
+        let server = call.delivered.get().map(|delivered| &delivered.server);
+        announce::answered(dispatch, server, &answer, proposal);
+    }
+    delivery::settle(dispatch, call, answer);
+}
+
+/// A result under the id of its task (2025-11-25, `tasks/result`).
+fn related(answer: Answer, id: &str) -> Answer {
+    let (form, outcome) = (answer.payload.form, answer.outcome);
+    let result = match answer.payload.marks.id.is_empty() {
+        true => Some(answer.payload.to_body()).filter(|_| outcome == model::Outcome::Ok),
+        false => Message::read(answer.payload.bytes.clone())
+            .ok()
+            .and_then(|message| message.result().map(bytes::Bytes::copy_from_slice)),
+    };
+    match result.map(|result| task::related(&result, id)) {
+        Some(Ok(result)) => Answer { outcome, payload: Payload::body(form, result) },
+        Some(Err(_)) | None => answer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use model::Form;
+    use wire::mcpx::payload;
+
+    use super::*;
+
+    #[test]
+    fn a_result_names_its_task_and_an_error_does_not() {
+        let meta = r#"{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#;
+        let own = related(body(Form::Legacy, r#"{"content":[]}"#), "t");
+        assert_eq!(own.payload.body_bytes(), meta.as_bytes());
+        let frame = r#"{"jsonrpc":"2.0","id":5,"result":{"content":[]}}"#;
+        let of_server = payload::read_answer(Bytes::from_static(frame.as_bytes())).unwrap();
+        assert_eq!(related(of_server, "t").payload.body_bytes(), meta.as_bytes());
+        let frame = r#"{"jsonrpc":"2.0","id":5,"error":{"code":1,"message":"m"}}"#;
+        let failed = payload::read_answer(Bytes::from_static(frame.as_bytes())).unwrap();
+        assert_eq!(related(failed.clone(), "t"), failed);
+    }
+}

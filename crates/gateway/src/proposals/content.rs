@@ -1,0 +1,110 @@
+//! What the gateway gives the topic with a proposal and with a decision.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::{OperationId, Refusal};
+use platform::Mutex;
+use store::OpenedProposal;
+use tokio::sync::oneshot;
+
+use crate::audit::Permit;
+use crate::link::Link;
+
+/// A proposal in full, and the permits for the audit entries about it.
+#[derive(Debug)]
+pub struct Proposed {
+    /// The proposal as the journal keeps it.
+    pub opened: OpenedProposal,
+    /// The held call behind it, if there was one in this run of the gateway.
+    pub(crate) call: Option<OperationId>,
+    /// Permit for the entry about its opening.
+    opening: Mutex<Option<Permit>>,
+    /// Permit for the entry about its end.
+    ending: Mutex<Option<Permit>>,
+}
+
+impl Proposed {
+    /// A new proposal, with permits for the entries about its opening and its end.
+    pub(crate) fn new(
+        opened: OpenedProposal,
+        call: Option<OperationId>,
+        [opening, ending]: [Permit; 2],
+    ) -> Arc<Self> {
+        Self::with(opened, call, [Some(opening), Some(ending)])
+    }
+
+    /// A proposal that the journal has, with a permit for the entry about its end.
+    pub(crate) fn restored(opened: OpenedProposal, ending: Option<Permit>) -> Arc<Self> {
+        Self::with(opened, None, [None, ending])
+    }
+
+    fn with(opened: OpenedProposal, call: Option<OperationId>, permits: [Option<Permit>; 2]) -> Arc<Self> {
+        let [opening, ending] = permits.map(Mutex::new);
+        Arc::new(Self { opened, call, opening, ending })
+    }
+
+    /// Takes the permit for the entry about its opening.
+    pub(crate) fn opening_permit(&self) -> Option<Permit> {
+        self.opening.lock().take()
+    }
+
+    /// Takes the permit for the entry about its end.
+    pub(crate) fn ending_permit(&self) -> Option<Permit> {
+        self.ending.lock().take()
+    }
+}
+
+/// What comes with a decision.
+#[derive(Debug, Default)]
+pub struct Ruling {
+    /// The params that run, if the reviewer has edited them.
+    pub params: Option<String>,
+    /// The envelope that fulfils, if the decision came as one.
+    pub envelope: Option<String>,
+    /// The reviewer's link and envelope in the room: an error there if the decision does not count.
+    pub(crate) sender: Option<(Arc<Link>, Bytes)>,
+    permit: Mutex<Option<Permit>>,
+    reply: Mutex<Option<oneshot::Sender<Result<(), Refusal>>>>,
+}
+
+impl Ruling {
+    /// A decision with a permit for its audit entry.
+    pub(crate) fn new(params: Option<String>, permit: Permit) -> Self {
+        Self { params, permit: Mutex::new(Some(permit)), ..Self::default() }
+    }
+
+    /// A decision that the journal has.
+    pub(crate) fn restored(params: Option<String>, envelope: Option<String>) -> Self {
+        Self { params, envelope, ..Self::default() }
+    }
+
+    /// The receiver of what becomes of the decision.
+    pub(crate) fn reply(&mut self) -> oneshot::Receiver<Result<(), Refusal>> {
+        let (sender, receiver) = oneshot::channel();
+        self.reply = Mutex::new(Some(sender));
+        receiver
+    }
+
+    /// Takes the permit for its audit entry.
+    pub(crate) fn permit(&self) -> Option<Permit> {
+        self.permit.lock().take()
+    }
+
+    /// Reports what became of the decision, once.
+    pub(crate) fn finish(&self, end: Result<(), Refusal>) {
+        if let Some(reply) = self.reply.lock().take() {
+            // The reviewer may have gone.
+            let _ = reply.send(end);
+        }
+    }
+}
+
+/// How a call that waits for a proposal is answered, other than a held call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// The tool `wait_for_proposal`.
+    Tool,
+    /// `tasks/result`.
+    Result,
+}

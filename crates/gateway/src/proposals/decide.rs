@@ -1,0 +1,262 @@
+//! Decisions about proposals: through the API, by built-in tools, and by envelopes that fulfil.
+
+use std::sync::Arc;
+
+use model::{Capabilities, Digest, OperationId, ParticipantId, Refusal, RefusalCode};
+use topic::{Cause, Decision};
+use wire::digest::call_params;
+use wire::mcp::relay;
+use wire::mcpx::{Envelope, check};
+
+use super::content::{Proposed, Ruling};
+use super::open::current_digest;
+use crate::dispatch::Dispatch;
+use crate::link::Link;
+use crate::live::Event;
+use crate::record::Record;
+
+/// A participant's decision.
+#[derive(Debug, Clone)]
+pub enum Choice {
+    /// The proposed request may run, once.
+    Approve {
+        /// The digest of what the reviewer was shown.
+        digest: Digest,
+        /// Other arguments than those that were proposed: a JSON object.
+        arguments: Option<String>,
+    },
+    /// It never runs.
+    Reject {
+        /// Why, in words for the proposer.
+        reason: Option<String>,
+    },
+    /// Its proposer withdraws it.
+    Withdraw {
+        /// Why, for the record.
+        reason: Option<String>,
+    },
+}
+
+/// A decision that does not count.
+pub(crate) struct Refused {
+    /// The proposal.
+    pub(crate) proposal: OperationId,
+    /// What was proposed, if there is such a proposal.
+    pub(crate) content: Option<Arc<Proposed>>,
+    /// The participant that decided.
+    pub(crate) by: ParticipantId,
+    /// What came with the decision.
+    pub(crate) ruling: Arc<Ruling>,
+    /// Whether calls that came with it are refused too, so that the participant learns of it there.
+    pub(crate) answered: bool,
+    /// What the participant is told.
+    pub(crate) refusal: Box<Refusal>,
+    /// Why, for the record.
+    pub(crate) cause: Cause,
+}
+
+impl Dispatch {
+    /// Decides about a proposal, and waits until the decision is on disk. `outside` is what the participant may do, if it is
+    /// not in the topic.
+    ///
+    /// # Errors
+    /// Why the decision does not count. A proposal that the participant may not see does not exist for it.
+    pub async fn decide(
+        self: &Arc<Self>,
+        proposal: OperationId,
+        by: &ParticipantId,
+        outside: Option<&Arc<Capabilities>>,
+        choice: Choice,
+    ) -> Result<(), Refusal> {
+        let (content, is_visible) = self.look_up(proposal, by, outside);
+        let not_decided = |refusal: &Refusal| {
+            let why = refusal.code.as_str();
+            Record::of(self).not_decided(proposal, content.as_deref(), by, why, None);
+        };
+        let Some(content) = content.as_ref().filter(|_| is_visible) else {
+            let refusal = unknown_proposal();
+            not_decided(&refusal);
+            return Err(refusal);
+        };
+        let mut params = None;
+        if let Choice::Approve { arguments, .. } = &choice {
+            let edited =
+                arguments.as_ref().map(|arguments| edit(content.opened.params.as_deref(), arguments));
+            params = edited.transpose().inspect_err(not_decided)?;
+            // After a restart servers list their tools a little later.
+            self.wait_for_servers().await;
+            self.refresh(&content.opened.by);
+        }
+        let permit = self.audit.reserve().inspect_err(not_decided)?;
+        let (fulfilment, current) = match choice {
+            Choice::Approve { .. } => {
+                (Some(self.context.operation().to_string()), current_digest(self, &content.opened))
+            }
+            Choice::Reject { .. } | Choice::Withdraw { .. } => (None, None),
+        };
+        let decision = match &choice {
+            Choice::Approve { digest, .. } => Decision::Approve { shown: *digest, current },
+            Choice::Reject { reason } => Decision::Reject { reason: reason.as_deref() },
+            Choice::Withdraw { reason } => Decision::Withdraw { reason: reason.as_deref() },
+        };
+        let mut ruling = Ruling::new(params, permit);
+        let end = ruling.reply();
+        self.take(Event::Decide {
+            proposal,
+            by,
+            outside,
+            decision,
+            fulfilment: fulfilment.as_deref(),
+            ruling: Arc::new(ruling),
+        });
+        end.await.unwrap_or_else(|_| Err(Refusal::new(RefusalCode::Internal, "the decision was lost")))
+    }
+
+    /// The content of a proposal, and whether this participant may see it.
+    fn look_up(
+        &self,
+        proposal: OperationId,
+        by: &ParticipantId,
+        outside: Option<&Arc<Capabilities>>,
+    ) -> (Option<Arc<Proposed>>, bool) {
+        self.with(|topic| {
+            let Some((content, is_open)) = topic.proposed(proposal) else { return (None, false) };
+            let capabilities = topic.capabilities(by).or(outside).cloned().unwrap_or_default();
+            // A decision about a proposal that is not on disk yet waits in the topic, which judges it then.
+            let is_visible = !is_open || topic.may_see_proposal(proposal, by, &capabilities);
+            (Some(Arc::clone(content)), is_visible)
+        })
+    }
+
+    /// Has the topic judge a proposer by what it may do now: a proposal ends that its proposer may not make any more.
+    pub(crate) fn refresh(self: &Arc<Self>, proposer: &str) {
+        let Ok(participant) = &ParticipantId::new(proposer) else { return };
+        loop {
+            let standing = (self.standing)(participant);
+            match &standing {
+                None => self.take(Event::Revoke { participant }),
+                Some(now) if self.with(|topic| topic.capabilities(participant) == Some(now)) => return,
+                Some(now) => self.take(Event::Regrant { participant, capabilities: Arc::clone(now) }),
+            };
+            // A change that came in between must not be undone by what it replaced.
+            if (self.standing)(participant) == standing {
+                return;
+            }
+        }
+    }
+}
+
+/// What comes with an envelope that may fulfil a proposal, and the digest of the proposal under what its server lists now; `None`
+/// if the proposal cannot be shown any more.
+pub(crate) type Fulfilling = (Option<Digest>, Arc<Ruling>);
+
+/// What comes with an envelope that may fulfil a proposal of another participant, beside the digest of the proposal under what
+/// its server lists now. `None` if the envelope names no such proposal.
+///
+/// # Errors
+/// If the decision cannot be recorded.
+pub(crate) fn ruling_of(
+    dispatch: &Arc<Dispatch>,
+    link: &Arc<Link>,
+    envelope: &Envelope,
+    call: &check::Call,
+) -> Result<Option<Fulfilling>, Refusal> {
+    let named = envelope.correlation_id();
+    let content = named.and_then(|named| {
+        dispatch.with(|topic| topic.proposed_by(named).map(|(_, content)| Arc::clone(content)))
+    });
+    let others = |content: &Arc<Proposed>| content.opened.by != link.participant.id.as_str();
+    let Some(content) = content.filter(others) else { return Ok(None) };
+    let opened = &content.opened;
+    dispatch.refresh(&opened.by);
+    let params = call.params().map(|params| String::from_utf8_lossy(params).into_owned());
+    let edited = canonical(params.as_deref()) != canonical(opened.params.as_deref());
+    let mut ruling = Ruling::new(params.filter(|_| edited), dispatch.audit.reserve()?);
+    ruling.envelope = Some(envelope.id().to_owned());
+    ruling.sender = Some((Arc::clone(link), envelope.frame().clone()));
+    Ok(Some((current_digest(dispatch, opened), Arc::new(ruling))))
+}
+
+/// Records a decision that does not count, and tells the participant.
+pub(crate) fn refused(dispatch: &Arc<Dispatch>, refused: Refused) {
+    let Refused { proposal, content, by, ruling, answered, refusal, cause } = refused;
+    let permit = ruling.permit();
+    Record::of(dispatch).not_decided(proposal, content.as_deref(), &by, cause.as_str(), permit);
+    if let Some((link, message)) = ruling.sender.as_ref().filter(|_| !answered)
+        && let Ok(envelope) = Envelope::read(message.clone())
+    {
+        dispatch.tell_refused(link, &envelope, &refusal);
+    }
+    ruling.finish(Err(*refusal));
+}
+
+/// The refusal of a proposal that does not exist, or not for this participant.
+pub fn unknown_proposal() -> Refusal {
+    Refusal::new(RefusalCode::UnknownTarget, "there is no such proposal")
+        .hint("`portmoot proposals ls` shows those that you may see")
+}
+
+/// Reads the digest that an approval names.
+///
+/// # Errors
+/// If it is misspelled.
+pub fn digest(text: &str) -> Result<Digest, Refusal> {
+    text.parse().map_err(|_| Refusal::new(RefusalCode::Malformed, "a digest has 64 hexadecimal digits"))
+}
+
+fn canonical(params: Option<&str>) -> Option<Vec<u8>> {
+    call_params(params.unwrap_or("{}").as_bytes()).ok()
+}
+
+/// Params with other arguments.
+fn edit(params: Option<&str>, arguments: &str) -> Result<String, Refusal> {
+    let wrong = |why: String| Refusal::new(RefusalCode::Malformed, why);
+    json::refuse_duplicates(arguments.as_bytes())
+        .map_err(|error| wrong(format!("the arguments are no JSON: {error}")))?;
+    if !json::is_object(arguments.as_bytes()) {
+        return Err(wrong("the arguments must be a JSON object".to_owned()));
+    }
+    relay::set_arguments(params.unwrap_or("{}"), arguments)
+        .ok_or_else(|| wrong("the arguments cannot be edited".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_edited_and_everything_else_stays() {
+        let edited =
+            |params, arguments| edit(params, arguments).map_err(|refusal| refusal.message.into_owned());
+        let params = Some(r#"{"name":"echo", "arguments":{"text":"a"},"_meta":{}}"#);
+        let expected = r#"{"name":"echo", "arguments":{"text":"b"},"_meta":{}}"#;
+        assert_eq!(edited(params, r#"{"text":"b"}"#).as_deref(), Ok(expected));
+        assert_eq!(edited(None, "{}").as_deref(), Ok(r#"{"arguments":{}}"#));
+        for (wrong, why) in [
+            ("[]", "the arguments must be a JSON object"),
+            ("1", "the arguments must be a JSON object"),
+            ("{", "the arguments are no JSON"),
+            (r#"{"a":1,"\u0061":2}"#, "the arguments are no JSON"),
+        ] {
+            let refused = edited(params, wrong).unwrap_err();
+            assert!(refused.starts_with(why), "{wrong}: {refused}");
+        }
+    }
+
+    #[test]
+    fn only_what_a_call_does_counts_as_an_edit() {
+        let same = [
+            Some(r#"{"name":"echo","arguments":{"a":1,"b":2}}"#),
+            Some(r#"{ "arguments": {"b":2,"a":1}, "name": "echo", "_meta": {"progressToken": 5} }"#),
+        ];
+        assert_eq!(canonical(same[0]), canonical(same[1]));
+        assert_ne!(canonical(same[0]), canonical(Some(r#"{"name":"echo","arguments":{"a":1,"b":3}}"#)));
+        assert_eq!(canonical(None), canonical(Some("{}")));
+    }
+
+    #[test]
+    fn a_digest_is_read_or_refused() {
+        assert_eq!(digest(&"0a".repeat(32)), Ok(Digest([10; 32])));
+        assert_eq!(digest("0a").map_err(|refusal| refusal.code), Err(RefusalCode::Malformed));
+    }
+}

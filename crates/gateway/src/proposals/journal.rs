@@ -1,0 +1,294 @@
+//! Journal of proposals: a record of each change, and their return after a restart.
+
+use std::sync::Arc;
+
+use model::{Answer, Digest, OperationId, ParticipantId, ProposalState};
+use platform::unix_ms;
+use store::{DecidedProposal, Decision, EndedProposal, OpenedProposal};
+use topic::{Record, Terms};
+use wire::mcpx::payload;
+
+use super::content::{Proposed, Ruling};
+use crate::dispatch::Dispatch;
+use crate::live::{Event, Live};
+use crate::record;
+
+/// The reason of an approved proposal whose run a restart interrupted.
+const OUTCOME_UNKNOWN: &str = "outcome_unknown: the gateway was restarted while it ran; it may have been carried out, and is not run again";
+
+/// Writes a change down, then reports to the topic whether it is durable. Without a journal it counts as written.
+pub(crate) fn store(
+    dispatch: &Arc<Dispatch>,
+    proposal: OperationId,
+    content: Arc<Proposed>,
+    change: Record<Live>,
+) {
+    let (topic, runtime) = (dispatch.weak(), tokio::runtime::Handle::current());
+    // On the journal's thread, or within the effects of a step: the topic hears of it afterwards.
+    let report = move |durable: bool| {
+        runtime.spawn(async move {
+            let Some(dispatch) = topic.upgrade() else { return };
+            dispatch.take(match durable {
+                true => Event::Stored { proposal },
+                false => Event::NotStored { proposal },
+            });
+        });
+    };
+    let Some(journal) = &dispatch.journal else { return report(true) };
+    let record = record_of(proposal, &content.opened, &change, unix_ms());
+    journal.submit(vec![record], move |result| {
+        if let Err(error) = &result {
+            tracing::error!(%error, "the journal cannot be written");
+        }
+        report(result.is_ok());
+    });
+}
+
+fn record_of(
+    proposal: OperationId,
+    opened: &OpenedProposal,
+    change: &Record<Live>,
+    at_ms: u64,
+) -> store::Record {
+    let id = proposal.to_string();
+    match change {
+        Record::Opened => store::Record::ProposalOpened(opened.clone()),
+        Record::Decided { by, state, reason, ruling } => store::Record::ProposalDecided(DecidedProposal {
+            id,
+            by: by.to_string(),
+            decision: decision_of(*state),
+            reason: reason.as_deref().map(str::to_owned),
+            digest: Some(opened.digest.clone()),
+            params: ruling.as_ref().and_then(|ruling| ruling.params.clone()),
+            envelope: ruling.as_ref().and_then(|ruling| ruling.envelope.clone()),
+            at_ms,
+        }),
+        Record::Ended { state, reason, answer } => store::Record::ProposalEnded(EndedProposal {
+            id,
+            state: state.as_str().to_owned(),
+            reason: reason.as_deref().map(str::to_owned),
+            answer: answer.as_ref().map(|answer| answer_text(answer, &opened.method)),
+            at_ms,
+        }),
+    }
+}
+
+fn decision_of(state: ProposalState) -> Decision {
+    match state {
+        ProposalState::Running => Decision::Approved,
+        ProposalState::Rejected => Decision::Rejected,
+        // The topic decides nothing else.
+        ProposalState::Withdrawn
+        | ProposalState::Pending
+        | ProposalState::Completed
+        | ProposalState::Failed
+        | ProposalState::Expired => Decision::Withdrawn,
+    }
+}
+
+fn answer_text(answer: &Answer, method: &str) -> String {
+    String::from_utf8_lossy(&payload::answer(answer, method, None)).into_owned()
+}
+
+/// Brings back the proposals that the journal has. Those that were pending are pending again, unless their proposers may not
+/// make them any more; one that was approved and has no outcome failed, and never runs again. The topic's servers must be
+/// configured before.
+pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
+    let Some(journal) = &dispatch.journal else { return };
+    let (now_ms, topic) = (unix_ms(), dispatch.name().as_str());
+    let (proposals, closed) = journal.state(|state| {
+        let all = state.ended_proposals().chain(state.open_proposals());
+        let own = all.filter(|proposal| proposal.opened.topic == topic).cloned();
+        (own.collect::<Vec<_>>(), state.closed_proposals_in(topic, now_ms).collect::<Vec<_>>())
+    });
+    let on_own_clock = |at_ms: u64| dispatch.context.now_ms().saturating_add(at_ms.saturating_sub(now_ms));
+    let closed = closed.into_iter().map(|(until_ms, digest)| (on_own_clock(until_ms), digest)).collect();
+    dispatch.take(Event::RestoreClosed { closed });
+    let mut proposers = Vec::new();
+    for proposal in &proposals {
+        let Some(restored) = Restored::read(&proposal.opened) else {
+            tracing::error!(id = proposal.opened.id, "the journal has a proposal that cannot be read");
+            continue;
+        };
+        let expires_ms = on_own_clock(proposal.opened.expires_ms);
+        if proposal.has_ended() {
+            restore_ended(dispatch, &restored, proposal, expires_ms);
+        } else if proposal.decided.is_some() {
+            lose_outcome(dispatch, &restored, proposal, expires_ms);
+        } else {
+            let content =
+                Proposed::restored(proposal.opened.clone(), Some(dispatch.audit.reserve_or_count()));
+            let (id, terms) = (restored.id, restored.terms(&proposal.opened, expires_ms));
+            dispatch.take(Event::Restore { proposal: id, terms, content, held: proposal.opened.held });
+            proposers.push(proposal.opened.by.as_str());
+        }
+    }
+    proposers.sort_unstable();
+    proposers.dedup();
+    proposers.into_iter().for_each(|proposer| dispatch.refresh(proposer));
+}
+
+/// The names of a proposal in the journal, parsed.
+struct Restored {
+    id: OperationId,
+    by: ParticipantId,
+    to: Vec<ParticipantId>,
+    digest: Digest,
+}
+
+impl Restored {
+    fn read(opened: &OpenedProposal) -> Option<Self> {
+        Some(Self {
+            id: opened.id.parse().ok()?,
+            by: ParticipantId::new(&opened.by).ok()?,
+            to: opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect(),
+            digest: opened.digest.parse().ok()?,
+        })
+    }
+
+    fn terms<'a>(&'a self, opened: &'a OpenedProposal, expires_ms: u64) -> Terms<'a> {
+        Terms {
+            by: &self.by,
+            method: &opened.method,
+            context: opened.context.as_deref(),
+            to: &self.to,
+            envelope: &opened.envelope,
+            digest: self.digest,
+            expires_ms,
+        }
+    }
+}
+
+fn restore_ended(dispatch: &Arc<Dispatch>, restored: &Restored, proposal: &store::Proposal, expires_ms: u64) {
+    let content = Proposed::restored(proposal.opened.clone(), None);
+    let (id, terms) = (restored.id, restored.terms(&proposal.opened, expires_ms));
+    dispatch.take(Event::RestoreEnded { proposal: id, terms, content, end: end_of(proposal) });
+}
+
+/// An approved proposal ran when the gateway stopped: it fails, and is not run again.
+fn lose_outcome(dispatch: &Arc<Dispatch>, restored: &Restored, proposal: &store::Proposal, expires_ms: u64) {
+    let ended = EndedProposal {
+        id: proposal.opened.id.clone(),
+        state: ProposalState::Failed.as_str().to_owned(),
+        reason: Some(OUTCOME_UNKNOWN.to_owned()),
+        answer: None,
+        at_ms: unix_ms(),
+    };
+    let lost = store::Proposal { ended: Some(ended.clone()), ..proposal.clone() };
+    restore_ended(dispatch, restored, &lost, expires_ms);
+    if let Some(view) = dispatch.with(|topic| topic.proposal(restored.id)) {
+        record::Record::of(dispatch).concluded(&view, None);
+    }
+    if let Some(journal) = &dispatch.journal {
+        journal.submit(vec![store::Record::ProposalEnded(ended)], |result| {
+            if let Err(error) = result {
+                tracing::error!(%error, "the journal cannot be written");
+            }
+        });
+    }
+}
+
+/// How a proposal in the journal ended.
+fn end_of(proposal: &store::Proposal) -> topic::EndedProposal<Live> {
+    let decided = proposal.decided.as_ref();
+    let (state, reason) = match (&proposal.ended, decided) {
+        (Some(end), _) => (end.state.parse().unwrap_or(ProposalState::Failed), end.reason.as_deref()),
+        (None, Some(decided)) => {
+            let state = match decided.decision {
+                Decision::Approved => ProposalState::Failed,
+                Decision::Rejected => ProposalState::Rejected,
+                Decision::Withdrawn => ProposalState::Withdrawn,
+            };
+            (state, decided.reason.as_deref())
+        }
+        (None, None) => (ProposalState::Failed, None),
+    };
+    let ruling = |decided: &DecidedProposal| {
+        let by = ParticipantId::new(&decided.by).ok()?;
+        Some((by, Arc::new(Ruling::restored(decided.params.clone(), decided.envelope.clone()))))
+    };
+    let answer = proposal.ended.as_ref().and_then(|end| end.answer.clone());
+    topic::EndedProposal {
+        state,
+        reason: reason.map(Arc::from),
+        decided: decided.and_then(ruling),
+        answer: answer.and_then(|answer| payload::read_answer(answer.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
+
+    fn opened() -> OpenedProposal {
+        OpenedProposal {
+            id: OperationId(7).to_string(),
+            topic: "main".into(),
+            by: "ann".into(),
+            to: vec!["tools".into()],
+            method: "tools/call".into(),
+            context: Some("dig".into()),
+            envelope: "p1".into(),
+            era: None,
+            params: None,
+            tool: None,
+            digest: Digest([1; 32]).to_string(),
+            held: false,
+            door: None,
+            at_ms: 0,
+            expires_ms: 0,
+        }
+    }
+
+    /// The proposal that the journal has after these changes.
+    fn journaled(changes: &[Record<Live>]) -> store::Proposal {
+        let mut state = store::State::default();
+        for change in changes {
+            state.apply(&record_of(OperationId(7), &opened(), change, 5));
+        }
+        state.proposal(&OperationId(7).to_string()).unwrap().clone()
+    }
+
+    fn decided(state: ProposalState, reason: Option<&str>) -> Record<Live> {
+        let by = ParticipantId::new("boss").unwrap();
+        let ruling = Ruling::restored(Some("{}".into()), Some("f1".into()));
+        Record::Decided { by, state, reason: reason.map(Arc::from), ruling: Some(Arc::new(ruling)) }
+    }
+
+    #[test]
+    fn a_proposal_comes_back_as_it_was_written() {
+        let answer = payload::read_answer(ANSWER.into());
+        let done = Record::Ended { state: ProposalState::Completed, reason: None, answer };
+        let completed = end_of(&journaled(&[Record::Opened, decided(ProposalState::Running, None), done]));
+        assert_eq!(completed.state, ProposalState::Completed);
+        assert_eq!(completed.answer.unwrap().payload.bytes, ANSWER);
+        let (by, ruling) = completed.decided.unwrap();
+        assert_eq!((by.as_str(), ruling.params.as_deref()), ("boss", Some("{}")));
+        assert_eq!(ruling.envelope.as_deref(), Some("f1"));
+    }
+
+    #[test]
+    fn a_decision_against_it_is_its_end() {
+        for state in [ProposalState::Rejected, ProposalState::Withdrawn] {
+            let journaled = journaled(&[Record::Opened, decided(state, Some("why"))]);
+            assert!(journaled.has_ended());
+            let end = end_of(&journaled);
+            assert_eq!((end.state, end.reason.as_deref()), (state, Some("why")));
+        }
+        let expired = Record::Ended { state: ProposalState::Expired, reason: None, answer: None };
+        assert_eq!(end_of(&journaled(&[Record::Opened, expired])).state, ProposalState::Expired);
+        assert!(!journaled(&[Record::Opened]).has_ended());
+        assert!(!journaled(&[Record::Opened, decided(ProposalState::Running, None)]).has_ended());
+    }
+
+    #[test]
+    fn names_of_the_journal_are_read_or_the_proposal_is_left_out() {
+        let restored = Restored::read(&opened()).unwrap();
+        assert_eq!((restored.id, restored.by.as_str()), (OperationId(7), "ann"));
+        let good = opened();
+        assert_eq!(restored.terms(&good, 9).envelope, "p1");
+        assert!(Restored::read(&OpenedProposal { digest: "x".into(), ..opened() }).is_none());
+    }
+}

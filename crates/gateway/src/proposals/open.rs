@@ -1,0 +1,224 @@
+//! Openings of proposals: by an envelope, or by a held call.
+
+use std::sync::Arc;
+
+use model::{Digest, Form, OperationId, ParticipantId, Refusal, RefusalCode, Request, Target};
+use platform::{millis, random, unix_ms};
+use store::OpenedProposal;
+use topic::Terms;
+use wire::digest::Shown;
+use wire::mcp::{relay, task};
+use wire::mcpx::Envelope;
+use wire::mcpx::check;
+
+use super::content::Proposed;
+use crate::call::{Call, Parks};
+use crate::dispatch::Dispatch;
+use crate::link::Link;
+use crate::live::{Event, Server};
+use crate::record::Record;
+
+/// A proposal that the topic has not taken yet.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    /// Its id, which cannot be guessed: a task is known by it.
+    pub(crate) id: OperationId,
+    /// The proposal in full.
+    pub(crate) content: Arc<Proposed>,
+    by: ParticipantId,
+    to: Vec<ParticipantId>,
+    digest: Digest,
+    expires_ms: u64,
+}
+
+impl Opening {
+    /// The proposal as the topic takes it.
+    pub(crate) fn terms(&self) -> Terms<'_> {
+        let OpenedProposal { method, context, envelope, .. } = &self.content.opened;
+        Terms {
+            by: &self.by,
+            method,
+            context: context.as_deref(),
+            to: &self.to,
+            envelope,
+            digest: self.digest,
+            expires_ms: self.expires_ms,
+        }
+    }
+}
+
+/// What a participant proposes.
+struct Wanted<'w> {
+    by: &'w ParticipantId,
+    to: Vec<ParticipantId>,
+    method: &'w str,
+    context: Option<&'w str>,
+    envelope: String,
+    params: Option<String>,
+    /// The held call.
+    call: Option<OperationId>,
+}
+
+/// Holds a call as a proposal.
+pub(crate) fn held(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    to: &ParticipantId,
+    server: &Server,
+    own: Option<Arc<str>>,
+) {
+    // The proposal is the task, if the caller gets one.
+    let plain = task::plain(&call.request);
+    let request: &Request = plain.as_ref().unwrap_or(&call.request);
+    let wanted = Wanted {
+        by: &call.link.participant.id,
+        to: vec![to.clone()],
+        method: request.method.as_str(),
+        context: own.as_deref().or_else(|| request.target.as_ref().and_then(Target::context)),
+        envelope: format!("{:032x}", u128::from_le_bytes(random())),
+        params: relay::legacy_params(request, own.as_deref()),
+        call: Some(call.id),
+    };
+    let definition = tool_of(server, wanted.method, wanted.context);
+    match open(dispatch, wanted, definition) {
+        Ok(opening) => {
+            let park_ms = match call.parks {
+                Parks::Task => dispatch.context.now_ms(),
+                Parks::Retry | Parks::Words => dispatch.hold_until_ms(),
+            };
+            let (proposal, content) = (opening.id, Arc::clone(&opening.content));
+            dispatch.take(Event::Propose {
+                proposal,
+                terms: opening.terms(),
+                content,
+                held: call.id,
+                park_ms,
+            });
+        }
+        Err(refusal) => {
+            dispatch.take(Event::Unproposable { held: call.id, refusal: Box::new(refusal) });
+        }
+    }
+}
+
+/// The proposal that an envelope makes whose payload agrees with its kind.
+///
+/// # Errors
+/// Why it cannot be proposed. The audit log has it.
+pub(crate) fn of_envelope(
+    dispatch: &Dispatch,
+    link: &Link,
+    envelope: &Envelope,
+    call: &check::Call,
+) -> Result<Opening, Refusal> {
+    let wanted = Wanted {
+        by: &link.participant.id,
+        to: envelope.to().filter_map(|to| ParticipantId::new(to).ok()).collect(),
+        method: call.method(),
+        context: call.target(),
+        envelope: envelope.id().to_owned(),
+        params: call.params().map(|params| String::from_utf8_lossy(params).into_owned()),
+        call: None,
+    };
+    let definition = definition(dispatch, &wanted.to, wanted.method, wanted.context);
+    open(dispatch, wanted, definition)
+}
+
+fn open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Result<Opening, Refusal> {
+    let (by, to, act) = (wanted.by, wanted.to.clone(), (wanted.method, wanted.context));
+    try_open(dispatch, wanted, tool).inspect_err(|refusal| {
+        let why = format!("{}: {}", refusal.code.as_str(), refusal.message);
+        Record::of(dispatch).unproposable(by, &to, act, &why);
+    })
+}
+
+fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Result<Opening, Refusal> {
+    let Wanted { by, to, method, context, envelope, params, call } = wanted;
+    let digest = digest(&to, method, params.as_deref(), tool.as_deref());
+    let digest = digest
+        .map_err(|why| Refusal::new(RefusalCode::Malformed, format!("this cannot be proposed: {why}")))?;
+    let permits = [dispatch.audit.reserve()?, dispatch.audit.reserve()?];
+    let (id, at_ms, ttl_ms) = (Dispatch::secret_id(), unix_ms(), millis(dispatch.settings.proposal_ttl));
+    let opened = OpenedProposal {
+        id: id.to_string(),
+        topic: dispatch.name().to_string(),
+        by: by.to_string(),
+        to: to.iter().map(ToString::to_string).collect(),
+        method: method.to_owned(),
+        context: context.map(str::to_owned),
+        envelope,
+        era: None,
+        params,
+        tool,
+        digest: digest.to_string(),
+        held: call.is_some(),
+        door: None,
+        at_ms,
+        expires_ms: at_ms.saturating_add(ttl_ms),
+    };
+    let expires_ms = dispatch.context.now_ms().saturating_add(ttl_ms);
+    let content = Proposed::new(opened, call, permits);
+    Ok(Opening { id, content, by: by.clone(), to, digest, expires_ms })
+}
+
+fn digest(
+    to: &[ParticipantId],
+    method: &str,
+    params: Option<&str>,
+    tool: Option<&str>,
+) -> Result<Digest, json::JsonError> {
+    let to: Vec<&str> = to.iter().map(ParticipantId::as_str).collect();
+    let (params, definition) = (params.map(str::as_bytes), tool.map(str::as_bytes));
+    Shown { method, to: &to, params, definition }.digest()
+}
+
+/// The digest of a proposal under what its server lists now; `None` if there is none any more.
+pub(crate) fn current_digest(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<Digest> {
+    let OpenedProposal { method, context, params, .. } = opened;
+    let to: Vec<ParticipantId> = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
+    let tool = definition(dispatch, &to, method, context.as_deref());
+    if tool == opened.tool {
+        return opened.digest.parse().ok();
+    }
+    digest(&to, method, params.as_deref(), tool.as_deref()).ok()
+}
+
+/// The definition of a tool as its server lists it. A decision is bound to it.
+fn definition(
+    dispatch: &Dispatch,
+    to: &[ParticipantId],
+    method: &str,
+    context: Option<&str>,
+) -> Option<String> {
+    let ([only], "tools/call") = (to, method) else { return None };
+    let server = dispatch.with(|topic| topic.server(only))?;
+    tool_of(&server.handle, method, context)
+}
+
+fn tool_of(server: &Server, method: &str, context: Option<&str>) -> Option<String> {
+    if method != "tools/call" {
+        return None;
+    }
+    let manifest = server.upstream()?.upstream.manifest_in(Form::Legacy);
+    let tool = manifest.tools.items.iter().find(|tool| Some(tool.key.as_str()) == context)?;
+    Some(String::from_utf8_lossy(&tool.raw).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_binds_to_what_a_reviewer_is_shown() {
+        let to = ["a", "b"].map(|name| ParticipantId::new(name).unwrap());
+        let params = Some(r#"{"name":"echo","arguments":{"n":1.0}}"#);
+        let of = |to: &[ParticipantId], params, tool| digest(to, "tools/call", params, tool).unwrap();
+        let first = of(&to, params, Some(r#"{"name":"echo"}"#));
+        let spaced = Some(r#"{ "arguments":{"n":1.0}, "name":"echo" }"#);
+        assert_eq!(first, of(&to, spaced, Some(r#"{ "name": "echo" }"#)), "spelling does not count");
+        assert_ne!(first, of(&to[..1], params, Some(r#"{"name":"echo"}"#)));
+        assert_ne!(first, of(&to, params, Some(r#"{"name":"echo","title":"other"}"#)));
+        assert_ne!(first, of(&to, params, None));
+        assert!(digest(&to, "tools/call", Some("[]"), None).is_err());
+    }
+}

@@ -1,0 +1,208 @@
+//! View of a proposal for its proposer: a task, the result of the call, or words for a model.
+
+use bytes::Bytes;
+use json::quote;
+use model::{Answer, Form, Outcome, ParticipantId, Payload, ProposalState, Refusal, RefusalCode};
+use platform::unix_ms;
+use store::OpenedProposal;
+use wire::mcp::relay;
+use wire::mcp::task::{Standing, Task};
+use wire::rpc::{Id, Message};
+
+use crate::dispatch::Dispatch;
+use crate::live::ProposalView;
+
+/// Interval at which a client should ask about a task, in milliseconds.
+const POLL_MS: u64 = 1000;
+/// The key of `_meta` that has the proposal's id.
+const ID_KEY: &str = "portmoot/proposal";
+
+/// A proposal as its proposer sees it in one form.
+pub(crate) struct View<'v> {
+    id: String,
+    proposal: &'v ProposalView,
+    form: Form,
+    /// When its state changed last, in milliseconds since 1970.
+    updated_ms: u64,
+    /// The answer that it led to, in this form.
+    answer: Option<Message>,
+    /// Its result as a task, if there is no answer.
+    words: Vec<u8>,
+}
+
+impl<'v> View<'v> {
+    /// The view of a proposal in a caller's form.
+    pub(crate) fn new(dispatch: &Dispatch, proposal: &'v ProposalView, form: Form) -> Self {
+        let age_ms = dispatch.context.now_ms().saturating_sub(proposal.updated_ms);
+        Self::at(proposal, form, unix_ms().saturating_sub(age_ms))
+    }
+
+    fn at(proposal: &'v ProposalView, form: Form, updated_ms: u64) -> Self {
+        let method = proposal.content.opened.method.as_str();
+        let converted =
+            |answer: &Answer| relay::encode_answer(answer, method, form, &Id::number(1), &|_| None);
+        let answer = proposal.answer.as_ref().and_then(|answer| Message::read(converted(answer).frame).ok());
+        let words = words(&Words(proposal).verdict(), true, Form::Legacy);
+        Self { id: proposal.id.to_string(), proposal, form, updated_ms, answer, words }
+    }
+
+    /// The proposal's id.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What the caller waits for, and what to do meanwhile.
+    pub(crate) fn waiting(&self) -> String {
+        Words(self.proposal).waiting()
+    }
+
+    /// The state of the proposal, in words for its proposer.
+    pub(crate) fn verdict(&self) -> String {
+        Words(self.proposal).verdict()
+    }
+
+    /// The proposal as a task.
+    pub(crate) fn task(&self) -> Task<'_> {
+        let answer = self.answer.as_ref().and_then(|answer| {
+            answer.result().map(Standing::Result).or_else(|| answer.error().map(Standing::Error))
+        });
+        let standing = match self.proposal.state {
+            ProposalState::Pending | ProposalState::Running => Standing::Working,
+            ProposalState::Withdrawn => Standing::Cancelled,
+            ProposalState::Completed
+            | ProposalState::Failed
+            | ProposalState::Rejected
+            | ProposalState::Expired => answer.unwrap_or(Standing::Result(&self.words)),
+        };
+        Task {
+            id: &self.id,
+            standing,
+            message: None,
+            created_ms: self.proposal.content.opened.at_ms,
+            updated_ms: self.updated_ms,
+            ttl_ms: None,
+            poll_ms: Some(POLL_MS),
+        }
+    }
+
+    /// The result of a tool for a caller that is answered for now, with the proposal's id for programs.
+    pub(crate) fn still_waiting(&self) -> Vec<u8> {
+        let waiting = words(&self.waiting(), true, self.form);
+        let mut body = waiting.strip_suffix(b"}").unwrap_or(&waiting).to_vec();
+        body.extend_from_slice(format!(",\"_meta\":{{\"{ID_KEY}\":{}}}}}", quote(&self.id)).as_bytes());
+        body
+    }
+
+    /// The answer to a request of this method that waited for the end of the proposal: that of the server, or the reason why
+    /// there is none. `None` while the proposal is not over.
+    ///
+    /// # Errors
+    /// The refusal of a request that is no tool's call, if the proposal was not carried out.
+    pub(crate) fn end(&self, method: &str) -> Option<Result<Answer, Refusal>> {
+        if !self.proposal.state.is_over() {
+            return None;
+        }
+        let in_words = |text: &str, is_error| body(self.form, words(text, is_error, self.form));
+        Some(match &self.answer {
+            Some(answer) if method == self.proposal.content.opened.method => {
+                Ok(relay::decode_answer(answer, self.form))
+            }
+            // A tool waited for another method: its result has the answer as text.
+            Some(answer) => {
+                let raw = answer.result().or(answer.error()).unwrap_or_default();
+                Ok(in_words(&String::from_utf8_lossy(raw), answer.result().is_none()))
+            }
+            None if method == "tools/call" => Ok(in_words(&self.verdict(), true)),
+            None => Err(Refusal::new(RefusalCode::CapabilityViolation, self.verdict())),
+        })
+    }
+}
+
+/// A result of the gateway's own.
+pub(crate) fn body(form: Form, body: impl Into<Bytes>) -> Answer {
+    Answer { outcome: Outcome::Ok, payload: Payload::body(form, body) }
+}
+
+/// The result of a tool in words.
+pub(crate) fn words(text: &str, is_error: bool, form: Form) -> Vec<u8> {
+    json::object(|result| {
+        result.array("content", |content| {
+            content.object(|block| {
+                block.text("type", "text").text("text", text);
+            });
+        });
+        result.bool("isError", is_error);
+        match form {
+            Form::Legacy => {}
+            Form::Modern => {
+                result.text("resultType", "complete");
+            }
+        }
+    })
+}
+
+/// The result that asks a modern caller to come back with this state.
+pub(crate) fn retry(state: &str) -> Vec<u8> {
+    json::object(|result| {
+        result.text("resultType", "input_required").text("requestState", state);
+    })
+}
+
+/// Sentences about a proposal.
+struct Words<'v>(&'v ProposalView);
+
+impl Words<'_> {
+    fn opened(&self) -> &OpenedProposal {
+        &self.0.content.opened
+    }
+
+    fn act(&self) -> String {
+        let opened = self.opened();
+        let name = opened.context.as_deref().unwrap_or(&opened.method);
+        format!("`{name}` of {}", opened.to.join(", "))
+    }
+
+    fn waiting(&self) -> String {
+        let deciders = match self.0.deciders.as_slice() {
+            [] => "no participant that could approve it is here now".to_owned(),
+            [one] => format!("{one} can approve it"),
+            some => {
+                let names: Vec<&str> = some.iter().map(ParticipantId::as_str).collect();
+                format!("any of {} can approve it", names.join(", "))
+            }
+        };
+        let (act, id) = (self.act(), self.0.id);
+        format!(
+            "Not done yet: the call of {act} needs approval and was proposed under the id {id}; {deciders}. Do not call it \
+             again: to go on waiting, call the tool `wait_for_proposal` with {{\"id\":\"{id}\"}}."
+        )
+    }
+
+    fn verdict(&self) -> String {
+        let act = self.act();
+        let decider = self.0.decided_by.as_ref().map_or("a reviewer", ParticipantId::as_str);
+        let why = self.0.reason.as_deref();
+        let because = why.map(|why| format!(", with the reason: {why}")).unwrap_or_default();
+        match self.0.state {
+            ProposalState::Pending => self.waiting(),
+            ProposalState::Running => format!("The call of {act} was approved by {decider} and runs now."),
+            ProposalState::Completed => format!("The call of {act} was approved by {decider} and is done."),
+            ProposalState::Failed => {
+                let why = why.unwrap_or("no answer");
+                format!("The call of {act} was approved by {decider} and failed: {why}.")
+            }
+            ProposalState::Rejected => format!(
+                "The call of {act} was rejected by {decider}{because}. It was not run; do not repeat it unchanged."
+            ),
+            ProposalState::Withdrawn => {
+                format!("The proposed call of {act} was withdrawn{because}. It was not run.")
+            }
+            ProposalState::Expired => format!(
+                "The call of {act} was not decided in time, so it was not run. Propose it again if it is still needed."
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

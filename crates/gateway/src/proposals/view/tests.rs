@@ -1,0 +1,149 @@
+//! Views of one proposal in each of its states.
+
+use std::sync::Arc;
+
+use model::OperationId;
+use wire::mcpx::payload;
+
+use super::*;
+use crate::proposals::content::Proposed;
+
+fn proposal(method: &str, state: ProposalState) -> ProposalView {
+    let opened = OpenedProposal {
+        id: OperationId(7).to_string(),
+        topic: "main".into(),
+        by: "scout".into(),
+        to: vec!["a".into()],
+        method: method.into(),
+        context: Some("echo".into()),
+        envelope: "p1".into(),
+        era: None,
+        params: None,
+        tool: None,
+        digest: String::new(),
+        held: true,
+        door: None,
+        at_ms: 5,
+        expires_ms: 9,
+    };
+    let id = |name: &str| ParticipantId::new(name).unwrap();
+    ProposalView {
+        id: OperationId(7),
+        by: id("scout"),
+        envelope: "p1".into(),
+        content: Proposed::restored(opened, None),
+        held: true,
+        state,
+        reason: None,
+        decided_by: (state != ProposalState::Pending).then(|| id("boss")),
+        ruling: None,
+        fulfilment: None,
+        answer: None,
+        updated_ms: 0,
+        deciders: Vec::new(),
+    }
+}
+
+fn with_answer(proposal: ProposalView, frame: &'static str) -> ProposalView {
+    ProposalView { answer: payload::read_answer(Bytes::from_static(frame.as_bytes())), ..proposal }
+}
+
+fn text(answer: &Answer) -> String {
+    String::from_utf8(answer.payload.body_bytes().to_vec()).unwrap()
+}
+
+const RESULT: &str = r#"{"jsonrpc":"2.0","id":5,"result":{"content":[]}}"#;
+const ERROR: &str = r#"{"jsonrpc":"2.0","id":5,"error":{"code":1,"message":"m"}}"#;
+
+#[test]
+fn a_caller_is_told_what_to_wait_for() {
+    let mut pending = proposal("tools/call", ProposalState::Pending);
+    let waiting = |pending: &ProposalView| View::at(pending, Form::Legacy, 0).waiting();
+    for needed in
+        ["needs approval", "`echo` of a", "no participant", "wait_for_proposal", &pending.id.to_string()]
+    {
+        assert!(waiting(&pending).contains(needed), "{needed}");
+    }
+    pending.deciders = ["ann", "bob"].map(|name| ParticipantId::new(name).unwrap()).to_vec();
+    assert!(waiting(&pending).contains("any of ann, bob can approve it"));
+    assert_eq!(View::at(&pending, Form::Legacy, 0).verdict(), waiting(&pending));
+    let body = View::at(&pending, Form::Legacy, 0).still_waiting();
+    let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body["_meta"]["portmoot/proposal"], pending.id.to_string());
+    assert_eq!(body["isError"], true);
+}
+
+#[test]
+fn each_end_has_its_words() {
+    for (state, words) in [
+        (ProposalState::Running, "was approved by boss and runs now"),
+        (ProposalState::Completed, "is done"),
+        (ProposalState::Failed, "failed: not today"),
+        (ProposalState::Rejected, "rejected by boss, with the reason: not today. It was not run"),
+        (ProposalState::Withdrawn, "withdrawn, with the reason: not today. It was not run"),
+        (ProposalState::Expired, "not decided in time"),
+    ] {
+        let view = ProposalView { reason: Some(Arc::from("not today")), ..proposal("tools/call", state) };
+        let verdict = View::at(&view, Form::Legacy, 0).verdict();
+        assert!(verdict.contains(words), "{state}: {verdict}");
+    }
+}
+
+#[test]
+fn a_task_has_the_answer_of_its_form_and_else_words() {
+    let standing = |proposal: &ProposalView, form| match View::at(proposal, form, 0).task().standing {
+        Standing::Working => "working".to_owned(),
+        Standing::Cancelled => "cancelled".to_owned(),
+        Standing::Result(raw) | Standing::Error(raw) | Standing::InputRequired(raw) => {
+            String::from_utf8(raw.to_vec()).unwrap()
+        }
+    };
+    for (state, expected) in [
+        (ProposalState::Pending, "working"),
+        (ProposalState::Running, "working"),
+        (ProposalState::Withdrawn, "cancelled"),
+    ] {
+        assert_eq!(standing(&with_answer(proposal("tools/call", state), RESULT), Form::Modern), expected);
+    }
+    let rejected = proposal("tools/call", ProposalState::Rejected);
+    assert!(standing(&rejected, Form::Legacy).contains("rejected by boss"));
+    let done = with_answer(proposal("tools/call", ProposalState::Completed), RESULT);
+    assert_eq!(standing(&done, Form::Legacy), r#"{"content":[]}"#);
+    assert!(standing(&done, Form::Modern).contains(r#""resultType":"complete""#));
+    let failed = with_answer(proposal("tools/call", ProposalState::Failed), ERROR);
+    assert_eq!(standing(&failed, Form::Modern), r#"{"code":1,"message":"m"}"#);
+    let task = View::at(&failed, Form::Legacy, 8);
+    assert_eq!((task.task().created_ms, task.task().updated_ms, task.id()), (5, 8, task.task().id));
+}
+
+#[test]
+fn a_request_that_waited_gets_the_answer_or_the_reason() {
+    let end = |proposal: &ProposalView, method: &str| View::at(proposal, Form::Modern, 0).end(method);
+    for state in [ProposalState::Pending, ProposalState::Running] {
+        assert!(end(&proposal("tools/call", state), "tools/call").is_none());
+    }
+    let done = with_answer(proposal("tools/call", ProposalState::Completed), RESULT);
+    let answer = end(&done, "tools/call").unwrap().unwrap();
+    assert_eq!((answer.payload.form, answer.outcome), (Form::Modern, Outcome::Ok));
+    assert!(
+        text(&answer).starts_with(r#"{"content":[]"#) && text(&answer).contains("resultType"),
+        "{answer:?}"
+    );
+    let read = with_answer(proposal("resources/read", ProposalState::Failed), ERROR);
+    assert_eq!(end(&read, "resources/read").unwrap().unwrap().outcome, Outcome::Error);
+    let by_tool = text(&end(&read, "tools/call").unwrap().unwrap());
+    assert!(by_tool.contains(r#"\"code\":1"#) && by_tool.contains(r#""isError":true"#), "{by_tool}");
+    let expired = proposal("tools/call", ProposalState::Expired);
+    let words = text(&end(&expired, "tools/call").unwrap().unwrap());
+    assert!(words.contains("not decided in time") && words.contains("resultType"), "{words}");
+    let refusal = end(&proposal("prompts/get", ProposalState::Expired), "prompts/get").unwrap().unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::CapabilityViolation);
+}
+
+#[test]
+fn words_and_retries_have_the_forms_of_the_protocol() {
+    let legacy = r#"{"content":[{"type":"text","text":"a\"b"}],"isError":false}"#;
+    assert_eq!(words("a\"b", false, Form::Legacy), legacy.as_bytes());
+    assert!(words("", true, Form::Modern).ends_with(br#""isError":true,"resultType":"complete"}"#));
+    assert_eq!(retry("s"), br#"{"resultType":"input_required","requestState":"s"}"#);
+}

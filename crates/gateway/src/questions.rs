@@ -1,0 +1,92 @@
+//! Questions of servers to clients, and clients' notifications about them.
+
+use std::sync::Arc;
+
+use model::{Answer, LinkId, Notice, OperationId, Refusal, RefusalCode, Request};
+use topic::{End, Receiver};
+use upstream::Session;
+use wire::mcp::relay;
+
+use crate::dispatch::Dispatch;
+use crate::link::{Link, Questioned, Undelivered};
+use crate::live::{Asked, Event, Live};
+use crate::tasks::relay as tasks;
+
+/// Sends a server's question to the client.
+pub(crate) fn ask(
+    dispatch: &Arc<Dispatch>,
+    operation: OperationId,
+    asked: &Asked,
+    link: LinkId,
+    to: &Receiver<Live>,
+) {
+    let (server, request) = (&asked.server, asked.question.request());
+    let renamed = asked.session.upgrade().and_then(|session| dispatch.tasks.renamed(&session, &request.payload));
+    let renamed = renamed.map(|payload| Request { payload, ..request.clone() });
+    let respell = |own: &str| dispatch.respelled(link, server, own);
+    let question = Questioned { operation, request: renamed.as_ref().unwrap_or(request), respell: &respell };
+    let sent = match to {
+        Receiver::Call(call) => call.reply().ask(call, &question),
+        Receiver::Link(link) => link.outlet().ask(&question),
+    };
+    let Err(why) = sent else { return };
+    let refusal = match why {
+        Undelivered::Overrun => Refusal::new(RefusalCode::Overloaded, "the client reads too slowly"),
+        Undelivered::OtherForm => {
+            Refusal::new(RefusalCode::Unsupported, "the client cannot be asked this in its protocol revision")
+        }
+    };
+    dispatch.take(Event::Answer { link, operation, end: End::Failed(Box::new(refusal)) });
+    if let (Receiver::Call(call), Undelivered::Overrun) = (to, why) {
+        dispatch.abandon(call);
+    }
+}
+
+/// Sends a client's answer to the server that asked.
+pub(crate) fn settle(asked: &Asked, answer: Answer) {
+    let answer = match &asked.task {
+        Some(task) => tasks::own_answer(task, answer),
+        None => answer,
+    };
+    if let Err(refusal) = asked.question.answer(&answer) {
+        tracing::debug!(server = %asked.server, %refusal, "a client's answer came too late");
+    }
+}
+
+impl Dispatch {
+    /// Passes a client's notification on: progress to the sessions that wait for its answer, changed roots to the sessions
+    /// that it owns. Others are addressed to no server.
+    pub fn client_notice(&self, link: &Link, notice: &Notice) {
+        let sessions = match notice.method.as_str() {
+            "notifications/progress" => self.asking(link.id),
+            "notifications/roots/list_changed" => self.own_sessions(link),
+            _ => return,
+        };
+        let frame = relay::encode_notice(notice, None);
+        for session in sessions.iter().filter(|session| session.form() == link.form) {
+            if let Err(refusal) = session.notify(frame.clone()) {
+                let (server, method) = (session.upstream(), notice.method.as_str());
+                tracing::debug!(server, method, %refusal, "a client's notification was not passed on");
+            }
+        }
+    }
+
+    /// The sessions on which servers wait for an answer of this link.
+    fn asking(&self, link: LinkId) -> Vec<Arc<Session>> {
+        let questions = self.with(|topic| topic.questions(link));
+        let mut sessions: Vec<Arc<Session>> = Vec::new();
+        for session in questions.iter().filter_map(|asked| asked.session.upgrade()) {
+            if !sessions.iter().any(|known| Arc::ptr_eq(known, &session)) {
+                sessions.push(session);
+            }
+        }
+        sessions
+    }
+
+    /// The open sessions that this link owns.
+    fn own_sessions(&self, link: &Link) -> Vec<Arc<Session>> {
+        let servers = self.servers();
+        let open = servers.iter().filter_map(|server| server.upstream.open_session(&link.caller(None)));
+        open.filter(|session| session.key().is_own()).collect()
+    }
+}

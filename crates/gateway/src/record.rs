@@ -1,0 +1,274 @@
+//! Records: verdicts of the topic as entries of the audit log.
+
+use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, Refusal, Request, Target};
+use store::OpenedProposal;
+use store::audit::{Entry, EntryKind, Verdict as Word};
+use topic::{Cause, Verdict};
+use wire::mcpx::Envelope;
+
+use crate::audit::{Permit, entry};
+use crate::call::Call;
+use crate::dispatch::Dispatch;
+use crate::link::Link;
+use crate::live::ProposalView;
+use crate::proposals::content::Proposed;
+
+/// The kind of a message that is no envelope.
+const MALFORMED: &str = "portmoot/malformed";
+
+/// Writes entries about one topic.
+#[derive(Clone, Copy)]
+pub(crate) struct Record<'d>(&'d Dispatch);
+
+/// What happened to a proposal.
+struct Happened<'h> {
+    by: &'h str,
+    verdict: Word,
+    why: Option<&'h str>,
+    payload: Option<&'h [u8]>,
+}
+
+impl<'d> Record<'d> {
+    pub(crate) fn of(dispatch: &'d Dispatch) -> Self {
+        Self(dispatch)
+    }
+
+    fn entry<'e>(self, from: &'e str, kind: impl Into<EntryKind<'e>>, verdict: Word) -> Entry<'e>
+    where
+        'd: 'e,
+    {
+        entry(Some(self.0.name().as_str()), from, kind, verdict)
+    }
+
+    /// A refusal costs its sender little: of a flood only the first entries are written, then a count.
+    fn write(self, permit: Permit, entry: &Entry<'_>) {
+        match entry.verdict {
+            Word::Refused => self.0.audit.write_counted(permit, entry),
+            Word::Admitted
+            | Word::Held
+            | Word::Approved
+            | Word::Rejected
+            | Word::Withdrawn
+            | Word::Expired
+            | Word::Completed
+            | Word::Failed
+            | Word::Broken => permit.write(entry),
+        }
+    }
+
+    fn write_now(self, entry: &Entry<'_>) {
+        self.write(self.0.audit.reserve_or_count(), entry);
+    }
+
+    /// The verdict about a client's request.
+    pub(crate) fn request(self, permit: Permit, call: &Call, verdict: &Verdict) {
+        if !permit.keeps() {
+            return;
+        }
+        let (word, to, own, why) = match verdict {
+            Verdict::Admitted { to, own, rule } => (Word::Admitted, to.as_ref(), own.as_deref(), rule.as_str()),
+            Verdict::Held { to, own } => (Word::Held, Some(to), own.as_deref(), None),
+            Verdict::Refused(cause) => (Word::Refused, None, None, Some(cause.as_str())),
+        };
+        let to = to.map(ParticipantId::as_str);
+        let body = Some(call.request.payload.body_bytes()).filter(|body| !body.is_empty());
+        let entry = Entry {
+            own,
+            to: to.as_slice(),
+            why,
+            operation: Some(call.id),
+            payload: body,
+            ..self.entry(call.link.participant.id.as_str(), what_of(&call.request), word)
+        };
+        self.write(permit, &entry);
+    }
+
+    /// A call that was admitted, and is refused since.
+    pub(crate) fn ended(self, call: &Call, cause: Cause) {
+        let to = call.delivered.get().map(|delivered| delivered.server.as_str());
+        let entry = Entry {
+            to: to.as_slice(),
+            why: Some(cause.as_str()),
+            operation: Some(call.id),
+            ..self.entry(call.link.participant.id.as_str(), what_of(&call.request), Word::Refused)
+        };
+        self.write_now(&entry);
+    }
+
+    /// The verdict about an envelope. `why` is the rule that admits it, or why it is refused.
+    pub(crate) fn envelope(self, permit: Permit, envelope: &Envelope, from: &str, admitted: bool, why: Option<&str>) {
+        if !permit.keeps() {
+            return;
+        }
+        let to: Vec<&str> = envelope.to().collect();
+        let word = if admitted { Word::Admitted } else { Word::Refused };
+        let payload = Some(envelope.payload());
+        self.write(permit, &Entry { to: &to, why, payload, ..self.entry(from, envelope.kind(), word) });
+    }
+
+    /// An envelope of a server in the room.
+    pub(crate) fn server_envelope(self, from: &str, to: &[&str], kind: &str, payload: &[u8]) {
+        let permit = self.0.audit.reserve_or_count();
+        permit.write(&Entry { to, payload: Some(payload), ..self.entry(from, kind, Word::Admitted) });
+    }
+
+    /// A message that is no envelope.
+    pub(crate) fn malformed(self, from: &str, why: &str) {
+        self.write_now(&Entry { why: Some(why), ..self.entry(from, MALFORMED, Word::Refused) });
+    }
+
+    /// An envelope on which these receivers do not act.
+    pub(crate) fn ignored(self, envelope: &Envelope, by: &[&str], why: &str) {
+        let (from, kind, payload) = (envelope.from(), envelope.kind(), Some(envelope.payload()));
+        self.write_now(&Entry { to: by, why: Some(why), payload, ..self.entry(from, kind, Word::Refused) });
+    }
+
+    /// A listener's connection was opened.
+    pub(crate) fn opened(self, participant: &ParticipantId) {
+        self.connection(participant, Word::Admitted, "opened");
+    }
+
+    /// A participant that may enter the topic finds no place.
+    pub(crate) fn rejected(self, participant: &ParticipantId, refusal: &Refusal) {
+        self.connection(participant, Word::Refused, refusal.code.as_str());
+    }
+
+    /// A listener's connection has ended: in order, or because of what the client sent.
+    pub(crate) fn closed(self, participant: &ParticipantId, in_order: bool, why: &str) {
+        self.connection(participant, if in_order { Word::Completed } else { Word::Refused }, why);
+    }
+
+    fn connection(self, participant: &ParticipantId, verdict: Word, why: &str) {
+        let topic = Some(self.0.name().as_str());
+        self.0.audit.write_connection(topic, participant.as_str(), verdict, why);
+    }
+
+    /// A proposal is open to decisions.
+    pub(crate) fn proposed(self, proposal: &ProposalView, call: Option<OperationId>) {
+        let Some(permit) = proposal.content.opening_permit() else { return };
+        let (opened, why) = (&proposal.content.opened, call.map(|call| format!("for the call {call}")));
+        let payload = opened.params.as_deref().map(str::as_bytes);
+        let happened = Happened { by: &opened.by, verdict: Word::Held, why: why.as_deref(), payload };
+        self.proposal(permit, proposal.id, opened, &happened);
+    }
+
+    /// A proposal was not taken.
+    pub(crate) fn not_proposed(self, id: OperationId, content: &Proposed, cause: Cause) {
+        let Some(permit) = content.opening_permit() else { return };
+        let why = Some(cause.as_str());
+        let happened = Happened { by: &content.opened.by, verdict: Word::Refused, why, payload: None };
+        self.proposal(permit, id, &content.opened, &happened);
+    }
+
+    /// A proposal was approved.
+    pub(crate) fn approved(self, proposal: &ProposalView, params: Option<&str>) {
+        let permit = proposal.ruling.as_ref().and_then(|ruling| ruling.permit());
+        let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
+        let opened = &proposal.content.opened;
+        let edited = proposal.ruling.as_ref().is_some_and(|ruling| ruling.params.is_some());
+        let why = match edited {
+            true => format!("proposed by {}, arguments edited", opened.by),
+            false => format!("proposed by {}", opened.by),
+        };
+        let by = proposal.decided_by.as_ref().map_or("", ParticipantId::as_str);
+        let payload = params.map(str::as_bytes);
+        let happened = Happened { by, verdict: Word::Approved, why: Some(&why), payload };
+        self.proposal(permit, proposal.id, opened, &happened);
+    }
+
+    /// A proposal is over.
+    pub(crate) fn concluded(self, proposal: &ProposalView, answer: Option<&[u8]>) {
+        let verdict = match proposal.state {
+            ProposalState::Completed => Word::Completed,
+            ProposalState::Rejected => Word::Rejected,
+            ProposalState::Withdrawn => Word::Withdrawn,
+            ProposalState::Expired => Word::Expired,
+            ProposalState::Failed | ProposalState::Pending | ProposalState::Running => Word::Failed,
+        };
+        let decided = matches!(proposal.state, ProposalState::Rejected | ProposalState::Withdrawn);
+        let ruling = proposal.ruling.as_ref().filter(|_| decided);
+        let permit = ruling.and_then(|ruling| ruling.permit()).or_else(|| proposal.content.ending_permit());
+        let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
+        let by = proposal.decided_by.as_ref().filter(|_| decided).unwrap_or(&proposal.by);
+        let happened = Happened {
+            by: by.as_str(),
+            verdict,
+            why: proposal.reason.as_deref(),
+            payload: answer.filter(|_| !decided),
+        };
+        self.proposal(permit, proposal.id, &proposal.content.opened, &happened);
+    }
+
+    /// A decision that does not count.
+    pub(crate) fn not_decided(
+        self,
+        id: OperationId,
+        content: Option<&Proposed>,
+        by: &ParticipantId,
+        why: &str,
+        permit: Option<Permit>,
+    ) {
+        let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
+        let happened = Happened { by: by.as_str(), verdict: Word::Refused, why: Some(why), payload: None };
+        match content {
+            Some(content) => self.proposal(permit, id, &content.opened, &happened),
+            None => {
+                let entry = self.entry(by.as_str(), PROPOSAL, Word::Refused);
+                self.write(permit, &Entry { why: Some(why), operation: Some(id), ..entry });
+            }
+        }
+    }
+
+    fn proposal(self, permit: Permit, id: OperationId, opened: &OpenedProposal, happened: &Happened<'_>) {
+        let Happened { by, verdict, why, payload } = *happened;
+        let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
+        let entry = Entry {
+            to: &to,
+            why,
+            operation: Some(id),
+            digest: Some(&opened.digest),
+            payload,
+            ..self.entry(by, what(PROPOSAL, &opened.method, opened.context.as_deref()), verdict)
+        };
+        self.write(permit, &entry);
+    }
+
+    /// A request that cannot be proposed.
+    pub(crate) fn unproposable(
+        self,
+        by: &ParticipantId,
+        to: &[ParticipantId],
+        (method, context): (&str, Option<&str>),
+        why: &str,
+    ) {
+        let to: Vec<&str> = to.iter().map(ParticipantId::as_str).collect();
+        let kind = what(PROPOSAL, method, context);
+        self.write_now(&Entry { to: &to, why: Some(why), ..self.entry(by.as_str(), kind, Word::Refused) });
+    }
+}
+
+impl Dispatch {
+    /// Records that a listener's connection was opened.
+    pub fn record_opened(&self, link: &Link) {
+        Record::of(self).opened(&link.participant.id);
+    }
+
+    /// Records that the topic rejected a listener.
+    pub fn record_rejected(&self, link: &Link, refusal: &Refusal) {
+        Record::of(self).rejected(&link.participant.id, refusal);
+    }
+
+    /// Records that a listener's connection has ended: in order, or because of what the client sent.
+    pub fn record_closed(&self, link: &Link, in_order: bool, why: &str) {
+        Record::of(self).closed(&link.participant.id, in_order, why);
+    }
+}
+
+fn what_of(request: &Request) -> EntryKind<'_> {
+    what(REQUEST, request.method.as_str(), request.target.as_ref().and_then(Target::context))
+}
+
+/// The kind as it was asked for, well formed or not.
+fn what<'w>(head: &'w str, method: &'w str, context: Option<&'w str>) -> EntryKind<'w> {
+    EntryKind { head, method: Some(method), context }
+}

@@ -1,0 +1,201 @@
+//! Registry: servers, topics, identities and grants that are in force.
+
+mod access;
+mod events;
+mod reload;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use auth::{Identities, Sealer};
+use client::Guard;
+use model::TopicName;
+use platform::{RwLock, random, unix_ms};
+use room::Close;
+use store::JournalWriter;
+use tokio::sync::Notify;
+use upstream::Upstream;
+use upstream::config::ServerConfig;
+
+pub use access::Visitor;
+
+use crate::admin::grants::Grants;
+use crate::audit::Recorder;
+use crate::bounds::{Bounds, Held};
+use crate::config::{Config, Limits};
+use crate::context::Context;
+use crate::dispatch::Dispatch;
+use crate::live::Event;
+
+/// What a registry starts with.
+pub struct Start {
+    /// The configuration.
+    pub config: Config,
+    /// Known participants and their tokens.
+    pub identities: Identities,
+    /// Changes of capabilities.
+    pub grants: Grants,
+    /// Seals ids, cursors and states.
+    pub sealer: Sealer,
+    /// Ends child processes if the gateway is killed.
+    pub guard: Option<Guard>,
+    /// Where proposals are written down.
+    pub journal: Option<JournalWriter>,
+    /// The audit log.
+    pub audit: Recorder,
+}
+
+/// Everything that is in force in a gateway.
+pub struct Registry {
+    me: Weak<Self>,
+    context: Arc<Context>,
+    guard: Option<Guard>,
+    journal: Option<JournalWriter>,
+    audit: Recorder,
+    config: RwLock<Arc<Config>>,
+    identities: RwLock<Arc<Identities>>,
+    grants: RwLock<Arc<Grants>>,
+    /// Moves with every change of what participants may do.
+    epoch: AtomicU64,
+    /// The number of the next guest.
+    guests: AtomicU64,
+    topics: RwLock<HashMap<TopicName, Arc<Dispatch>>>,
+    upstreams: RwLock<Vec<(ServerConfig, Arc<Upstream>)>>,
+    held: Arc<Held>,
+    bounds: RwLock<Arc<Bounds>>,
+    http_sessions: AtomicUsize,
+    /// Identities or grants have changed, and with them the next expiry.
+    renewed: Arc<Notify>,
+}
+
+impl Registry {
+    /// Starts the configured servers and opens the topics. Must be called inside a runtime.
+    pub fn start(start: Start) -> Arc<Self> {
+        let Start { config, identities, grants, sealer, guard, journal, audit } = start;
+        let held = Held::new(config.limits.held_bytes_max);
+        let bounds = RwLock::new(Bounds::new(&config.limits, Arc::clone(&held)));
+        let registry = Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            context: Arc::new(Context::new(sealer)),
+            guard,
+            journal,
+            audit,
+            config: RwLock::new(Arc::new(config.clone())),
+            identities: RwLock::new(Arc::new(identities)),
+            grants: RwLock::new(Arc::new(grants)),
+            epoch: AtomicU64::new(1),
+            // No guest of another process has the same name.
+            guests: AtomicU64::new(u64::from_le_bytes(random()) >> 16),
+            topics: RwLock::default(),
+            upstreams: RwLock::default(),
+            held,
+            bounds,
+            http_sessions: AtomicUsize::new(0),
+            renewed: Arc::default(),
+        });
+        registry.apply(config);
+        registry.watch_expiries();
+        registry
+    }
+
+    /// The configuration in force.
+    pub fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read())
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> Limits {
+        self.config.read().limits
+    }
+
+    /// The bounds of a new stream.
+    pub fn bounds(&self) -> Arc<Bounds> {
+        Arc::clone(&self.bounds.read())
+    }
+
+    /// The account of bytes that wait.
+    pub fn held(&self) -> &Arc<Held> {
+        &self.held
+    }
+
+    /// How many legacy sessions are open over HTTP. The doors write it, for the metrics.
+    pub fn http_sessions(&self) -> &AtomicUsize {
+        &self.http_sessions
+    }
+
+    /// The audit log.
+    pub fn audit(&self) -> &Recorder {
+        &self.audit
+    }
+
+    /// The journal, if the gateway keeps one.
+    pub fn journal(&self) -> Option<&JournalWriter> {
+        self.journal.as_ref()
+    }
+
+    /// Whether the journal can be written; true without one, as nothing must be written then.
+    pub fn keeps_journal(&self) -> bool {
+        self.journal.as_ref().is_none_or(|journal| journal.failure().is_none())
+    }
+
+    /// Clock, ids and seal.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// Moves with every change of tokens, grants and configuration, and with every expiry. A door may keep what it learnt about a
+    /// token for as long as the epoch stays.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// A topic.
+    pub fn topic(&self, name: &TopicName) -> Option<Arc<Dispatch>> {
+        self.topics.read().get(name).cloned()
+    }
+
+    /// All topics.
+    pub fn topics(&self) -> Vec<Arc<Dispatch>> {
+        self.topics.read().values().cloned().collect()
+    }
+
+    /// The configured servers, in the order of the configuration.
+    pub fn upstreams(&self) -> Vec<Arc<Upstream>> {
+        self.upstreams.read().iter().map(|(_, upstream)| Arc::clone(upstream)).collect()
+    }
+
+    /// Answers all callers of held calls for now, so that their proposals outlast this process.
+    pub fn release_held(&self) {
+        for dispatch in self.topics() {
+            dispatch.stopping.send_replace(true);
+            dispatch.take(Event::Stop);
+        }
+    }
+
+    /// Closes every socket and every server, and waits until every audit entry is durable. The doors end their streams first.
+    pub async fn stop(&self) {
+        self.release_held();
+        for dispatch in self.topics() {
+            let links = dispatch.with(crate::live::Topic::links);
+            links.iter().for_each(|(link, _, _)| dispatch.cut(*link, Close::GoingAway));
+        }
+        let mut closing = tokio::task::JoinSet::new();
+        for upstream in self.upstreams() {
+            closing.spawn(async move { upstream.close().await });
+        }
+        while closing.join_next().await.is_some() {}
+        self.audit.flush().await;
+    }
+
+    /// When the next token or grant expires after this time, in milliseconds since 1970.
+    fn next_expiry(&self, since_ms: u64) -> Option<u64> {
+        let (identities, grants) = (self.identities.read(), self.grants.read());
+        [identities.next_expiry(since_ms), grants.next_expiry(since_ms)].into_iter().flatten().min()
+    }
+
+    /// Whether a token or grant has expired since this time, in milliseconds since 1970.
+    fn has_expired(&self, since_ms: u64) -> bool {
+        self.next_expiry(since_ms).is_some_and(|at_ms| at_ms <= unix_ms())
+    }
+}

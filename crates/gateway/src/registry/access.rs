@@ -1,0 +1,205 @@
+//! Access: who a token's bearer is, which topics a participant may enter, and what it may do there.
+//!
+//! The one place where grants meet the configuration.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use auth::Participant;
+use json::quote;
+use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
+use platform::unix_ms;
+use store::audit::Verdict;
+
+use super::Registry;
+use crate::admin::grants::Grants;
+use crate::audit::UNKNOWN_PARTICIPANT;
+use crate::config::{Access, Config, TopicConfig};
+use crate::dispatch::Dispatch;
+use crate::guests::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, is_guest};
+use crate::link::Link;
+use crate::live::Event;
+use crate::membership::Joining;
+
+/// A participant that comes to a topic, and the topic.
+pub type Visitor = (Arc<Dispatch>, Arc<Participant>);
+/// Why access is refused, and to which participant, if that is known.
+type Denied = (Refusal, Option<Arc<Participant>>);
+
+impl Registry {
+    /// The bearer of this token, and the topic that it wants to enter. Without a token that is a guest, if the topic takes
+    /// guests: `known`, the guest of the request's session, or else the guest of the connection.
+    ///
+    /// # Errors
+    /// The refusal to send.
+    pub fn visitor(
+        &self,
+        bearer: Option<&str>,
+        topic: &str,
+        known: Option<Arc<Participant>>,
+        guests: &Guests,
+    ) -> Result<Visitor, Refusal> {
+        let entered = match self.entered(bearer, topic) {
+            Err((refusal, None)) if bearer.is_none() => {
+                let guest = self.guest(topic, known, guests);
+                guest.unwrap_or(Err(refusal)).map_err(|refusal| (refusal, None))
+            }
+            entered => entered,
+        };
+        entered.map_err(|denied| self.denied(denied, &for_topic(topic)))
+    }
+
+    /// The same where guests may not come.
+    ///
+    /// # Errors
+    /// The refusal to send.
+    pub fn member(&self, bearer: Option<&str>, topic: &str) -> Result<Visitor, Refusal> {
+        self.entered(bearer, topic).map_err(|denied| self.denied(denied, &for_topic(topic)))
+    }
+
+    /// The bearer of a token that asks for something outside of topics; `what` begins with "for".
+    ///
+    /// # Errors
+    /// The refusal to send.
+    pub fn asker(&self, bearer: Option<&str>, what: &str) -> Result<Arc<Participant>, Refusal> {
+        self.identify(bearer).map_err(|refusal| self.denied((refusal, None), what))
+    }
+
+    fn identify(&self, bearer: Option<&str>) -> Result<Arc<Participant>, Refusal> {
+        self.identities.read().identify(bearer, unix_ms())
+    }
+
+    fn entered(&self, bearer: Option<&str>, topic: &str) -> Result<Visitor, Denied> {
+        let participant = self.identify(bearer).map_err(|refusal| (refusal, None))?;
+        match self.enter(topic, &participant) {
+            Ok(dispatch) => Ok((dispatch, participant)),
+            Err(refusal) => Err((refusal, Some(participant))),
+        }
+    }
+
+    /// Records a refusal of access.
+    fn denied(&self, (refusal, participant): Denied, what: &str) -> Refusal {
+        let from = participant.as_ref().map_or(UNKNOWN_PARTICIPANT, |participant| participant.id.as_str());
+        let why = format!("{}: {what}", refusal.code.as_str());
+        self.audit.write_connection(None, from, Verdict::Refused, &why);
+        refusal
+    }
+
+    fn guest(
+        &self,
+        topic: &str,
+        known: Option<Arc<Participant>>,
+        guests: &Guests,
+    ) -> Option<Result<Visitor, Refusal>> {
+        let (name, config) = (TopicName::new(topic).ok()?, self.config());
+        let topic = of(&config, &name)?;
+        let (allowed, rate) = (topic.anonymous.as_ref()?, topic.anonymous_rate);
+        let dispatch = self.topic(&name)?;
+        let known = known.filter(|guest| is_guest(&guest.id) && guest.may_enter(&name));
+        if let Some(known) = known.or_else(|| guests.of(&name)) {
+            return Some(Ok((dispatch, known)));
+        }
+        let present = dispatch.with(crate::live::Topic::links);
+        if present.iter().filter(|(_, _, id)| is_guest(id)).count() >= TOPIC_GUESTS_MAX {
+            let refusal = Refusal::new(RefusalCode::Overloaded, "too many guests are in this topic");
+            return Some(Err(refusal.hint("come with a token")));
+        }
+        let number = self.guests.fetch_add(1, Ordering::Relaxed);
+        let id = ParticipantId::new(&format!("{ANONYMOUS_PREFIX}{number}")).ok()?;
+        let capabilities = Arc::clone(allowed);
+        let guest = Arc::new(Participant { id, capabilities, topics: vec![name], rate: Some(rate) });
+        guests.add(&guest);
+        Some(Ok((dispatch, guest)))
+    }
+
+    /// The topic of this name, if the participant may enter it. A private topic does not exist for others.
+    ///
+    /// # Errors
+    /// The refusal to send.
+    pub fn enter(&self, topic: &str, participant: &Participant) -> Result<Arc<Dispatch>, Refusal> {
+        let unknown =
+            || Refusal::new(RefusalCode::Forbidden, "there is no topic of this name that you may enter");
+        let name = TopicName::new(topic).map_err(|_| unknown())?;
+        if !self.may_enter(participant, &name) {
+            return Err(unknown());
+        }
+        self.topic(&name).ok_or_else(unknown)
+    }
+
+    /// Whether a known participant may enter a topic.
+    pub fn may_enter(&self, participant: &Participant, topic: &TopicName) -> bool {
+        participant.may_enter(topic)
+            || of(&self.config(), topic).is_some_and(|topic| topic.access == Access::Public)
+    }
+
+    /// Whether a known participant may know that a topic exists.
+    pub fn may_know(&self, participant: &Participant, topic: &TopicName) -> bool {
+        let private = of(&self.config(), topic).is_none_or(|topic| topic.access == Access::Private);
+        !private || self.may_enter(participant, topic)
+    }
+
+    /// What a participant may do now: in a topic, or outside of topics.
+    pub fn in_force(&self, participant: &Participant, topic: Option<&TopicName>) -> Arc<Capabilities> {
+        self.grants().over(&participant.id, &participant.capabilities, topic, unix_ms())
+    }
+
+    /// A participant with what it may do in a topic now.
+    pub fn there(&self, participant: &Participant, topic: &TopicName) -> Arc<Participant> {
+        Arc::new(Participant { capabilities: self.in_force(participant, Some(topic)), ..participant.clone() })
+    }
+
+    /// A participant as it is known now, in a topic or not.
+    pub fn known(&self, id: &ParticipantId) -> Option<Arc<Participant>> {
+        self.identities.read().participant(id, unix_ms())
+    }
+
+    /// All participants that are known now, in a topic or not.
+    pub fn everybody(&self) -> Vec<Arc<Participant>> {
+        self.identities.read().participants(unix_ms())
+    }
+
+    /// All changes of capabilities in force.
+    pub fn grants(&self) -> Arc<Grants> {
+        Arc::clone(&self.grants.read())
+    }
+
+    /// Lets a link join with what its participant may do now.
+    ///
+    /// # Errors
+    /// Why the topic rejects it.
+    pub fn join(&self, dispatch: &Arc<Dispatch>, link: &Arc<Link>, joining: Joining) -> Result<(), Refusal> {
+        let (epoch, participant) = (self.epoch(), &link.participant);
+        let capabilities = self.in_force(participant, Some(dispatch.name()));
+        dispatch.join(link, &capabilities, joining)?;
+        if self.epoch() != epoch {
+            // Something changed meanwhile, and may have missed this link.
+            self.refresh(dispatch, &participant.id);
+        }
+        Ok(())
+    }
+
+    /// What a participant may do in a topic now; `None` if it may not be there.
+    pub(crate) fn standing(&self, id: &ParticipantId, topic: &TopicName) -> Option<Arc<Capabilities>> {
+        if is_guest(id) {
+            return of(&self.config(), topic)?.anonymous.clone();
+        }
+        let known = self.known(id).filter(|known| self.may_enter(known, topic))?;
+        Some(self.in_force(&known, Some(topic)))
+    }
+
+    /// Gives a participant what it may do in a topic now, or ends its links there and withdraws its proposals.
+    pub(super) fn refresh(&self, dispatch: &Arc<Dispatch>, participant: &ParticipantId) {
+        match self.standing(participant, dispatch.name()) {
+            Some(capabilities) => dispatch.take(Event::Regrant { participant, capabilities }),
+            None => dispatch.take(Event::Revoke { participant }),
+        };
+    }
+}
+
+fn for_topic(topic: &str) -> String {
+    format!("for topic {}", quote(topic))
+}
+
+fn of<'c>(config: &'c Config, name: &TopicName) -> Option<&'c TopicConfig> {
+    config.topics.iter().find(|topic| topic.name == *name)
+}

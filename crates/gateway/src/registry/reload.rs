@@ -1,0 +1,196 @@
+//! Changes of what is in force: configuration, tokens, grants and their expiry.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use auth::Identities;
+use model::{ParticipantId, TopicName};
+use platform::{millis, unix_ms};
+use tokio::sync::Notify;
+use upstream::{Environment, Upstream, UpstreamSpec};
+
+use super::Registry;
+use crate::admin::grants::Grants;
+use crate::bounds::Bounds;
+use crate::config::{Access, Config, Limits, ParticipantConfig, TopicConfig};
+use crate::dispatch::{Dispatch, Settings, Shared};
+use crate::live::Event;
+use crate::proposals::journal;
+use crate::{handshake, run};
+
+/// Longest sleep between two looks for what has expired.
+const EXPIRY_MAX: Duration = Duration::from_secs(5);
+
+impl Registry {
+    /// Takes over a new configuration: servers that did not change keep running, and participants that may not enter a topic any
+    /// more leave it at once.
+    pub fn reload(&self, config: Config, identities: Identities) {
+        *self.identities.write() = Arc::new(identities);
+        self.apply(config);
+        self.refresh_all();
+    }
+
+    /// Takes over new identities: a token was issued or revoked.
+    pub fn set_identities(&self, identities: Identities) {
+        *self.identities.write() = Arc::new(identities);
+        self.refresh_all();
+    }
+
+    /// Takes over other grants of one participant, or of all. They are in force when this returns.
+    pub fn set_grants(&self, grants: Grants, changed: Option<&ParticipantId>) {
+        *self.grants.write() = Arc::new(grants);
+        match changed {
+            None => self.refresh_all(),
+            Some(participant) => {
+                self.moved();
+                self.topics().iter().for_each(|dispatch| self.refresh(dispatch, participant));
+            }
+        }
+    }
+
+    /// Moves the epoch and looks anew for the next expiry.
+    fn moved(&self) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.renewed.notify_one();
+    }
+
+    /// Gives every participant what it may do now, whether it is present or has left proposals behind.
+    fn refresh_all(&self) {
+        self.moved();
+        for dispatch in self.topics() {
+            for participant in callers(&dispatch) {
+                self.refresh(&dispatch, &participant);
+            }
+        }
+    }
+
+    /// Refreshes every participant whenever a token or grant expires.
+    pub(super) fn watch_expiries(&self) {
+        tokio::spawn(expiries(self.me.clone(), Arc::clone(&self.renewed)));
+    }
+
+    pub(super) fn apply(&self, config: Config) {
+        let Some(events) = self.me.upgrade() else { return };
+        let mut old = std::mem::take(&mut *self.upstreams.write());
+        let mut upstreams = Vec::new();
+        for server in config.servers.iter().filter(|server| server.enabled) {
+            if let Some(at) = old.iter().position(|(known, _)| known == server) {
+                upstreams.push(old.swap_remove(at));
+                continue;
+            }
+            let environment = Environment {
+                guard: self.guard.clone(),
+                identity: handshake::identity(),
+                events: Arc::<Self>::clone(&events),
+                dial_in: None,
+                numbers: Arc::clone(self.context.numbers()),
+            };
+            let spec = UpstreamSpec::new(server.clone(), &config.limits.servers());
+            upstreams.push((server.clone(), Upstream::start(spec, environment)));
+        }
+        *self.upstreams.write() = upstreams;
+        for (_, gone) in old {
+            tokio::spawn(async move { gone.close().await });
+        }
+        *self.bounds.write() = Bounds::new(&config.limits, Arc::clone(&self.held));
+        *self.config.write() = Arc::new(config);
+        self.open_topics();
+        self.moved();
+    }
+
+    fn open_topics(&self) {
+        let config = self.config();
+        let gone: Vec<Arc<Dispatch>> = {
+            let is_gone = |name: &TopicName| !config.topics.iter().any(|topic| topic.name == *name);
+            let mut topics = self.topics.write();
+            topics.extract_if(|name, _| is_gone(name)).map(|(_, gone)| gone).collect()
+        };
+        for topic in &config.topics {
+            if let Some(dispatch) = self.topic(&topic.name) {
+                self.configure_topic(&config, topic, &dispatch);
+                continue;
+            }
+            let dispatch = self.open_topic(topic, &config.limits);
+            self.configure_topic(&config, topic, &dispatch);
+            // Before any caller can enter it.
+            journal::restore(&dispatch);
+            self.topics.write().insert(topic.name.clone(), Arc::clone(&dispatch));
+            // Lists that changed meanwhile did not reach it.
+            dispatch.list_servers();
+        }
+        for dispatch in gone {
+            for participant in &callers(&dispatch) {
+                dispatch.take(Event::Revoke { participant });
+            }
+        }
+    }
+
+    fn open_topic(&self, topic: &TopicConfig, limits: &Limits) -> Arc<Dispatch> {
+        let settings = Settings {
+            name: topic.name.clone(),
+            list_wait: topic.list_wait,
+            away: limits.away,
+            proposal_ttl: topic.proposal_ttl,
+            hold: limits.hold,
+            mcp_calls: topic.mcp_calls,
+            history: topic.history,
+            ping_ms: millis(limits.keep_alive),
+            envelope_bytes_max: limits.envelope_bytes_max,
+            limits: topic::Limits {
+                participants_max: limits.topic_participants_max,
+                operations_per_link_max: limits.participant_calls_max,
+                operations_per_participant_max: limits.participant_calls_max,
+                ..topic::Limits::default()
+            },
+        };
+        let (registry, name) = (self.me.clone(), topic.name.clone());
+        let shared = Shared {
+            context: Arc::clone(&self.context),
+            audit: self.audit.clone(),
+            journal: self.journal.clone(),
+            standing: Box::new(move |id| registry.upgrade()?.standing(id, &name)),
+        };
+        Dispatch::new(settings, shared, run::run)
+    }
+
+    fn configure_topic(&self, config: &Config, topic: &TopicConfig, dispatch: &Arc<Dispatch>) {
+        let upstreams = self.upstreams();
+        let named = |id: &ParticipantId| upstreams.iter().find(|one| one.spec().config.name == *id).cloned();
+        let servers: Vec<Arc<Upstream>> = topic.servers.iter().filter_map(named).collect();
+        let public = topic.access == Access::Public;
+        let enters = |one: &&ParticipantConfig| public || one.participant.may_enter(&topic.name);
+        let serving: Vec<_> =
+            config.participants.iter().filter(enters).filter_map(ParticipantConfig::server).collect();
+        dispatch.configure(&servers, &serving, &config.limits, &topic.builtin);
+    }
+}
+
+/// The participants of a topic that are no servers: those that are present, and those that have left proposals behind.
+fn callers(dispatch: &Dispatch) -> Vec<ParticipantId> {
+    dispatch.with(|topic| {
+        let present = topic.everybody().into_iter().filter(|one| !one.serves).map(|one| one.person.id);
+        let mut all: Vec<ParticipantId> = present.chain(topic.proposers().cloned()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    })
+}
+
+async fn expiries(registry: Weak<Registry>, renewed: Arc<Notify>) {
+    let mut since_ms = unix_ms();
+    loop {
+        let Some(next_ms) = registry.upgrade().map(|registry| registry.next_expiry(since_ms)) else { return };
+        let wait = next_ms.map(|at_ms| Duration::from_millis(at_ms.saturating_sub(unix_ms())));
+        tokio::select! {
+            () = tokio::time::sleep(wait.map_or(EXPIRY_MAX, |wait| wait.min(EXPIRY_MAX))) => {}
+            () = renewed.notified() => {}
+        }
+        let Some(registry) = registry.upgrade() else { return };
+        let now_ms = unix_ms();
+        if registry.has_expired(since_ms) {
+            registry.refresh_all();
+        }
+        since_ms = now_ms;
+    }
+}

@@ -1,0 +1,158 @@
+//! Requests of clients: admitted by the topic, recorded, and carried out by its effects.
+
+use std::sync::Arc;
+
+use model::{Notice, ParticipantId, Target};
+use platform::millis;
+use topic::{About, Cause, End, Request, Resume, Subject, Verdict, Which};
+use upstream::Question;
+use wire::mcp::relay;
+
+use crate::audit::Permit;
+use crate::call::{Call, Incoming, Names, Reply, ServerEvents};
+use crate::dispatch::Dispatch;
+use crate::link::Link;
+use crate::live::{Asked, Effect, Event};
+use crate::tag::Tag;
+use crate::log_level;
+use crate::proposals::state;
+use crate::record::Record;
+use crate::tasks;
+
+impl Dispatch {
+    /// Takes a client's request. `reply` receives its answer.
+    pub fn request(self: &Arc<Self>, link: &Arc<Link>, incoming: Incoming, reply: Arc<dyn Reply>) -> Arc<Call> {
+        let mut incoming = incoming;
+        let parked = incoming.state.take().and_then(|sealed| state::open(self, link, &sealed));
+        let interest = std::mem::take(&mut incoming.interest);
+        let call = self.new_call(link, incoming, Names::Public, reply);
+        let task = match &call.request.target {
+            Some(Target::Task(id)) => tasks::relay::find(self, link, id),
+            Some(Target::Tool(_) | Target::Prompt(_) | Target::Uri(_)) | None => None,
+        };
+        if let Some(task) = &task {
+            call.task.set_about(task);
+        }
+        let target = match &call.request.target {
+            Some(Target::Tool(name)) => Some(topic::Target::Tool(name)),
+            Some(Target::Prompt(name)) => Some(topic::Target::Prompt(name)),
+            Some(Target::Uri(uri)) => Some(topic::Target::Uri(uri)),
+            // The gateway's own participant answers for a task whose server cannot be asked any more.
+            Some(Target::Task(_)) => {
+                let task = task.as_ref().filter(|task| !task.is_lost());
+                task.map(|task| topic::Target::Upstream(task.origin.server.as_str()))
+            }
+            None => None,
+        };
+        // Handshakes, pings and lists name nothing: they are recorded only if they are refused.
+        let is_recorded = target.is_some() || parked.is_some();
+        let permit = match self.audit.reserve() {
+            Ok(permit) => permit,
+            Err(_) if !is_recorded => Permit::none(),
+            Err(refusal) => {
+                let (operation, refusal, cause) = (call.id, Box::new(refusal), Cause::LogUnavailable);
+                self.run(Effect::Refuse { operation, call: Arc::clone(&call), refusal, cause });
+                return call;
+            }
+        };
+        let (link, operation, tag) = (link.id, call.id, call.tag.clone());
+        let event = match parked {
+            Some(parked) => {
+                let until_ms = self.hold_until_ms();
+                Event::Resume(Resume { link, operation, tag, parked, until_ms, call: Arc::clone(&call) })
+            }
+            None => {
+                let (method, call) = (call.request.method.clone(), Arc::clone(&call));
+                Event::Request(Request { link, operation, tag, method, target, interest, call })
+            }
+        };
+        let effects = self.step(event);
+        if let Some(verdict) = &effects.verdict {
+            self.count(verdict);
+            if is_recorded || matches!(verdict, Verdict::Refused(_)) {
+                Record::of(self).request(permit, &call, verdict);
+            }
+        }
+        self.run_all(effects.all);
+        call
+    }
+
+    /// A call that is not in the topic yet.
+    pub(crate) fn new_call(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        incoming: Incoming,
+        names: Names,
+        reply: Arc<dyn Reply>,
+    ) -> Arc<Call> {
+        let events: Arc<dyn ServerEvents> = Arc::<Self>::clone(self);
+        Call::new(events, self.context.operation(), Arc::clone(link), incoming, names, reply)
+    }
+
+    /// When the caller of a call that is held from now on is answered for now.
+    pub(crate) fn hold_until_ms(&self) -> u64 {
+        self.context.now_ms().saturating_add(millis(self.settings.hold))
+    }
+
+    /// Cancels the request that a client gave this name.
+    pub fn cancel(self: &Arc<Self>, link: &Link, tag: Tag) {
+        self.take(Event::Cancel { link: link.id, which: Which::Tag(tag) });
+    }
+
+    /// Cancels a call whose caller has gone.
+    pub fn abandon(self: &Arc<Self>, call: &Call) {
+        self.take(Event::Cancel { link: call.link.id, which: Which::Id(call.id) });
+    }
+
+    /// Takes a client's answer to the question of this number.
+    pub fn answer_question(self: &Arc<Self>, link: &Link, number: u64, answer: model::Answer) {
+        let operation = self.context.numbered(number);
+        let end = End::Answered { outcome: answer.outcome, answer };
+        self.take(Event::Answer { link: link.id, operation, end });
+    }
+
+    /// Takes a server's notification.
+    pub(crate) fn notice(self: &Arc<Self>, server: &ParticipantId, subject: Subject<'_>, notice: Notice) {
+        let level = relay::log_level(&notice).as_deref().and_then(log_level::parse);
+        self.take(Event::Notice { server, subject, level, notice });
+    }
+
+    /// Takes a server's question.
+    pub(crate) fn ask(self: &Arc<Self>, asked: Asked, about: About) {
+        let (server, question) = (asked.server.clone(), &asked.question);
+        let tag = Tag::of_server(question.instance(), question.id().clone());
+        let (operation, method) = (self.context.operation(), question.request().method.clone());
+        self.take(Event::Ask {
+            server: &server,
+            operation,
+            tag: Some(tag),
+            about,
+            method,
+            question: Arc::new(asked),
+        });
+    }
+}
+
+impl ServerEvents for Dispatch {
+    fn notice(&self, call: &Call, notice: Notice) {
+        let (Some(dispatch), Some(delivered)) = (self.weak().upgrade(), call.delivered.get()) else { return };
+        let notice = match call.session() {
+            Some(session) => dispatch.tasks.rename_notice(session, notice),
+            None => notice,
+        };
+        Dispatch::notice(&dispatch, &delivered.server, Subject::Call(call.id), notice);
+    }
+
+    fn question(&self, call: &Call, question: Question) {
+        let (Some(dispatch), Some(delivered)) = (self.weak().upgrade(), call.delivered.get()) else { return };
+        let session = call.session().map(Arc::downgrade).unwrap_or_default();
+        let asked = Asked { question, session, server: delivered.server.clone(), task: None };
+        dispatch.ask(asked, About::Call(call.id));
+    }
+
+    fn ended(&self, call: &Call, end: End<model::Answer>) {
+        if let (Some(dispatch), Some(delivered)) = (self.weak().upgrade(), call.delivered.get()) {
+            dispatch.take(Event::Answer { link: delivered.link, operation: call.id, end });
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Reply to an envelope: answers, notifications and refusals of a call that came from the room (MCPx v0.1, section 3.1.2).
+
+use std::sync::{Arc, Weak};
+
+use model::{Answer, LinkId, ListKind, OperationId, ParticipantId, Refusal};
+use wire::mcpx::{self, Draft, payload};
+
+use crate::call::{Call, Reply};
+use crate::dispatch::Dispatch;
+use crate::link::{Passed, Questioned, Respell, Undelivered};
+
+/// The way back of a call that came as an envelope, or of an approved proposal that the gateway has a server carry out: an
+/// envelope of the server to the sender and, if the call carries out a proposal, to its proposer.
+pub(crate) struct RoomReply {
+    dispatch: Weak<Dispatch>,
+    /// The server.
+    from: ParticipantId,
+    to: Vec<String>,
+    /// The kind of the answer.
+    kind: String,
+    /// The envelope that is answered.
+    correlation: String,
+    /// The only link that gets the answer.
+    alone: Option<LinkId>,
+}
+
+impl RoomReply {
+    /// The way back to the sender of an envelope. `kind` is the kind of the answer.
+    pub(crate) fn to_envelope(
+        dispatch: &Arc<Dispatch>,
+        server: &ParticipantId,
+        sender: &ParticipantId,
+        kind: &str,
+        envelope: &str,
+    ) -> Self {
+        Self::of_proposal(dispatch, server, vec![sender.to_string()], kind.to_owned(), envelope)
+    }
+
+    /// The way back of an approved proposal: to these participants, as the answer to the envelope that fulfils it.
+    pub(crate) fn of_proposal(
+        dispatch: &Arc<Dispatch>,
+        server: &ParticipantId,
+        to: Vec<String>,
+        kind: String,
+        fulfilment: &str,
+    ) -> Self {
+        let (dispatch, correlation) = (Arc::downgrade(dispatch), fulfilment.to_owned());
+        Self { dispatch, from: server.clone(), to, kind, correlation, alone: None }
+    }
+
+    /// Restricts the answer to one link: no other participant gets it.
+    pub(crate) fn only_to(&mut self, link: LinkId) {
+        self.alone = Some(link);
+    }
+
+    fn send(&self, call: &Call, kind: &str, payload: &[u8]) {
+        let Some(dispatch) = self.dispatch.upgrade() else { return };
+        let proposal = call.delivered.get().and_then(|delivered| delivered.proposal);
+        let proposer = proposal.and_then(|id| dispatch.with(|topic| Some(topic.proposal(id)?.by)));
+        let to = receivers(&self.to, proposer.as_ref().map(ParticipantId::as_str));
+        let Some(link) = self.alone else {
+            return dispatch.announce_server(&self.from, &to, kind, &self.correlation, payload);
+        };
+        let (id, ts) = dispatch.stamp();
+        let (ts, from) = (Some(ts.as_str()), self.from.as_str());
+        let correlation_id = Some(self.correlation.as_str());
+        let draft = Draft { id: &id, ts, from, to: &to, kind, correlation_id, payload };
+        dispatch.whisper(link, &mcpx::envelope(&draft));
+    }
+}
+
+impl Reply for RoomReply {
+    fn settle(&self, call: &Call, answer: &Answer, _: &Respell<'_>) {
+        let id = call.tag.as_ref().map(crate::tag::Tag::id);
+        self.send(call, &self.kind, &payload::answer(answer, call.request.method.as_str(), id));
+    }
+
+    fn refuse(&self, call: &Call, refusal: &Refusal) {
+        let id = call.tag.as_ref().map(crate::tag::Tag::id);
+        self.send(call, &self.kind, &payload::refused(refusal, call.request.method.as_str(), id));
+    }
+
+    fn abandon(&self, _: &Call) {}
+
+    fn notify(&self, call: &Call, notice: &Passed<'_>) -> Result<(), Undelivered> {
+        let kind = format!("mcp/request:{}", notice.notice.method.as_str());
+        self.send(call, &kind, &payload::notice(notice.notice));
+        Ok(())
+    }
+
+    fn ask(&self, _: &Call, _: &Questioned<'_>) -> Result<(), Undelivered> {
+        Err(Undelivered::OtherForm)
+    }
+
+    fn withdraw_question(&self, _: &Call, _: OperationId) {}
+
+    fn list_changed(&self, _: &Call, _: ListKind) -> Result<(), Undelivered> {
+        Ok(())
+    }
+}
+
+/// The receivers of an envelope, the proposer among them.
+fn receivers<'r>(to: &'r [String], proposer: Option<&'r str>) -> Vec<&'r str> {
+    let mut all: Vec<&str> = to.iter().map(String::as_str).collect();
+    all.extend(proposer.filter(|proposer| !to.iter().any(|to| to == proposer)));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_proposer_is_named_once() {
+        let to = ["ann".to_owned(), "bob".to_owned()];
+        assert_eq!(receivers(&to, None), ["ann", "bob"]);
+        assert_eq!(receivers(&to, Some("bob")), ["ann", "bob"]);
+        assert_eq!(receivers(&to, Some("cid")), ["ann", "bob", "cid"]);
+    }
+}

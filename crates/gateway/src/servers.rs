@@ -1,0 +1,208 @@
+//! Servers' events outside of calls: lists, notifications, questions to a session's owner, ends of sessions.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Weak};
+
+use model::{LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
+use topic::{About, Subject, View, Which};
+use upstream::{Manifest, Question, Session, SessionEvents};
+use wire::mcp::relay;
+use wire::rpc::Id;
+
+use crate::dispatch::Dispatch;
+use crate::live::{Asked, ConfiguredServer, Event, Topic};
+use crate::log_level;
+use crate::tag::Tag;
+use crate::tasks::relay as tasks;
+
+/// The refusal of a question that no client can be asked.
+pub(crate) fn unasked() -> Refusal {
+    Refusal::new(RefusalCode::Unsupported, "no client can be asked this")
+}
+
+/// Passes what the sessions of a server that dials in send to its topic.
+pub(crate) struct OneTopic(pub(crate) Weak<Dispatch>);
+
+impl SessionEvents for OneTopic {
+    fn notice(&self, session: &Arc<Session>, notice: Notice) {
+        if let Some(dispatch) = self.0.upgrade() {
+            dispatch.session_notice(session, notice);
+        }
+    }
+
+    fn question(&self, _: &Arc<Session>, question: Question) {
+        // No client owns a session with a server that dials in.
+        question.refuse(&unasked());
+    }
+
+    fn changed(&self, session: &Arc<Session>, announced: &[ListKind]) {
+        if let Some(dispatch) = self.0.upgrade() {
+            dispatch.session_changed(session, announced);
+        }
+    }
+
+    fn ended(&self, session: &Arc<Session>) {
+        if let Some(dispatch) = self.0.upgrade() {
+            dispatch.session_ended(session);
+        }
+    }
+}
+
+impl Dispatch {
+    /// The configured servers that take part, in the order of the configuration.
+    pub fn servers(&self) -> Vec<Arc<ConfiguredServer>> {
+        self.with(|topic| topic.servers().filter_map(|server| server.handle.upstream().cloned()).collect())
+    }
+
+    /// A configured server that takes part.
+    pub fn server(&self, id: &ParticipantId) -> Option<Arc<ConfiguredServer>> {
+        self.with(|topic| topic.server(id)?.handle.upstream().cloned())
+    }
+
+    /// The server of a session, if it takes part.
+    fn server_of(&self, session: &Session) -> Option<Arc<ConfiguredServer>> {
+        self.server(&ParticipantId::new(session.upstream()).ok()?)
+    }
+
+    /// The link that owns a session, if it is in this topic.
+    fn owner(&self, session: &Session) -> Option<LinkId> {
+        let link = session.key().owner()?;
+        self.with(|topic| topic.participant(link).is_some()).then_some(link)
+    }
+
+    /// Lists what a server has. `announced` are the lists that the server itself called changed.
+    pub(crate) fn listed(
+        self: &Arc<Self>,
+        server: &ParticipantId,
+        view: View,
+        manifests: &[Arc<Manifest>],
+        announced: &[ListKind],
+    ) {
+        let manifest = topic_manifest(manifests);
+        self.take(Event::Listed { server, view, manifest, changed: announced });
+    }
+
+    /// Takes a notification of a session that belongs to no call.
+    pub(crate) fn session_notice(self: &Arc<Self>, session: &Arc<Session>, notice: Notice) {
+        let Some(server) = self.server_of(session) else { return };
+        match notice.method.as_str() {
+            "notifications/resources/updated" => {
+                let Some(own) = relay::updated_uri(&notice) else { return };
+                let subject = Subject::Resource { own: &own, session: session.key().owner() };
+                self.notice(&server.id, subject, notice);
+            }
+            "notifications/tasks/status" | "notifications/tasks" => tasks::state_notice(self, session, notice),
+            "notifications/progress" => tasks::progress(self, session, notice),
+            method => match self.owner(session) {
+                Some(owner) => {
+                    let notice = self.tasks.rename_notice(session, notice);
+                    self.notice(&server.id, Subject::Session(owner), notice);
+                }
+                None => tracing::debug!(server = session.upstream(), method, "a notification for no caller"),
+            },
+        }
+    }
+
+    /// Takes a question of a server to the owner of its session; false if the owner is not in this topic or cannot be asked.
+    pub(crate) fn session_question(self: &Arc<Self>, session: &Arc<Session>, question: &Question) -> bool {
+        let Some(owner) = session.key().owner() else { return false };
+        let form = self.with(|topic| topic.handle(owner).map(|link| link.form));
+        let Some(server) = self.server_of(session).filter(|_| form == Some(session.form())) else { return false };
+        let task = self.tasks.related(session, &question.request().payload);
+        if task.as_ref().is_some_and(|task| !tasks::may_keep(self, task)) {
+            return false;
+        }
+        // A server may ask as soon as the session is open, before it has listed anything.
+        self.take(Event::Attach { link: owner, server: &server.id });
+        // A question that belongs to a task goes where the task's result is waited for, if it is.
+        let waiting = task.as_ref().and_then(|task| task.waiting());
+        let waiting = waiting.filter(|call| self.with(|topic| topic.is_open(*call)));
+        let about = waiting.map_or(About::Session(owner), About::Call);
+        let (question, session) = (question.clone(), Arc::downgrade(session));
+        self.ask(Asked { question, session, server: server.id.clone(), task }, about);
+        true
+    }
+
+    /// Withdraws a question that its server has withdrawn.
+    pub(crate) fn session_withdrawn(self: &Arc<Self>, session: &Session, id: Id) {
+        let Ok(server) = ParticipantId::new(session.upstream()) else { return };
+        let Some(link) = self.with(|topic| Some(topic.server(&server)?.link)) else { return };
+        let which = Which::Tag(Tag::of_server(session.instance(), id));
+        self.take(Event::Cancel { link, which });
+    }
+
+    /// Takes new lists of a session, and passes on which log messages are wanted: the session may be new.
+    pub(crate) fn session_changed(self: &Arc<Self>, session: &Arc<Session>, announced: &[ListKind]) {
+        let Some(server) = self.server_of(session) else { return };
+        match self.owner(session) {
+            Some(owner) => self.listed(&server.id, View::Link(owner), &[session.manifest()], announced),
+            None if session.key().is_own() => {}
+            None => self.listed(&server.id, View::Shared, &server.manifests(), announced),
+        }
+        let (dispatch, session) = (self.weak(), Arc::clone(session));
+        tokio::spawn(async move {
+            if let Some(dispatch) = dispatch.upgrade() {
+                dispatch.pass_level(&session).await;
+            }
+        });
+    }
+
+    /// Tells a session from which level on log messages are wanted: its owner's level, or on a shared session the lowest of all
+    /// links. Each link gets only what it asked for.
+    pub(crate) async fn pass_level(&self, session: &Session) {
+        let wanted = match self.owner(session) {
+            Some(owner) => self.with(|topic| topic.level(owner)),
+            None => self.with(Topic::lowest_level),
+        };
+        let Some(level) = wanted else { return };
+        if let Err(refusal) = session.set_level(log_level::name(level)).await {
+            tracing::debug!(server = session.upstream(), %refusal, "the server did not take the log level");
+        }
+    }
+
+    /// Takes the end of a session: its owner sees the shared lists again, and its tasks are lost.
+    pub(crate) fn session_ended(self: &Arc<Self>, session: &Session) {
+        tasks::lose(self, session);
+        if let (Some(link), Some(server)) = (self.owner(session), self.server_of(session)) {
+            self.take(Event::Detach { link, server: &server.id });
+        }
+    }
+}
+
+impl ConfiguredServer {
+    /// What is listed of it: the last manifest in each era; nothing of a participant that has been away for too long.
+    pub fn manifests(&self) -> Vec<Arc<Manifest>> {
+        match &self.dial_in {
+            Some(dial_in) if !dial_in.is_listed() => Vec::new(),
+            Some(_) | None => self.upstream.manifests(),
+        }
+    }
+}
+
+/// A server's lists as names and digests. Of a server that lists in two eras, everything that is in either.
+pub(crate) fn topic_manifest(manifests: &[Arc<Manifest>]) -> topic::Manifest {
+    let items = |kind| {
+        let mut items: Vec<topic::Item> = Vec::new();
+        let mut known = HashSet::new();
+        for item in manifests.iter().flat_map(|manifest| &manifest.list(kind).items) {
+            if known.insert(item.key.as_str()) {
+                items.push(topic::Item { own: item.key.as_str().into(), digest: digest(&item.raw) });
+            }
+        }
+        items
+    };
+    topic::Manifest {
+        tools: items(ListKind::Tools),
+        prompts: items(ListKind::Prompts),
+        resources: items(ListKind::Resources),
+        templates: items(ListKind::Templates),
+    }
+}
+
+/// Servers write the definitions, so the hasher is the standard one.
+fn digest(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}

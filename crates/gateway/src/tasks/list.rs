@@ -1,0 +1,147 @@
+//! Pages of `tasks/list` (MCP 2025-11-25): a participant's own proposals of calls, and its tasks at all servers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use auth::Sealer;
+use model::{ParticipantId, Refusal, RefusalCode, Request};
+use platform::{random, unix_ms};
+use tokio::task::JoinSet;
+use wire::mcp::task;
+
+use super::relay;
+use super::task::Task;
+use crate::call::Call;
+use crate::dispatch::Dispatch;
+use crate::live::ProposalView;
+use crate::proposals::view::View;
+
+/// Tasks of one page. Each that is not over is asked for at its server.
+pub const PAGE_TASKS_MAX: usize = 64;
+/// How long a cursor is valid, in seconds.
+const CURSOR_SECS: u64 = 3600;
+const CURSOR: &str = "tasks/list";
+
+/// A task of a page.
+enum Entry {
+    Proposal(Box<ProposalView>),
+    Server(Arc<Task>),
+}
+
+/// The order of tasks: when a task was created, in milliseconds since 1970, and its id.
+type Place = (u64, String);
+
+/// One page of the tasks of a caller's participant, oldest first.
+///
+/// # Errors
+/// A refusal (-32602) of a cursor that the gateway did not make.
+pub(crate) async fn page(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Vec<u8>, Refusal> {
+    let (sealer, who) = (dispatch.context.sealer(), &call.link.participant.id);
+    let after = match cursor(&call.request) {
+        Some(cursor) => Some(open(sealer, who, &cursor).ok_or_else(bad_cursor)?),
+        None => None,
+    };
+    let mut all = entries(dispatch, call);
+    all.sort_by(|(one, _), (other, _)| one.cmp(other));
+    all.retain(|(place, _)| after.as_ref().is_none_or(|after| place > after));
+    let more = all.len() > PAGE_TASKS_MAX;
+    all.truncate(PAGE_TASKS_MAX);
+    let next = all.last().filter(|_| more).map(|(place, _)| seal(sealer, who, place));
+    refresh(&all).await;
+    let form = call.request.payload.form;
+    Ok(json::object(|result| {
+        result.array("tasks", |tasks| {
+            for (_, entry) in &all {
+                let task = match entry {
+                    Entry::Proposal(proposal) => {
+                        Some(task::get(&View::new(dispatch, proposal, form).task(), form))
+                    }
+                    Entry::Server(task) if task.is_lost() => {
+                        Some(task.lost_view(|view| task::get(view, form)))
+                    }
+                    Entry::Server(task) => task.listed(),
+                };
+                if let Some(task) = task {
+                    tasks.raw(&task);
+                }
+            }
+        });
+        result.optional_text("nextCursor", next.as_deref());
+    }))
+}
+
+/// Everything that the caller's participant has as tasks, in no order.
+fn entries(dispatch: &Dispatch, call: &Call) -> Vec<(Place, Entry)> {
+    let who = &call.link.participant.id;
+    let proposals = dispatch.with(|topic| topic.proposals(who, &model::Capabilities::default(), true));
+    let held = proposals.into_iter().filter(|proposal| proposal.held && proposal.by == *who);
+    let held = held.map(|proposal| {
+        let place = (proposal.content.opened.at_ms, proposal.id.to_string());
+        (place, Entry::Proposal(Box::new(proposal)))
+    });
+    let tasks = dispatch.tasks.of(who).into_iter();
+    let tasks = tasks.filter(|task| task.origin.form == call.link.form && relay::may_keep(dispatch, task));
+    held.chain(tasks.map(|task| ((task.origin.created_ms, task.public.clone()), Entry::Server(task))))
+        .collect()
+}
+
+/// Asks the servers for the states of tasks that are not over. A task whose server does not answer in time keeps the state that
+/// is known.
+async fn refresh(all: &[(Place, Entry)]) {
+    let (mut asking, mut asked) = (JoinSet::new(), HashMap::new());
+    for (_, entry) in all {
+        let Entry::Server(task) = entry else { continue };
+        let Some(session) = task.session().filter(|_| !task.is_over()) else { continue };
+        let (own, public) = (Arc::clone(&task.origin.own), task.public.clone());
+        asked.insert(public.clone(), task);
+        asking.spawn(async move { (public, session.form(), session.get_task(&own).await) });
+    }
+    while let Some(answered) = asking.join_next().await {
+        let Ok((public, form, Some(message))) = answered else { continue };
+        let payload = wire::mcp::relay::decode_answer(&message, form).payload;
+        let (Some(task), Some(glimpse)) = (asked.get(&public), task::glimpse(&payload)) else { continue };
+        if *glimpse.named.id == *task.origin.own {
+            task.update(&glimpse, &payload.bytes);
+        }
+    }
+}
+
+/// The cursor of a list request.
+fn cursor(request: &Request) -> Option<String> {
+    let params = request.payload.body_bytes();
+    let members = json::members(params, json::Span::all(params)).ok()?;
+    Some(members.get("cursor")?.text()?.into_owned())
+}
+
+fn seal(sealer: &Sealer, who: &ParticipantId, (at_ms, id): &Place) -> String {
+    let state = format!("{at_ms}:{id}");
+    sealer.seal(CURSOR, who.as_str(), unix_ms() + CURSOR_SECS * 1000, random(), state.as_bytes())
+}
+
+fn open(sealer: &Sealer, who: &ParticipantId, cursor: &str) -> Option<Place> {
+    let state = sealer.open(CURSOR, who.as_str(), unix_ms(), cursor).ok()?;
+    let state = String::from_utf8(state).ok()?;
+    let (at_ms, id) = state.split_once(':')?;
+    Some((at_ms.parse().ok()?, id.to_owned()))
+}
+
+fn bad_cursor() -> Refusal {
+    Refusal::new(RefusalCode::Malformed, "this cursor is not known here")
+        .hint("list again from the beginning")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_valid_for_its_participant_only() {
+        let sealer = Sealer::new(&[7; 32], None);
+        let (ada, bob) = (ParticipantId::new("ada").unwrap(), ParticipantId::new("bob").unwrap());
+        let place = (5, "a:b".to_owned());
+        let cursor = seal(&sealer, &ada, &place);
+        assert_eq!(open(&sealer, &ada, &cursor), Some(place));
+        assert_eq!(open(&sealer, &bob, &cursor), None);
+        assert_eq!(open(&sealer, &ada, "7"), None);
+    }
+}

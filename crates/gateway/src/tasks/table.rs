@@ -1,0 +1,144 @@
+//! Table of servers' tasks in one topic, by server, session and the server's own id.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use model::{Notice, Payload, ParticipantId};
+use platform::{Mutex, MutexGuard};
+use upstream::{CallNumber, Session};
+use wire::mcp::task;
+
+use super::places::{Places, TaskPlace};
+use super::task::{Key, Task};
+
+/// The tasks of one topic.
+#[derive(Debug, Default)]
+pub(crate) struct Tasks {
+    table: Mutex<Table>,
+    places: Places,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    all: HashMap<Key, (Arc<Task>, TaskPlace)>,
+    /// By the call that became the task: its progress token stays valid.
+    calls: HashMap<(u64, CallNumber), Arc<Task>>,
+    swept: bool,
+}
+
+impl Tasks {
+    /// The task with a server's own id.
+    pub(crate) fn find(&self, server: &ParticipantId, instance: u64, own: &str) -> Option<Arc<Task>> {
+        let table = self.table();
+        table.all.get(&(server.clone(), instance, own.into())).map(|(task, _)| Arc::clone(task))
+    }
+
+    /// The same by the session that sent the id.
+    pub(crate) fn find_in(&self, session: &Session, own: &str) -> Option<Arc<Task>> {
+        self.find(&ParticipantId::new(session.upstream()).ok()?, instance_of(session), own)
+    }
+
+    /// The task that a call of a session became.
+    pub(crate) fn of_call(&self, instance: u64, call: CallNumber) -> Option<Arc<Task>> {
+        self.table().calls.get(&(instance, call)).cloned()
+    }
+
+    /// Takes a place for one more task of a participant. Without a free one the participant's oldest task that is over is
+    /// forgotten.
+    pub(crate) fn reserve(&self, holder: &ParticipantId) -> Option<TaskPlace> {
+        self.places.take(holder).or_else(|| {
+            self.table().forget_oldest(holder);
+            self.places.take(holder)
+        })
+    }
+
+    /// Enters a task on its place; without a place it is not entered. True when the caller must begin to [`Tasks::sweep`].
+    pub(crate) fn enter(&self, task: &Arc<Task>, place: Option<TaskPlace>) -> bool {
+        // A server that gives an id again means the new task by it.
+        self.table().remove(&task.key());
+        let Some(place) = place.or_else(|| self.reserve(&task.origin.holder)) else { return false };
+        let mut table = self.table();
+        if let Some(call) = task.origin.call {
+            table.calls.insert(call, Arc::clone(task));
+        }
+        table.all.insert(task.key(), (Arc::clone(task), place));
+        !std::mem::replace(&mut table.swept, true)
+    }
+
+    /// Forgets the tasks whose time is over; false when none is left.
+    pub(crate) fn sweep(&self, now_ms: u64) -> bool {
+        let mut table = self.table();
+        let old = table.all.values().filter(|(task, _)| task.until_ms() <= now_ms).map(|(task, _)| task.key());
+        for key in old.collect::<Vec<_>>() {
+            table.remove(&key);
+        }
+        table.swept = !table.all.is_empty();
+        table.swept
+    }
+
+    /// Ends the tasks of a session that has ended, and returns those that were not over.
+    pub(crate) fn lose(&self, instance: u64) -> Vec<Arc<Task>> {
+        let table = self.table();
+        let of_session = table.all.values().map(|(task, _)| task).filter(|task| task.origin.instance == instance);
+        of_session.filter(|task| task.lose()).cloned().collect()
+    }
+
+    /// The tasks of a participant, oldest first.
+    pub(crate) fn of(&self, holder: &ParticipantId) -> Vec<Arc<Task>> {
+        let mut own: Vec<_> = {
+            let table = self.table();
+            let all = table.all.values().filter(|(_, place)| place.is_of(holder)).map(|(task, _)| task);
+            all.filter(|task| task.origin.holder == *holder).cloned().collect()
+        };
+        own.sort_by(|a, b| (a.origin.created_ms, &a.public).cmp(&(b.origin.created_ms, &b.public)));
+        own
+    }
+
+    /// The task to which a message of a server belongs.
+    pub(crate) fn related(&self, session: &Session, payload: &Payload) -> Option<Arc<Task>> {
+        (session.tasks() > 0).then_some(())?;
+        self.find_in(session, &task::related_to(payload)?.id)
+    }
+
+    /// A server's notification with the gateway's id of the task to which it belongs.
+    pub(crate) fn rename_notice(&self, session: &Session, notice: Notice) -> Notice {
+        match self.renamed(session, &notice.payload) {
+            Some(payload) => Notice { payload, ..notice },
+            None => notice,
+        }
+    }
+
+    /// A server's payload with the gateway's id of the task to which it belongs; `None` if it belongs to none.
+    pub(crate) fn renamed(&self, session: &Session, payload: &Payload) -> Option<Payload> {
+        (session.tasks() > 0).then_some(())?;
+        let named = task::related_to(payload)?;
+        let task = self.find_in(session, &named.id)?;
+        Some(named.rename(payload, &task.public))
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock()
+    }
+}
+
+impl Table {
+    fn remove(&mut self, key: &Key) {
+        let Some((gone, _)) = self.all.remove(key) else { return };
+        if let Some(call) = gone.origin.call {
+            self.calls.remove(&call);
+        }
+    }
+
+    fn forget_oldest(&mut self, holder: &ParticipantId) {
+        let own = self.all.values().filter(|(_, place)| place.is_of(holder)).map(|(task, _)| task);
+        let oldest = own.filter(|task| task.is_over()).min_by_key(|task| task.origin.created_ms);
+        if let Some(key) = oldest.map(|task| task.key()) {
+            self.remove(&key);
+        }
+    }
+}
+
+/// The instance number under which a session's tasks are known: 0 if any session of its server knows them.
+pub(crate) fn instance_of(session: &Session) -> u64 {
+    if session.shares_tasks() { 0 } else { session.instance() }
+}

@@ -1,0 +1,285 @@
+//! Task of a server: its origin, and its last known state.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use bytes::Bytes;
+use model::{Form, LinkId, OperationId, Outcome, ParticipantId};
+use platform::{Mutex, MutexGuard, unix_ms};
+use topic::TaskRef;
+use upstream::{CallNumber, Session, TaskHold};
+use wire::mcp::task::{self, Glimpse, Standing, Status};
+
+use super::id::TASK_KEPT_MS_MAX;
+use super::places::TaskPlace;
+
+/// How a task failed that ended with its session.
+pub(crate) const LOST: &str = "the server's session in which the task ran has ended";
+const LOST_ERROR: &[u8] =
+    br#"{"code":-32603,"message":"the server's session in which the task ran has ended"}"#;
+
+/// Longest task that is kept for `tasks/list` as its server wrote it, in bytes; of a longer one only the state is listed.
+pub const TASK_KEPT_BYTES_MAX: usize = 4096;
+
+/// Server, instance number of its session (0: any session), and the server's own id.
+pub(super) type Key = (ParticipantId, u64, Arc<str>);
+
+/// The origin of a task.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    /// The participant whose call became the task.
+    pub(crate) holder: ParticipantId,
+    /// The server.
+    pub(crate) server: ParticipantId,
+    /// The instance number of the session in which it runs; 0 if the server's tasks belong to no session.
+    pub(crate) instance: u64,
+    /// The form of payloads about it.
+    pub(crate) form: Form,
+    /// The tool that was called, under the name by which the call was judged: a participant that may not call it has no task of
+    /// it either.
+    pub(crate) tool: Box<str>,
+    /// Whether the call was held until it was approved.
+    pub(crate) held: bool,
+    /// The server's own id.
+    pub(crate) own: Arc<str>,
+    /// The call that became the task, with the instance number of its session.
+    pub(crate) call: Option<(u64, CallNumber)>,
+    /// The caller's progress token, as it was spelled.
+    pub(crate) progress: Option<Bytes>,
+    /// When it was created, in milliseconds since 1970.
+    pub(crate) created_ms: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Keeps its session open until its result has been relayed.
+    hold: Option<TaskHold>,
+    session: Weak<Session>,
+    status: Status,
+    /// The task as its server wrote it last, under the server's id. Empty in the modern form, which has no list and whose tasks
+    /// contain whole results, and for a task that is too long.
+    written: Vec<u8>,
+    updated_ms: u64,
+    until_ms: u64,
+    /// Its session ended before it did.
+    lost: bool,
+    /// The link that asked about it last.
+    link: LinkId,
+    /// The open request that waits for its result.
+    waiting: Option<OperationId>,
+}
+
+/// One task of a server.
+#[derive(Debug)]
+pub struct Task {
+    /// Its id at the gateway.
+    pub(crate) public: String,
+    pub(crate) origin: Origin,
+    state: Mutex<State>,
+}
+
+impl Task {
+    /// A task that a session has just created, or that is known by its id alone.
+    pub(crate) fn new(public: String, origin: Origin, link: LinkId, session: Option<&Arc<Session>>) -> Self {
+        let state = State {
+            hold: session.filter(|_| origin.instance != 0).map(Session::hold),
+            session: session.map(Arc::downgrade).unwrap_or_default(),
+            status: Status::Working,
+            written: Vec::new(),
+            updated_ms: origin.created_ms,
+            until_ms: origin.created_ms.saturating_add(TASK_KEPT_MS_MAX),
+            lost: false,
+            link,
+            waiting: None,
+        };
+        Self { public, origin, state: Mutex::new(state) }
+    }
+
+    pub(super) fn key(&self) -> Key {
+        (self.origin.server.clone(), self.origin.instance, Arc::clone(&self.origin.own))
+    }
+
+    /// The session in which it runs, while that is open; `None` if any session of the server will do.
+    pub(crate) fn session(&self) -> Option<Arc<Session>> {
+        self.state().session.upgrade().filter(|session| self.origin.instance != 0 && session.is_open())
+    }
+
+    /// Whether its session is gone, so that its server cannot be asked any more.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.origin.instance != 0 && self.session().is_none()
+    }
+
+    /// Whether it has ended, as far as is known.
+    pub(crate) fn is_over(&self) -> bool {
+        let state = self.state();
+        state.status.is_over() || state.lost
+    }
+
+    /// When it is forgotten, in milliseconds since 1970.
+    pub(super) fn until_ms(&self) -> u64 {
+        self.state().until_ms
+    }
+
+    /// Updates the state from a message of its server.
+    pub(crate) fn update(&self, glimpse: &Glimpse, frame: &[u8]) {
+        let mut state = self.state();
+        let written = glimpse.task.of(frame);
+        let kept = task::has_list(self.origin.form) && written.len() <= TASK_KEPT_BYTES_MAX;
+        state.written = if kept { written.to_vec() } else { Vec::new() };
+        state.updated_ms = unix_ms();
+        state.status = glimpse.status.unwrap_or(state.status);
+        if let Some(ttl_ms) = glimpse.ttl_ms {
+            // Counted on this machine's clock, not on the server's.
+            state.until_ms = self.origin.created_ms.saturating_add(ttl_ms.min(TASK_KEPT_MS_MAX));
+        }
+        // A cancelled task has no result that could be asked for.
+        let hold = (state.status == Status::Cancelled).then(|| state.hold.take()).flatten();
+        drop(state);
+        drop(hold);
+    }
+
+    /// Notes an answer that is relayed to its caller. Its session need not stay open after the result.
+    pub(crate) fn relayed(&self, method: &str, outcome: Outcome) {
+        let mut state = self.state();
+        let has_result = task::has_result(self.origin.form, method, outcome == Outcome::Ok, state.status);
+        let hold = has_result.then(|| state.hold.take()).flatten();
+        drop(state);
+        drop(hold);
+    }
+
+    /// Ends it with its session. True if it was not over.
+    pub(super) fn lose(&self) -> bool {
+        let mut state = self.state();
+        let open = !state.status.is_over() && !state.lost;
+        state.lost = true;
+        if open {
+            state.updated_ms = unix_ms();
+        }
+        let hold = state.hold.take();
+        drop(state);
+        drop(hold);
+        open
+    }
+
+    /// Notes the link that asks about it.
+    pub(crate) fn asked_by(&self, link: LinkId) {
+        self.state().link = link;
+    }
+
+    /// Notes the request that waits for its result.
+    pub(crate) fn awaited_by(&self, operation: OperationId) {
+        self.state().waiting = Some(operation);
+    }
+
+    /// The request that waits for its result, open or not.
+    pub(crate) fn waiting(&self) -> Option<OperationId> {
+        self.state().waiting
+    }
+
+    /// The task as far as the topic decides who is notified of it.
+    pub(crate) fn subject(&self) -> TaskRef<'_> {
+        let Origin { holder, tool, held, .. } = &self.origin;
+        TaskRef { holder, tool, held: *held, public: &self.public, link: Some(self.state().link) }
+    }
+
+    /// The task as its server wrote it last, under its id at the gateway; a task that was too long by its state alone.
+    pub(crate) fn listed(&self) -> Option<Vec<u8>> {
+        let (written, status) = {
+            let state = self.state();
+            (state.written.clone(), state.status)
+        };
+        if !written.is_empty() {
+            return task::renamed(&written, &self.public);
+        }
+        let standing = match status {
+            Status::Working => Standing::Working,
+            Status::InputRequired => Standing::InputRequired(b"{}"),
+            Status::Completed => Standing::Result(b"{}"),
+            Status::Failed => Standing::Error(b"{}"),
+            Status::Cancelled => Standing::Cancelled,
+        };
+        Some(self.view(standing, None, |view| task::get(view, self.origin.form)))
+    }
+
+    /// The task when its server cannot be asked any more.
+    pub(crate) fn lost_view<T>(&self, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
+        let status = self.state().status;
+        // The modern form has the result with the state: without the result the task is not completed.
+        let has_result = task::has_list(self.origin.form);
+        let standing = match status {
+            Status::Completed if has_result => Standing::Result(b"{}"),
+            Status::Cancelled => Standing::Cancelled,
+            Status::Completed | Status::Working | Status::InputRequired | Status::Failed => {
+                Standing::Error(LOST_ERROR)
+            }
+        };
+        let message = (!status.is_over() || !has_result).then_some(LOST);
+        self.view(standing, message, look)
+    }
+
+    fn view<T>(
+        &self,
+        standing: Standing<'_>,
+        message: Option<&str>,
+        look: impl FnOnce(&task::Task<'_>) -> T,
+    ) -> T {
+        let (created_ms, updated_ms) = (self.origin.created_ms, self.state().updated_ms);
+        let (ttl_ms, poll_ms) = (Some(self.until_ms().saturating_sub(created_ms)), None);
+        look(&task::Task { id: &self.public, standing, message, created_ms, updated_ms, ttl_ms, poll_ms })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+}
+
+/// What a call has to do with tasks. Most calls have nothing.
+#[derive(Debug, Default)]
+pub(crate) struct CallTask(OnceLock<Box<Part>>);
+
+#[derive(Debug)]
+enum Part {
+    /// It may become a task.
+    Asks(Mutex<Option<TaskPlace>>),
+    /// It is about this task.
+    About(Arc<Task>),
+}
+
+impl CallTask {
+    /// Notes the task that the call is about.
+    pub(crate) fn set_about(&self, task: &Arc<Task>) {
+        // A call is about one task.
+        let _ = self.0.set(Box::new(Part::About(Arc::clone(task))));
+    }
+
+    /// The task that the call is about.
+    pub(crate) fn about(&self) -> Option<&Arc<Task>> {
+        match &**self.0.get()? {
+            Part::About(task) => Some(task),
+            Part::Asks(_) => None,
+        }
+    }
+
+    /// Keeps a place for the task that the call may become.
+    pub(crate) fn keep(&self, place: TaskPlace) {
+        // A call is sent once.
+        let _ = self.0.set(Box::new(Part::Asks(Mutex::new(Some(place)))));
+    }
+
+    /// Whether the call may become a task.
+    pub(crate) fn asks(&self) -> bool {
+        matches!(self.0.get().map(|part| &**part), Some(Part::Asks(_)))
+    }
+
+    /// Takes the place.
+    pub(crate) fn take_place(&self) -> Option<TaskPlace> {
+        match &**self.0.get()? {
+            Part::Asks(place) => place.lock().take(),
+            Part::About(_) => None,
+        }
+    }
+
+    /// Gives the place back: the call has ended.
+    pub(crate) fn give_back(&self) {
+        drop(self.take_place());
+    }
+}

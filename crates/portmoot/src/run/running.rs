@@ -1,0 +1,146 @@
+//! A gateway from its start to its end: journal, identities, doors, reload.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::Sealer;
+use client::Guard;
+use doors::Doors;
+use gateway::admin::identities::{local_user, tokens_configured};
+use gateway::admin::journal::AccessJournal;
+use gateway::audit::Recorder;
+use gateway::config::Config;
+use gateway::{Registry, Start};
+use model::{Refusal, TopicName};
+use platform::{random, unix_ms};
+use store::{Journal, JournalWriter, State, StoreError};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Why a gateway does not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartError {
+    /// The data directory.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Listening this widely is refused.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// The gateway cannot listen on the address.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The system's error.
+        error: io::Error,
+    },
+}
+
+/// A running gateway.
+pub(crate) struct Gateway {
+    registry: Arc<Registry>,
+    doors: Doors,
+    access: Arc<AccessJournal>,
+}
+
+impl Gateway {
+    /// Starts servers and opens topics; listens on nothing yet. `exe` is this program, for the guard process of children; without it
+    /// children end only when the gateway ends in order. Must be called inside a runtime.
+    ///
+    /// # Errors
+    /// When the data directory cannot be used.
+    pub(crate) fn start(config: Config, exe: Option<PathBuf>) -> Result<Self, StartError> {
+        let mut journal = config.data_dir.as_deref().map(Journal::open).transpose()?;
+        let sealer = match journal.as_mut() {
+            Some(journal) => gateway::sealer(journal, &random(), unix_ms())?,
+            None => Sealer::new(&random(), None),
+        };
+        let requires_token = match &journal {
+            Some(journal) => tokens_configured(&config, journal.state()),
+            None => tokens_configured(&config, &State::default()),
+        };
+        let journal = journal.map(JournalWriter::start).transpose()?;
+        let audit = Recorder::open(&config, journal.as_ref())?;
+        let access = Arc::new(AccessJournal::new(journal.clone(), requires_token));
+        let (identities, grants) = (access.identities(&config), access.grants());
+        let guard = exe.and_then(|exe| match Guard::start(exe) {
+            Ok(guard) => Some(guard),
+            Err(error) => {
+                tracing::warn!(%error, "the guard of child processes cannot be started");
+                None
+            }
+        });
+        let registry = Registry::start(Start { config, identities, grants, sealer, guard, journal, audit });
+        let doors = Doors::new(Arc::clone(&registry), api::router(&registry, &access));
+        Ok(Self { registry, doors, access })
+    }
+
+    /// Listens on the configured address and serves until [`Gateway::stop`]. Returns the bound address.
+    ///
+    /// # Errors
+    /// When listening there is refused or impossible.
+    pub(crate) async fn listen(&self) -> Result<SocketAddr, StartError> {
+        let address = self.registry.config().listen;
+        auth::check_listen_address(address, self.access.requires_token()).map_err(StartError::Refused)?;
+        let failed = |error| StartError::Listen { address, error };
+        let bound = self.doors.listen(address).map_err(failed)?;
+        self.access.announce(&bound.to_string())?;
+        Ok(bound)
+    }
+
+    /// Serves HTTP on one connection. Does not wait for a stream or WebSocket that the connection becomes.
+    pub(crate) async fn connection(&self, wire: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+        self.doors.connection(wire).await;
+    }
+
+    /// Serves one client on a pipe, as the local user, until its side ends.
+    ///
+    /// # Errors
+    /// When there is no such topic, or the pipe breaks.
+    pub(crate) async fn stdio(
+        &self,
+        topic: &str,
+        input: impl AsyncRead + Unpin,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> io::Result<()> {
+        let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("there is no topic `{topic}`"));
+        let name = TopicName::new(topic).map_err(|_| unknown())?;
+        let dispatch = self.registry.topic(&name).ok_or_else(unknown)?;
+        // The process that starts the gateway on a pipe is its user.
+        let user = local_user(&self.registry.config());
+        self.doors.stdio(&dispatch, &user, input, output).await
+    }
+
+    /// Waits until the first start of every server has ended, but no longer than `bound`.
+    pub(crate) async fn settled(&self, bound: Duration) {
+        let all = async {
+            for upstream in self.registry.upstreams() {
+                upstream.settled().await;
+            }
+        };
+        // A server that is still starting then is shown as starting.
+        let _ = tokio::time::timeout(bound, all).await;
+    }
+
+    /// Takes over a new configuration, whole. Another address or data directory needs a restart.
+    pub(crate) fn reload(&self, config: Config) {
+        let new = config.clone();
+        self.access.with_identities(&config, |identities| self.registry.reload(new, identities));
+    }
+
+    /// Whether callers need a token.
+    pub(crate) fn requires_token(&self) -> bool {
+        self.access.requires_token()
+    }
+
+    /// Stops listening, lets open requests finish for a bounded time, then ends sessions and servers.
+    pub(crate) async fn stop(&self) {
+        self.registry.release_held();
+        let closed = self.doors.close();
+        self.registry.stop().await;
+        // Clients still receive why their connections end, within the doors' own bound.
+        closed.await;
+    }
+}

@@ -1,0 +1,278 @@
+//! Audit log writer: recovery at a start, segments, the head after each group.
+
+use std::sync::Arc;
+
+use platform::Mutex;
+
+use super::chain::{Chain, ChainLine, Head};
+use super::entry::{Entry, LoggedPayload, Verdict};
+use super::files::{Files, HEAD_FILE, SLOTS, SegmentPart, StoredHead, name, on, segment_parts};
+use crate::disk::DiskFile;
+use crate::error::StoreError;
+use crate::group::{Items, Sink};
+
+/// Bytes at which a segment ends: the next entry begins another one.
+pub const SEGMENT_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// Bytes of memory that the writer keeps for the next group.
+const BODIES_KEPT_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// The open log.
+#[derive(Debug)]
+pub(super) struct LogWriter {
+    files: Files,
+    chain: Chain,
+    head: Head,
+    /// The durable head, shared with readers.
+    durable_head: Arc<Mutex<Head>>,
+    head_file: Box<dyn DiskFile>,
+    /// How many times the head has been written.
+    turn: u64,
+    segment: Option<Segment>,
+    segment_bytes_max: u64,
+    text: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Segment {
+    name: String,
+    file: Box<dyn DiskFile>,
+    bytes: u64,
+}
+
+/// State of the log at a start.
+struct Recovered {
+    head: Head,
+    /// The last segment, if the writer continues it: number of its first entry, bytes of its complete lines.
+    tail: Option<(u64, u64)>,
+    /// How the log differs from its stored head, as a reason for the log.
+    broken: Option<String>,
+}
+
+impl LogWriter {
+    /// Opens the log. `begun` says whether the key was in use before; then a head must exist.
+    pub(super) fn open(
+        files: Files,
+        chain: Chain,
+        begun: bool,
+        now_ms: u64,
+        segment_bytes_max: u64,
+    ) -> Result<LogWriter, StoreError> {
+        let known = files.head(&chain, begun)?;
+        let recovered = recover(&files, &chain, known, begun)?;
+        let head_file = files.heads.open(HEAD_FILE).map_err(on(&*files.heads, "open", HEAD_FILE))?;
+        let turn = known.map_or(0, |kept| kept.turn);
+        let durable_head = Arc::new(Mutex::new(recovered.head));
+        let head = recovered.head;
+        let (text, segment) = (Vec::new(), None);
+        let mut log =
+            LogWriter { files, chain, head, durable_head, head_file, turn, segment, segment_bytes_max, text };
+        if known.is_none() {
+            // Both slots: from now on a slot that is not intact was torn or changed.
+            log.write_head()?;
+            log.write_head()?;
+        }
+        if let Some((first, whole)) = recovered.tail {
+            log.continue_segment(first, whole)?;
+        }
+        match (recovered.broken, known) {
+            (Some(why), _) => log.write(std::iter::once(broken(&why, now_ms).as_slice()))?,
+            // Entries of an unacknowledged group that a crash left stay after the head until the next group ends.
+            (None, Some(kept)) if kept.torn => log.write_head()?,
+            (None, _) => {}
+        }
+        Ok(log)
+    }
+
+    /// The durable head, shared with readers.
+    pub(super) fn durable_head(&self) -> Arc<Mutex<Head>> {
+        Arc::clone(&self.durable_head)
+    }
+
+    /// Writes entries, syncs them, and then the head.
+    pub(super) fn write<'a>(&mut self, bodies: impl Iterator<Item = &'a [u8]>) -> Result<(), StoreError> {
+        let before = self.head.seq;
+        let mut bodies = bodies.peekable();
+        while let Some(body) = bodies.next() {
+            self.head = self.chain.write(&mut self.text, &self.head, body, bodies.peek().is_none());
+            let filled = self.segment.as_ref().map_or(0, |segment| segment.bytes) + self.text.len() as u64;
+            if filled >= self.segment_bytes_max {
+                // A segment is durable before the next one exists.
+                self.write_text(before)?;
+                self.segment = None;
+            }
+        }
+        self.write_text(before)?;
+        if self.head.seq == before { Ok(()) } else { self.write_head() }
+    }
+
+    /// Writes the gathered lines to the current segment, or to a new one.
+    fn write_text(&mut self, before: u64) -> Result<(), StoreError> {
+        if self.text.is_empty() {
+            return Ok(());
+        }
+        let segments = &*self.files.segments;
+        let segment = match &mut self.segment {
+            Some(segment) => segment,
+            none => {
+                let first =
+                    ChainLine::read(self.text.split(|byte| *byte == b'\n').next().unwrap_or_default());
+                let name = name(first.map_or(before + 1, |parsed| parsed.seq));
+                let file = segments.open(&name).map_err(on(segments, "open", &name))?;
+                none.insert(Segment { name, file, bytes: 0 })
+            }
+        };
+        let written = segment.file.append(&self.text).and_then(|()| segment.file.sync());
+        written.map_err(on(segments, "write", &segment.name))?;
+        segment.bytes += self.text.len() as u64;
+        self.text.clear();
+        Ok(())
+    }
+
+    fn write_head(&mut self) -> Result<(), StoreError> {
+        let turn = self.turn + 1;
+        let slot = self.chain.slot(&self.head, turn);
+        let at = turn % SLOTS * slot.len() as u64;
+        let written = self.head_file.write_at(at, &slot).and_then(|()| self.head_file.sync());
+        written.map_err(on(&*self.files.heads, "write", HEAD_FILE))?;
+        self.turn = turn;
+        *self.durable_head.lock() = self.head;
+        Ok(())
+    }
+
+    /// Opens the last segment and removes the rest of a write that a crash interrupted.
+    fn continue_segment(&mut self, first: u64, whole: u64) -> Result<(), StoreError> {
+        let (name, segments) = (name(first), &*self.files.segments);
+        let mut file = segments.open(&name).map_err(on(segments, "open", &name))?;
+        let repaired = file.cut(whole).and_then(|()| file.sync());
+        repaired.map_err(on(segments, "repair", &name))?;
+        self.segment = Some(Segment { name, file, bytes: whole });
+        Ok(())
+    }
+}
+
+/// Finds the entry that the head names and verifies the chain from there.
+fn recover(
+    files: &Files,
+    chain: &Chain,
+    known: Option<StoredHead>,
+    begun: bool,
+) -> Result<Recovered, StoreError> {
+    let firsts = files.firsts()?;
+    let Some(StoredHead { head, torn, .. }) = known else {
+        let lost = begun || !firsts.is_empty();
+        let broken =
+            lost.then(|| "the head that is stored outside the log is missing or has a wrong MAC".to_owned());
+        return Ok(Recovered { head: beyond(files, Head::START, &firsts)?, tail: None, broken });
+    };
+    let mut end_of_chain = head;
+    let mut anchored = head.seq == 0;
+    let (mut tail, mut end) = (None, false);
+    let from = firsts.iter().rposition(|first| *first <= head.seq).unwrap_or_default();
+    for first in firsts.iter().skip(from) {
+        let (text, mut whole) = (files.segment(*first)?, 0);
+        for part in segment_parts(&text) {
+            let SegmentPart::Whole(line) = part else { break };
+            let parsed = ChainLine::read(line);
+            match parsed {
+                Some(parsed) if !anchored => anchored = parsed.seq == head.seq && parsed.mac == head.last,
+                Some(parsed) if follows(chain, &end_of_chain, &parsed) => {
+                    end_of_chain = Head { seq: parsed.seq, last: parsed.mac };
+                    end = parsed.end;
+                }
+                _ if !anchored => {}
+                _ => {
+                    return lost(files, head, &firsts, "an entry after the stored head has a wrong MAC");
+                }
+            }
+            whole += line.len() as u64 + 1;
+        }
+        tail = Some((*first, whole));
+        if whole < text.len() as u64 && firsts.last() != Some(first) {
+            return lost(files, head, &firsts, "a segment ends within an entry");
+        }
+    }
+    match anchored {
+        true if torn && !end => lost(files, head, &firsts, "one of the two slots of the head was changed"),
+        true => Ok(Recovered { head: end_of_chain, tail, broken: None }),
+        false => lost(files, head, &firsts, "the last entry that the head names is missing or changed"),
+    }
+}
+
+fn lost(files: &Files, head: Head, firsts: &[u64], why: &str) -> Result<Recovered, StoreError> {
+    let broken = Some(format!("{why}; its last entry was {}", head.seq));
+    Ok(Recovered { head: beyond(files, head, firsts)?, tail: None, broken })
+}
+
+pub(super) fn follows(chain: &Chain, before: &Head, parsed: &ChainLine<'_>) -> bool {
+    parsed.seq == before.seq + 1 && chain.next_mac(&before.last, parsed.covered) == parsed.mac
+}
+
+/// A head whose next entry begins a new segment.
+fn beyond(files: &Files, head: Head, firsts: &[u64]) -> Result<Head, StoreError> {
+    let last = match firsts.last() {
+        Some(first) => first.saturating_add(segment_parts(&files.segment(*first)?).count() as u64),
+        None => 0,
+    };
+    Ok(Head { seq: head.seq.max(last), ..head })
+}
+
+fn broken(why: &str, at_ms: u64) -> Vec<u8> {
+    let entry = Entry {
+        at_ms,
+        topic: None,
+        from: model::GATEWAY,
+        kind: "portmoot/audit".into(),
+        own: None,
+        to: &[],
+        verdict: Verdict::Broken,
+        why: Some(why),
+        operation: None,
+        digest: None,
+        payload: None,
+    };
+    let mut body = Vec::new();
+    entry.write_members(&mut body, &LoggedPayload::None);
+    body
+}
+
+/// Bodies of entries, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Bodies {
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Bodies {
+    /// Adds an entry with its payload in the form for the log.
+    pub(super) fn add(&mut self, entry: &Entry<'_>, payload: &LoggedPayload<'_>) {
+        entry.write_members(&mut self.text, payload);
+        self.ends.push(self.text.len());
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).map(|(start, end)| self.text.get(*start..*end).unwrap_or_default())
+    }
+}
+
+impl Items for Bodies {
+    fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        self.text.shrink_to(BODIES_KEPT_BYTES_MAX);
+        self.ends.clear();
+        self.ends.shrink_to(BODIES_KEPT_BYTES_MAX / size_of::<usize>());
+    }
+}
+
+impl Sink for LogWriter {
+    type Items = Bodies;
+
+    fn commit(&mut self, bodies: &Bodies) -> Result<(), StoreError> {
+        self.write(bodies.iter())
+    }
+}

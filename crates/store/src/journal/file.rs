@@ -1,0 +1,128 @@
+//! Journal file: replay, synced appends, compaction.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::directory::io as failed;
+use crate::disk::{Disk, DiskFile};
+use crate::error::StoreError;
+use crate::record::Record;
+use crate::state::State;
+
+pub(crate) const JOURNAL_FILE: &str = "journal.jsonl";
+
+/// Lines that a journal holds at most beyond twice its live records before it is compacted.
+pub(super) const SLACK_LINES: usize = 256;
+
+/// The open file of a journal.
+#[derive(Debug)]
+pub(crate) struct JournalFile {
+    disk: Arc<dyn Disk>,
+    file: Box<dyn DiskFile>,
+    pub(super) lines: usize,
+    stopped: bool,
+}
+
+impl JournalFile {
+    /// Replays the file and removes a torn last line.
+    pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<(JournalFile, State), StoreError> {
+        let mut file = disk.open(JOURNAL_FILE).map_err(error(&*disk, "open"))?;
+        let text = disk.read(JOURNAL_FILE).map_err(error(&*disk, "read"))?.unwrap_or_default();
+        let mut replay = replay(&*disk, &text)?;
+        if replay.whole_bytes < text.len() {
+            file.cut(replay.whole_bytes as u64).map_err(error(&*disk, "repair"))?;
+            file.sync().map_err(error(&*disk, "sync"))?;
+        }
+        let mut journal = JournalFile { disk, file, lines: replay.lines, stopped: false };
+        if journal.is_compaction_due(&replay.state) {
+            let (text, lines) = compacted(&mut replay.state).map_err(error(&*journal.disk, "write"))?;
+            journal.compact(&text, lines)?;
+        }
+        Ok((journal, replay.state))
+    }
+
+    /// Reads the state of a journal that another process may be writing. Repairs nothing.
+    pub(crate) fn peek(disk: &dyn Disk) -> Result<State, StoreError> {
+        let text = disk.read(JOURNAL_FILE).map_err(error(disk, "read"))?.unwrap_or_default();
+        Ok(replay(disk, &text)?.state)
+    }
+
+    /// Appends lines and syncs them. A failure stops the journal.
+    pub(crate) fn append(&mut self, text: &[u8], lines: usize) -> Result<(), StoreError> {
+        if self.stopped {
+            return Err(StoreError::Stopped);
+        }
+        if let Err(cause) = self.file.append(text).and_then(|()| self.file.sync()) {
+            self.stopped = true;
+            return Err(error(&*self.disk, "write")(cause));
+        }
+        self.lines += lines;
+        Ok(())
+    }
+
+    /// Whether most lines are obsolete.
+    pub(crate) fn is_compaction_due(&self, state: &State) -> bool {
+        self.lines > 2 * state.len() + SLACK_LINES
+    }
+
+    /// Replaces the journal by these lines. Atomic: a crash leaves the old or the new file.
+    ///
+    /// When the new file cannot be written, the old one stays in use. When the replacement itself fails, the journal stops.
+    pub(crate) fn compact(&mut self, text: &[u8], lines: usize) -> Result<(), StoreError> {
+        if self.stopped {
+            return Err(StoreError::Stopped);
+        }
+        self.disk.prepare(JOURNAL_FILE, text).map_err(error(&*self.disk, "compact"))?;
+        self.stopped = true;
+        self.disk.replace(JOURNAL_FILE).map_err(error(&*self.disk, "replace"))?;
+        self.file = self.disk.open(JOURNAL_FILE).map_err(error(&*self.disk, "open"))?;
+        (self.lines, self.stopped) = (lines, false);
+        Ok(())
+    }
+}
+
+/// The shortest lines that rebuild a state, and their number. Drops expired digests from the state.
+pub(crate) fn compacted(state: &mut State) -> io::Result<(Vec<u8>, usize)> {
+    state.drop_expired(platform::unix_ms());
+    let records: Vec<Record> = state.records().collect();
+    Ok((lines(&records)?, records.len()))
+}
+
+/// Encodes records as lines.
+pub(crate) fn lines(records: &[Record]) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    for record in records {
+        serde_json::to_writer(&mut text, record)?;
+        text.push(b'\n');
+    }
+    Ok(text)
+}
+
+/// Returns a function that makes the error of a failed action on the journal file.
+pub(crate) fn error(disk: &dyn Disk, what: &'static str) -> impl Fn(io::Error) -> StoreError {
+    let path = disk.path().join(JOURNAL_FILE);
+    move |cause| failed(what, &path, cause)
+}
+
+struct Replay {
+    state: State,
+    lines: usize,
+    whole_bytes: usize,
+}
+
+/// Reads all complete lines. A last line without a line feed was never acknowledged: it is skipped.
+fn replay(disk: &dyn Disk, text: &[u8]) -> Result<Replay, StoreError> {
+    let whole_bytes = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let whole = text.get(..whole_bytes).unwrap_or_default();
+    let mut replay = Replay { state: State::default(), lines: 0, whole_bytes };
+    for line in whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        replay.lines += 1;
+        let record = serde_json::from_slice::<Record>(line).map_err(|cause| StoreError::Damaged {
+            path: disk.path().join(JOURNAL_FILE),
+            line: replay.lines,
+            cause: cause.to_string(),
+        })?;
+        replay.state.apply(&record);
+    }
+    Ok(replay)
+}

@@ -1,0 +1,55 @@
+//! Golden tests of the journal format: every record, and a journal of the older format.
+
+use super::*;
+
+const LINES: &str = r#"{"record":"sealing_key","key":"aa","created_ms":1}
+{"record":"audit_key","key":"bb","created_ms":2}
+{"record":"token_issued","name":"scout","sha256":"cc","capabilities":["chat"],"topics":["main"],"created_ms":3,"expires_ms":4}
+{"record":"token_issued","name":"ci","sha256":"dd","created_ms":5}
+{"record":"token_revoked","name":"ci","at_ms":6}
+{"record":"proposal_opened","id":"p","topic":"main","by":"scout","to":["files"],"method":"tools/call","context":"write_file","envelope":"e1","era":"modern","params":"{}","tool":"{\"name\":\"write_file\"}","digest":"ee","held":true,"door":"d","at_ms":7,"expires_ms":8}
+{"record":"proposal_opened","id":"q","topic":"main","by":"scout","method":"tools/list","envelope":"e2","digest":"ff","at_ms":9,"expires_ms":10}
+{"record":"proposal_decided","id":"p","by":"ana","decision":"approved","reason":"ok","digest":"ee","params":"{}","envelope":"e3","at_ms":11}
+{"record":"proposal_decided","id":"q","by":"ana","decision":"rejected","at_ms":12}
+{"record":"proposal_decided","id":"r","by":"scout","decision":"withdrawn","at_ms":13}
+{"record":"proposal_ended","id":"p","state":"completed","reason":"done","answer":"{}","at_ms":14}
+{"record":"proposal_ended","id":"q","state":"expired","at_ms":15}
+{"record":"proposals_closed","digests":[[16,"000102030405060708090a0b0c0d0e0f"],[17,"ffffffffffffffffffffffffffffffff"]]}
+{"record":"grant_changed","participant":"scout","topic":"main","added":["chat"],"removed":["mcp/*"],"by":"ana","reason":"so","at_ms":18,"expires_ms":19}
+{"record":"grant_changed","participant":"scout","by":"ana","at_ms":20}
+{"record":"grants_cleared","participant":"scout","topic":"main","at_ms":21}
+{"record":"grants_cleared","participant":"scout","at_ms":22}
+{"record":"sessions_ended","marks":["m1","m2"],"at_ms":23,"until_ms":24}
+"#;
+
+#[test]
+fn every_record_has_its_golden_line() {
+    let records: Vec<Record> = LINES.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(String::from_utf8(lines(&records).unwrap()).unwrap(), LINES);
+}
+
+/// The older format has every record except the digests of closed proposals.
+#[test]
+fn a_journal_of_the_older_format_is_read_and_not_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let is_old = |line: &&str| !line.contains("proposals_closed");
+    let old: String = LINES.split_inclusive('\n').filter(is_old).collect();
+    fs::write(dir.path().join(JOURNAL_FILE), &old).unwrap();
+    let journal = Journal::open(dir.path()).unwrap();
+    let state = journal.state();
+    assert_eq!(state.sealing_keys().map(|key| key.key.as_str()).collect::<Vec<_>>(), ["aa"]);
+    assert_eq!(state.audit_key().map(|key| key.key.as_str()), Some("bb"));
+    assert_eq!(names(&journal), ["scout"]);
+    assert_eq!(state.open_proposals().count(), 0);
+    let ended: Vec<_> = state.ended_proposals().map(|proposal| proposal.opened.id.as_str()).collect();
+    assert_eq!(ended, ["q", "p"]);
+    assert_eq!(state.grants().count(), 0);
+    assert_eq!(state.ended_sessions(23).collect::<Vec<_>>(), ["m1", "m2"]);
+    assert_eq!(state.closed_proposals(0).count(), 0);
+    assert_eq!(fs::read_to_string(dir.path().join(JOURNAL_FILE)).unwrap(), old);
+    let mut all = old.clone();
+    all.push_str(LINES.lines().find(|line| !is_old(line)).unwrap());
+    fs::write(dir.path().join(JOURNAL_FILE), all + "\n").unwrap();
+    let digests = [(16, 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f), (17, u128::MAX)];
+    assert_eq!(Journal::peek(dir.path()).unwrap().closed_proposals(0).collect::<Vec<_>>(), digests);
+}

@@ -1,0 +1,99 @@
+//! Payloads of MCPx envelopes: JSON-RPC in the legacy form.
+
+use bytes::Bytes;
+use json::{Member, ObjectEdit, Span, Splice};
+use model::{Answer, Form, Notice, Refusal, Request};
+
+use crate::mcp::result::{ResultType, ResultView};
+use crate::mcp::{Era, refusal, relay};
+use crate::rpc::{self, Id, Message};
+
+/// The members of modern params that hold a user's answers, and the state that belongs to them.
+const USER_ANSWERS: [&str; 2] = ["inputResponses", "requestState"];
+/// The state of a task, and the type of a result, in which the client's user is asked first.
+const INPUT_REQUIRED: &str = "input_required";
+
+/// A request that the gateway writes, with an id of no meaning.
+#[must_use]
+pub fn request(method: &str, params: Option<&[u8]>) -> Bytes {
+    rpc::request(&Id::number(1), method, params)
+}
+
+/// A proposal (MCPx v0.1, section 3.2).
+#[must_use]
+pub fn proposal(method: &str, params: Option<&[u8]>) -> Vec<u8> {
+    json::object(|payload| {
+        payload.text("method", method);
+        if let Some(params) = params {
+            payload.raw("params", params);
+        }
+    })
+}
+
+/// The answer to a request of this id, or to one with an id of no meaning.
+#[must_use]
+pub fn answer(answer: &Answer, method: &str, id: Option<&Id>) -> Bytes {
+    let any = Id::number(1);
+    relay::encode_answer(answer, method, Form::Legacy, id.unwrap_or(&any), &|_| None).frame
+}
+
+/// The refusal of a request of this id.
+#[must_use]
+pub fn refused(refusal: &Refusal, method: &str, id: Option<&Id>) -> Bytes {
+    refusal::spell(refusal, Era::Legacy, method, None).answer(id)
+}
+
+/// The error that answers an envelope whose kind and payload differ.
+#[must_use]
+pub fn mismatch(why: &str) -> Bytes {
+    rpc::error(None, rpc::code::INVALID_REQUEST, &format!("kind and payload differ: {why}"), None)
+}
+
+/// A notification of a server.
+#[must_use]
+pub fn notice(notice: &Notice) -> Bytes {
+    relay::encode_notice(notice, None)
+}
+
+/// The answer in a payload.
+#[must_use]
+pub fn read_answer(payload: Bytes) -> Option<Answer> {
+    let message = Message::read(payload).ok()?;
+    message.result().or(message.error())?;
+    Some(relay::decode_answer(&message, Form::Legacy))
+}
+
+/// A client's request as watchers see it: under the server's own name, without the answers of the client's user.
+#[must_use]
+pub fn mirrored_request(request: &Request, own: Option<&str>) -> Option<Bytes> {
+    let params = relay::legacy_params(request, own)?;
+    let raw = params.as_bytes();
+    let members = json::members(raw, Span::all(raw)).ok()?;
+    let (mut splice, mut edit) = (Splice::new(), ObjectEdit::new(&members));
+    for key in USER_ANSWERS {
+        edit.remove(key);
+    }
+    edit.finish(&mut splice);
+    let params = splice.apply_within(raw, Span::all(raw));
+    Some(self::request(request.method.as_str(), Some(&params)))
+}
+
+/// Whether an answer asks the client's user something first: by itself (2026-07-28, `resultType`), or by the task that it is
+/// about (tasks extension, `inputRequests` and `status`).
+#[must_use]
+pub fn asks_for_input(answer: &Answer, method: &str) -> bool {
+    if Era::of(answer.payload.form) == Era::Legacy {
+        return false;
+    }
+    let Ok(message) = Message::read(answer.payload.bytes.clone()) else { return false };
+    let Ok(view) = ResultView::read(&message) else { return false };
+    let asks = |requests: Member<'_>| {
+        let empty = json::members(message.frame(), requests.span).is_ok_and(|all| all.is_empty());
+        requests.raw != b"null" && !empty
+    };
+    let waits = || {
+        let status = view.get("status").and_then(|status| json::text(status.raw));
+        method.starts_with("tasks/") && status.as_deref() == Some(INPUT_REQUIRED)
+    };
+    view.result_type() == ResultType::InputRequired || view.get("inputRequests").is_some_and(asks) || waits()
+}
