@@ -1,7 +1,9 @@
 //! One simulated topic: steps, and what must hold after each.
 
+use std::sync::Arc;
+
 use model::{LinkId, ListKind, OperationId, ParticipantId, TopicName};
-use topic::{Target, TopicConfig, UpstreamNames};
+use topic::{Listing, Target, TopicConfig, UpstreamNames};
 
 use crate::{
     books::{Books, envelopes::DIRECT, interests::same, limits::LIMITS},
@@ -12,8 +14,8 @@ use crate::{
     variants,
 };
 
-/// What one link sees of one list: public name, and whose it is.
-type Sight = Vec<(String, String)>;
+/// What one link sees of one list: public name, whether it is held, and whose it is under which name.
+type Sight = Vec<(String, bool, ParticipantId, Arc<str>)>;
 
 pub(crate) struct World {
     pub(crate) topic: Topic,
@@ -149,8 +151,9 @@ impl World {
     fn sight(&self, link: LinkId, list: ListKind) -> Sight {
         let Some(outlook) = self.topic.outlook(link) else { return Vec::new() };
         let seen = outlook.list(list).into_iter();
-        seen.map(|one| (format!("{} {}", one.public, one.held), format!("{} {}", one.upstream, one.own)))
-            .collect()
+        let entry =
+            |one: Listing<'_>| (one.public.into_owned(), one.held, one.upstream.clone(), one.own.clone());
+        seen.map(entry).collect()
     }
 
     /// A caller whose list has changed is notified wherever it takes that.
