@@ -1,5 +1,4 @@
-//! The second book-keeping: simple, and independent of the topic's code. It enters the effects of each step and fails on
-//! those that must not be.
+//! Independent books of a simulated topic: they enter the effects of each step, and fail on an effect that must not be.
 
 pub(crate) mod calls;
 pub(crate) mod deals;

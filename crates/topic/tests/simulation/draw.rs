@@ -1,4 +1,4 @@
-//! Events as they are drawn, each with what it is about.
+//! Drawn events, one file per subject, each with the effects that must follow.
 
 mod answers;
 mod asks;

@@ -1,5 +1,5 @@
-//! A seeded simulation: thousands of topics go through random events, and after every step a second, much simpler
-//! book-keeping says what may have followed. It sees nothing but the public interface.
+//! Seeded simulation of topics: random events, and independent, much simpler books that check the effects of every step.
+//! It uses the public interface alone.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What the simulation has seen: every effect, every effect of the room, and every cause that tells something apart.
+//! Tally of a simulation: effects by cause, and turns of its stories.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub(crate) const SEEN: &[&str] = &[
     "withheld: rate",
     "withheld: reserved",
     "withheld: malformed",
-    "heard",
+    "passed on",
     "repeat",
     "mismatch",
     "not asked",
@@ -174,7 +174,7 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             Cause::Reserved => "withheld: reserved",
             _ => "withheld: malformed",
         },
-        Effect::Hear { .. } => "heard",
+        Effect::Hear { .. } => "passed on",
         Effect::Ignore { why: Ignored::Repeat, .. } => "repeat",
         Effect::Ignore { why: Ignored::Mismatch, .. } => "mismatch",
         Effect::Ignore { why: Ignored::NotAsked, .. } => "not asked",

@@ -1,4 +1,4 @@
-//! What one step's event was, as far as its effects may speak of something new.
+//! Terms of one step: calls, questions and decisions that its event brings, and links that it ends.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,4 +1,5 @@
-//! Names of all events and effects. A variant that is not named here does not compile, and one that no run meets fails.
+//! Names of all events and effects: a new variant does not compile until it is named here, and a run that never meets it
+//! fails.
 
 use crate::numbers::{Effect, Event, RoomEffect};
 

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// What one link sees of one list: public name, whether it is held, and whose it is under which name.
-type Sight = Vec<(String, bool, ParticipantId, Arc<str>)>;
+type Entries = Vec<(String, bool, ParticipantId, Arc<str>)>;
 
 pub(crate) struct World {
     pub(crate) topic: Topic,
@@ -142,13 +142,13 @@ impl World {
         assert!(!waits || topic.next_deadline_ms().is_some());
     }
 
-    fn seen(&self) -> Vec<((LinkId, ListKind), Sight)> {
+    fn seen(&self) -> Vec<((LinkId, ListKind), Entries)> {
         let here = self.books.links.keys().filter(|link| self.topic.participant(**link).is_some());
         let each = here.flat_map(|link| ListKind::ALL.map(|list| (*link, list)));
-        each.map(|(link, list)| ((link, list), self.sight(link, list))).collect()
+        each.map(|(link, list)| ((link, list), self.entries(link, list))).collect()
     }
 
-    fn sight(&self, link: LinkId, list: ListKind) -> Sight {
+    fn entries(&self, link: LinkId, list: ListKind) -> Entries {
         let Some(outlook) = self.topic.outlook(link) else { return Vec::new() };
         let seen = outlook.list(list).into_iter();
         let entry =
@@ -157,9 +157,9 @@ impl World {
     }
 
     /// A caller whose list has changed is notified wherever it takes that.
-    fn check_changes(&self, effects: &Effects, before: &[((LinkId, ListKind), Sight)]) {
+    fn check_changes(&self, effects: &Effects, before: &[((LinkId, ListKind), Entries)]) {
         for ((link, list), before) in before {
-            if !self.books.links.contains_key(link) || self.sight(*link, *list) == *before {
+            if !self.books.links.contains_key(link) || self.entries(*link, *list) == *before {
                 continue;
             }
             for receiver in self.books.receivers(*link, list.notified()) {

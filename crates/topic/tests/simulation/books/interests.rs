@@ -1,4 +1,4 @@
-//! What callers are notified of: subscriptions, listen requests, tasks.
+//! Interests of callers: subscriptions, listen requests, tasks.
 
 use std::collections::BTreeSet;
 

@@ -26,15 +26,19 @@ impl Mirrors {
 
 impl Books {
     pub(crate) fn is_watched(&self) -> bool {
-        self.room.ears.values().any(|ear| ear.listener.mode == DeliveryMode::All)
+        self.room.listeners.values().any(|listener| listener.listener.mode == DeliveryMode::All)
     }
 
     pub(crate) fn mirrored(&mut self, mirrored: &Mirrored<Numbers>, audience: &Audience) {
         let Mirrored { operation, from, to, call, end, .. } = mirrored;
         let except = end.is_none().then_some(to);
-        for (link, ear) in &self.room.ears {
-            let must = ear.listener.mode == DeliveryMode::All && except != Some(&ear.participant);
-            assert_eq!(audience.includes(*link, ear.participant.as_str(), ear.listener), must, "{ear:?}");
+        for (link, listener) in &self.room.listeners {
+            let must = listener.listener.mode == DeliveryMode::All && except != Some(&listener.participant);
+            assert_eq!(
+                audience.includes(*link, listener.participant.as_str(), listener.listener),
+                must,
+                "{listener:?}"
+            );
         }
         match end {
             None => assert!(self.mirrors.started.insert(*operation), "{operation} was shown twice"),
@@ -70,7 +74,8 @@ impl Books {
         // One that joins in this very step has seen none of them, and one that leaves need not.
         let joins = turn.joining.as_ref().map(|own| own.link);
         let stays = |link| joins != Some(link) && !turn.leaving.iter().any(|(other, _)| *other == link);
-        let mut watchers = self.room.ears.iter().filter(|(_, ear)| ear.listener.mode == DeliveryMode::All);
+        let mut watchers =
+            self.room.listeners.iter().filter(|(_, listener)| listener.listener.mode == DeliveryMode::All);
         if watchers.any(|(link, _)| stays(*link)) {
             assert_eq!(ended.len(), over.len(), "an end was not shown: {ended:?} {over:?}");
         }

@@ -1,4 +1,4 @@
-//! Links of callers, seats of servers, and who is here.
+//! Links of callers, seats of servers, and participants that are present.
 
 use std::collections::BTreeSet;
 

@@ -90,7 +90,7 @@ impl Books {
         let cancelled: Vec<OperationId> =
             self.questions.iter().filter(|(_, open)| open.cancelled).map(|(id, _)| *id).collect();
         for operation in cancelled {
-            assert_eq!(turn.cancelling, Some(operation), "its server was not told");
+            assert_eq!(turn.cancelling, Some(operation), "its server has no refusal");
             self.questions.remove(&operation);
             self.count("withdrawn question");
         }

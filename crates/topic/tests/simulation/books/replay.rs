@@ -1,11 +1,11 @@
-//! What is kept of the room, and for whom.
+//! Replay of the room's messages: which are kept, and for which listeners.
 
 use model::{LinkId, ParticipantId};
 use topic::{Cursor, DeliveryMode, Kept, Listener, READABLE_MESSAGES_MAX, Replay};
 
 use super::{
     Books,
-    room::{Ear, Message},
+    room::{Message, RoomListener},
 };
 
 /// The epoch of a topic's messages is the number of its life.
@@ -33,7 +33,7 @@ impl Books {
     pub(crate) fn check_replay(
         &mut self,
         link: LinkId,
-        ear: &Ear,
+        listener: &RoomListener,
         since: Option<Cursor>,
         replay: Option<&Replay<u64>>,
     ) {
@@ -45,15 +45,21 @@ impl Books {
         let same = since.filter(|since| since.epoch == replay.next.epoch);
         let wanted = same.map_or(0, |since| usize::try_from(since.offset).unwrap().min(next));
         let complete = wanted >= oldest && (since.is_none() || same.is_some());
-        self.compare(link, ear, replay, (wanted.max(oldest), complete));
+        self.compare(link, listener, replay, (wanted.max(oldest), complete));
         self.count("replayed");
     }
 
-    fn compare(&self, link: LinkId, ear: &Ear, replay: &Replay<u64>, (first, complete): (usize, bool)) {
+    fn compare(
+        &self,
+        link: LinkId,
+        listener: &RoomListener,
+        replay: &Replay<u64>,
+        (first, complete): (usize, bool),
+    ) {
         let numbered = self.room.published.iter().enumerate().skip(first);
-        let must = numbered.filter(|(_, message)| message.is_for(link, ear));
+        let must = numbered.filter(|(_, message)| message.is_for(link, listener));
         let must: Vec<(u64, u64)> = must.map(|(at, message)| (at as u64, message.message)).collect();
-        assert_eq!(replay.messages, must, "{ear:?}");
+        assert_eq!(replay.messages, must, "{listener:?}");
         assert_eq!(
             (replay.first.offset, replay.next.offset),
             (first as u64, self.room.published.len() as u64)
@@ -64,9 +70,9 @@ impl Books {
     /// What a reader gets is what a listener to every message would have got.
     pub(crate) fn check_reading(&self, participant: &ParticipantId, from: usize, replay: &Replay<u64>) {
         let listener = Listener { mode: DeliveryMode::All, echo: true };
-        let ear = Ear { participant: participant.clone(), listener, knows: Default::default() };
+        let listener = RoomListener { participant: participant.clone(), listener, knows: Default::default() };
         let wanted = from.min(self.room.published.len());
         let first = wanted.max(self.room.oldest);
-        self.compare(LinkId(0), &ear, replay, (first, wanted >= self.room.oldest));
+        self.compare(LinkId(0), &listener, replay, (first, wanted >= self.room.oldest));
     }
 }

@@ -1,4 +1,4 @@
-//! What each listener of the room must get: its welcome, who is here, and every message whose audience includes it, in order.
+//! Listeners of the room: their welcome, the presence of participants, and every message whose audience includes them, in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,21 +25,21 @@ pub(crate) struct Message {
 
 impl Message {
     /// Whether a listener must get it, by the rules of MCPx alone.
-    pub(crate) fn is_for(&self, link: LinkId, ear: &Ear) -> bool {
-        let named = self.to.is_empty() || self.to.iter().any(|to| to == ear.participant.as_str());
-        let mode = match ear.listener.mode {
+    pub(crate) fn is_for(&self, link: LinkId, listener: &RoomListener) -> bool {
+        let named = self.to.is_empty() || self.to.iter().any(|to| to == listener.participant.as_str());
+        let mode = match listener.listener.mode {
             DeliveryMode::All => true,
             DeliveryMode::Directed => named,
             DeliveryMode::DirectedAndProposals => named || self.proposes,
         };
-        let own = self.from == Some(link) && !ear.listener.echo;
-        mode && !own && self.except.as_ref() != Some(&ear.participant)
+        let own = self.from == Some(link) && !listener.listener.echo;
+        mode && !own && self.except.as_ref() != Some(&listener.participant)
     }
 }
 
 /// A listener that has entered.
 #[derive(Debug, Clone)]
-pub(crate) struct Ear {
+pub(crate) struct RoomListener {
     pub(crate) participant: ParticipantId,
     pub(crate) listener: Listener,
     /// Who is here, as far as its welcome and presence since then say.
@@ -48,7 +48,7 @@ pub(crate) struct Ear {
 
 #[derive(Debug, Default)]
 pub(crate) struct Room {
-    pub(crate) ears: BTreeMap<LinkId, Ear>,
+    pub(crate) listeners: BTreeMap<LinkId, RoomListener>,
     /// Who is here, as far as presence says.
     pub(crate) here: BTreeSet<ParticipantId>,
     pub(crate) published: Vec<Message>,
@@ -64,41 +64,52 @@ impl Books {
         match effect {
             RoomEffect::Exit { link, why } => {
                 assert!(turn.leaving.contains(&(*link, *why)), "{link} left the room");
-                assert!(self.room.ears.remove(link).is_some(), "{link} left the room twice");
+                assert!(self.room.listeners.remove(link).is_some(), "{link} left the room twice");
             }
             RoomEffect::Enter { link, handle, person, listener, roster, replay } => {
                 let arrival = turn.joining.as_ref().expect("only a link that joins enters");
                 assert_eq!((arrival.link, arrival.listener), (*link, Some(*listener)));
                 assert_eq!((self.links[link].handle, &person.id), (*handle, &arrival.participant));
                 self.check_person(person);
-                let ear = Ear { participant: person.id.clone(), listener: *listener, knows: BTreeSet::new() };
-                self.check_replay(*link, &ear, arrival.since, replay.as_ref());
+                let listener = RoomListener {
+                    participant: person.id.clone(),
+                    listener: *listener,
+                    knows: BTreeSet::new(),
+                };
+                self.check_replay(*link, &listener, arrival.since, replay.as_ref());
                 let knows = self.check_roster(roster, &person.id);
-                assert!(self.room.ears.insert(*link, Ear { knows, ..ear }).is_none());
+                assert!(self.room.listeners.insert(*link, RoomListener { knows, ..listener }).is_none());
             }
             RoomEffect::Renew { link, person, roster } => {
                 assert_eq!(turn.regrants.as_ref(), Some(&person.id));
                 let newcomer = turn.joining.as_ref().is_some_and(|own| own.link == *link);
-                assert!(self.room.ears[link].participant == person.id && !newcomer);
+                assert!(self.room.listeners[link].participant == person.id && !newcomer);
                 self.check_person(person);
                 let knows = self.check_roster(roster, &person.id);
-                assert_eq!(self.room.ears[link].knows, knows);
+                assert_eq!(self.room.listeners[link].knows, knows);
                 self.count("renewed");
             }
             RoomEffect::Joined(person) => {
                 let joins = turn.joining.as_ref().map(|own| &own.participant);
                 assert!(joins == Some(&person.id) || turn.serving.as_ref() == Some(&person.id));
                 assert!(self.room.here.insert(person.id.clone()), "{} joined twice", person.id);
-                self.room.ears.values_mut().for_each(|ear| {
-                    let own = ear.participant == person.id;
-                    assert_eq!(ear.knows.insert(person.id.clone()), !own, "a listener is welcomed first");
+                self.room.listeners.values_mut().for_each(|listener| {
+                    let own = listener.participant == person.id;
+                    assert_eq!(
+                        listener.knows.insert(person.id.clone()),
+                        !own,
+                        "a listener is welcomed first"
+                    );
                 });
             }
             RoomEffect::Left(participant) => {
                 assert!(self.room.here.remove(participant), "{participant} left twice");
-                let here = |ear: &Ear| ear.participant == *participant;
-                assert!(!self.room.ears.values().any(here), "{participant} left and listens");
-                self.room.ears.values_mut().for_each(|ear| assert!(ear.knows.remove(participant)));
+                let here = |listener: &RoomListener| listener.participant == *participant;
+                assert!(!self.room.listeners.values().any(here), "{participant} left and listens");
+                self.room
+                    .listeners
+                    .values_mut()
+                    .for_each(|listener| assert!(listener.knows.remove(participant)));
             }
             RoomEffect::Publish { message, audience } => self.published(*message, audience, turn),
             RoomEffect::Mirror { mirrored, audience } => self.mirrored(mirrored, audience),
@@ -124,9 +135,9 @@ impl Books {
         let own = turn.message.as_ref().expect("only an envelope is published");
         assert_eq!(own.message, message);
         assert!(!std::mem::replace(&mut self.room.said, true), "published twice");
-        for (link, ear) in &self.room.ears {
-            let includes = audience.includes(*link, ear.participant.as_str(), ear.listener);
-            assert_eq!(includes, own.is_for(*link, ear), "{link} {ear:?} {own:?}");
+        for (link, listener) in &self.room.listeners {
+            let includes = audience.includes(*link, listener.participant.as_str(), listener.listener);
+            assert_eq!(includes, own.is_for(*link, listener), "{link} {listener:?} {own:?}");
         }
         self.keep(own.clone());
     }
@@ -142,11 +153,12 @@ impl Books {
         assert_eq!(callers.chain(servers).collect::<BTreeSet<_>>(), self.room.here, "presence");
         let listens = |link: &LinkId| self.links[link].listener.is_some();
         let listeners: Vec<LinkId> = self.links.keys().filter(|link| listens(link)).copied().collect();
-        assert_eq!(listeners, self.room.ears.keys().copied().collect::<Vec<_>>(), "listeners");
-        let mut owners: Vec<&ParticipantId> = self.room.ears.values().map(|ear| &ear.participant).collect();
+        assert_eq!(listeners, self.room.listeners.keys().copied().collect::<Vec<_>>(), "listeners");
+        let mut owners: Vec<&ParticipantId> =
+            self.room.listeners.values().map(|listener| &listener.participant).collect();
         owners.sort_unstable();
         owners.dedup();
-        assert_eq!(owners.len(), self.room.ears.len(), "two listeners of one participant");
+        assert_eq!(owners.len(), self.room.listeners.len(), "two listeners of one participant");
         self.finish_mirrors(turn);
     }
 }

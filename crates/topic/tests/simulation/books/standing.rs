@@ -1,4 +1,4 @@
-//! What participants may do: standing, rate limits, and judgements.
+//! Standing of participants, present or absent: capabilities, rate limits, and judgements.
 
 use std::{collections::BTreeMap, sync::Arc};
 

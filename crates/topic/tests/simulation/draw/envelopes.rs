@@ -125,8 +125,8 @@ impl World {
                 let by = &self.books.links[&link].participant;
                 let serves = self.books.servers.get(by).filter(|_| self.books.serves(by));
                 match all {
-                    [Effect::Hear { link: own, server, message: heard }] => {
-                        assert_eq!((*own, *heard), (link, message));
+                    [Effect::Hear { link: own, server, message: passed }] => {
+                        assert_eq!((*own, *passed), (link, message));
                         assert_eq!(*server, serves.map(|served| served.handle));
                     }
                     other => panic!("a private envelope is for the gateway alone: {other:?}"),
@@ -138,8 +138,8 @@ impl World {
                 let by = self.books.owner(link);
                 let about = kind.starts_with("mcp/request:notifications/")
                     && by.is_some_and(|by| self.books.serves(&by));
-                let heard = all.iter().filter(|effect| matches!(effect, Effect::Hear { .. })).count();
-                assert_eq!(heard, usize::from(about));
+                let passed = all.iter().filter(|effect| matches!(effect, Effect::Hear { .. })).count();
+                assert_eq!(passed, usize::from(about));
             }
             other => panic!("{kind}: {other:?}"),
         }

@@ -1,4 +1,4 @@
-//! The journal's answers, and what the gateway carries out.
+//! Answers of the journal, and proposals that the gateway carries out.
 
 use model::{GATEWAY, OperationId, ParticipantId};
 use topic::Cause;

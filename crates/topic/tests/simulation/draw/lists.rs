@@ -1,4 +1,4 @@
-//! What servers list, and sessions of one link's own.
+//! Lists of servers, and sessions of one link's own.
 
 use model::{ListKind, ParticipantId};
 use topic::{Item, Manifest, View};

@@ -1,4 +1,4 @@
-//! Links that join and leave, and what participants may do.
+//! Links that join and leave, and capabilities that change.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The process is killed and starts again: the journal is all that counts. And the end of a run.
+//! Crashes, restarts from the journal alone, and the end of a run.
 
 use model::{LinkId, OperationId, ProposalState};
 use topic::{EndedProposal, Kept};

@@ -1,4 +1,4 @@
-//! Answers in the room, messages of the gateway, and what is kept of all.
+//! Answers in the room, messages of the gateway, and the replay of both.
 
 use model::{KindRef, OperationId, Outcome};
 use topic::{Act, Audience, Cursor, Kept, Reach};
