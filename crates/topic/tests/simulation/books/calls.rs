@@ -35,6 +35,8 @@ pub(crate) struct Call {
     pub(crate) method: &'static str,
     pub(crate) public: Option<String>,
     pub(crate) own: Option<String>,
+    /// It came as a request in the room.
+    pub(crate) said: bool,
     pub(crate) mirrored: bool,
     pub(crate) order: u64,
     pub(crate) listen: Option<Listen>,

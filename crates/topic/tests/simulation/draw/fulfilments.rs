@@ -110,6 +110,7 @@ impl World {
                 tag: request.tag,
                 public: own.clone(),
                 own,
+                said: true,
                 ..blank(*call, drawn.link, from.clone(), server.clone(), method)
             };
             turn.calls.insert(*call, (*operation, open));

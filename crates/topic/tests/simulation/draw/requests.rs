@@ -84,7 +84,14 @@ impl Books {
     pub(crate) fn check_admitted(&self) {
         for (operation, open) in self.calls.iter().filter(|(_, open)| open.place != Place::Parked) {
             let (context, at) = (open.public.as_deref(), open.server.as_str());
-            let admitted = || self.admits(&open.by, open.method, context, at);
+            // A built-in tool that is named in the room is admitted like any request there.
+            let kind = KindRef::request(open.method, open.own.as_deref());
+            let said = || {
+                open.said
+                    && kind
+                        .is_ok_and(|kind| self.granted(&open.by).is_some_and(|own| own.admits(kind, &[at])))
+            };
+            let admitted = || self.admits(&open.by, open.method, context, at) || said();
             let fine = match open.place {
                 Place::AtServer => open.proposal.is_some() || admitted(),
                 Place::Held => admitted() || self.proposes(&open.by, open.method, context, at),
@@ -353,7 +360,7 @@ pub(crate) fn blank(
     method: &'static str,
 ) -> Call {
     let (tag, proposal, public, own, listen) = <_>::default();
-    let (place, answered, mirrored, order) = (Place::AtServer, false, false, 0);
+    let (place, answered, said, mirrored, order) = (Place::AtServer, false, false, false, 0);
     Call {
         call,
         link,
@@ -366,6 +373,7 @@ pub(crate) fn blank(
         method,
         public,
         own,
+        said,
         mirrored,
         order,
         listen,
