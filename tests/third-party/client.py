@@ -211,12 +211,12 @@ class Tour:
             resource_subscriptions=[WATCHED],
         ) as stream:
             self.report["honoured"] = stream.honored.model_dump(by_alias=True, exclude_none=True)
-            heard = self.report["heard"] = []
+            notified = self.report["notified"] = []
 
             async def hear():
                 async for event in stream:
-                    heard.append(type(event).__name__)
-                    if len(set(heard)) == 4:
+                    notified.append(type(event).__name__)
+                    if len(set(notified)) == 4:
                         return
 
             hearing = asyncio.ensure_future(hear())

@@ -1,136 +1,154 @@
-//! `/metrics` in the OpenMetrics format: how the servers and sessions are. Must not know who may read it.
+//! Metrics in the OpenMetrics text format: `/metrics`.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use auth::Participant;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use gateway::Registry;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::Registry as Metrics;
 
-use gateway::Registry;
+use crate::error::ApiResult;
+use crate::state::Api;
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfServer {
+struct ServerLabel {
     server: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfServerState {
+struct ServerStateLabels {
     server: String,
     state: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfTopic {
+struct TopicLabel {
+    topic: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VerdictLabels {
     topic: String,
     verdict: String,
 }
 
-/// Everything that this participant may know of, as it is now.
-pub(super) fn render(gate: &Arc<Registry>, who: &Participant) -> String {
-    let mut registry = Registry::with_prefix("portmoot");
-    servers(&mut registry, gate, who);
-    topics(&mut registry, gate, who);
-    whole(&mut registry, gate);
-    audit(&mut registry, gate);
+/// Metrics of the gateway, its servers, and the topics that the caller may know of.
+///
+/// Needs a token if the gateway requires tokens: the metrics name servers and topics.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    responses((status = 200, body = String, content_type = "application/openmetrics-text"))
+)]
+pub(crate) async fn metrics(State(api): State<Api>, headers: HeaderMap) -> ApiResult<Response> {
+    let caller = api.caller(&headers)?;
+    Ok(([(header::CONTENT_TYPE, OPEN_METRICS)], render(&api.registry, &caller)).into_response())
+}
+
+fn render(registry: &Registry, caller: &Participant) -> String {
+    let mut metrics = Metrics::with_prefix("portmoot");
+    servers(&mut metrics, registry, caller);
+    topics(&mut metrics, registry, caller);
+    process(&mut metrics, registry);
+    audit(&mut metrics, registry);
     let mut text = String::new();
-    // Writing into a string cannot fail.
-    let _ = encode(&mut text, &registry);
+    // Writing to a string does not fail.
+    let _ = encode(&mut text, &metrics);
     text
 }
 
-fn whole(registry: &mut Registry, gate: &Registry) {
-    registry.register("build", "The version that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
-    let mut one = |name: &str, help: &str, value: i64| {
+fn process(metrics: &mut Metrics, registry: &Registry) {
+    metrics.register("build", "The running version", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+    let mut gauge = |name: &str, help: &str, value: i64| {
         let gauge = Gauge::<i64>::default();
         gauge.set(value);
-        registry.register(name, help, gauge);
+        metrics.register(name, help, gauge);
     };
-    let seconds = i64::try_from(gate.ground().now_ms() / 1000).unwrap_or(i64::MAX);
-    one("uptime_seconds", "Seconds since the gateway began", seconds);
-    one("sessions", "Legacy sessions open over HTTP", number(gate.sessions().len()));
-    one(
-        "held_bytes",
-        "Bytes that wait for readers or are kept for them, and bodies while they are read",
-        number(gate.held().bytes()),
-    );
-    one("audit_available", "0 when what must be recorded is refused", i64::from(gate.audit().is_available()));
-    one("journal_available", "0 when the journal cannot be written", i64::from(gate.keeps_its_journal()));
+    let seconds = i64::try_from(registry.context().now_ms() / 1000).unwrap_or(i64::MAX);
+    let sessions = registry.http_sessions().load(Ordering::Relaxed);
+    let held = "Bytes that wait for readers or are kept for them, and bodies while they are read";
+    gauge("uptime_seconds", "Seconds since the gateway started", seconds);
+    gauge("sessions", "Legacy sessions open over HTTP", number(sessions));
+    gauge("held_bytes", held, number(registry.held().bytes()));
+    let (audit, journal) = (registry.audit().is_available(), registry.keeps_journal());
+    gauge("audit_available", "0 while acts that must be recorded are refused", i64::from(audit));
+    gauge("journal_available", "0 if the journal cannot be written", i64::from(journal));
 }
 
-fn servers(registry: &mut Registry, gate: &Registry, who: &Participant) {
-    let (states, restarts) =
-        (Family::<OfServerState, Gauge>::default(), Family::<OfServer, Counter>::default());
-    let (sessions, calls) = (Family::<OfServer, Gauge>::default(), Family::<OfServer, Gauge>::default());
-    let (tools, hidden) = (Family::<OfServer, Gauge>::default(), Family::<OfServer, Gauge>::default());
-    let known = gate.topics().into_iter().filter(|dispatch| gate.may_know(who, dispatch.name()));
-    let serving = known.flat_map(|dispatch| dispatch.servers());
+fn servers(metrics: &mut Metrics, registry: &Registry, caller: &Participant) {
+    let states = Family::<ServerStateLabels, Gauge>::default();
+    let restarts = Family::<ServerLabel, Counter>::default();
+    let [sessions, calls, tools, quarantined] = [(); 4].map(|()| Family::<ServerLabel, Gauge>::default());
+    let known = registry.topics().into_iter().filter(|dispatch| registry.may_know(caller, dispatch.name()));
+    let serving = known.flat_map(|dispatch| dispatch.servers()).filter(|server| server.serves());
+    let serving = serving.map(|server| server.upstream.clone());
     // A participant may serve in several topics: its numbers are added up.
-    for upstream in gate.upstreams().into_iter().chain(serving) {
+    for upstream in registry.upstreams().into_iter().chain(serving) {
         let status = upstream.status();
-        let server = status.name.to_string();
-        let of = OfServer { server: server.clone() };
-        states.get_or_create(&OfServerState { server, state: status.state.as_str().into() }).set(1);
-        restarts.get_or_create(&of).inc_by(status.restarts);
-        sessions.get_or_create(&of).inc_by(number(status.sessions));
-        calls.get_or_create(&of).inc_by(number(status.calls));
+        let label = ServerLabel { server: status.name.to_string() };
+        let (server, state) = (label.server.clone(), status.state.as_str().to_owned());
+        states.get_or_create(&ServerStateLabels { server, state }).set(1);
+        restarts.get_or_create(&label).inc_by(status.restarts);
+        sessions.get_or_create(&label).inc_by(number(status.sessions));
+        calls.get_or_create(&label).inc_by(number(status.calls));
         let [listed, ..] = status.listed;
-        tools.get_or_create(&of).inc_by(number(listed));
-        hidden.get_or_create(&of).inc_by(number(status.quarantined.len()));
+        tools.get_or_create(&label).inc_by(number(listed));
+        quarantined.get_or_create(&label).inc_by(number(status.quarantined.len()));
     }
-    registry.register("server_state", "1 for the state that the server is in", states);
-    registry.register("server_restarts", "Sessions with the server that ended unexpectedly", restarts);
-    registry.register("server_sessions", "Sessions open with the server", sessions);
-    registry.register("server_calls", "Calls open at the server", calls);
-    registry.register("server_tools", "Tools that the server lists", tools);
-    registry.register("server_tools_quarantined", "Tools of the server that are left out", hidden);
+    metrics.register("server_state", "1 for the state of the server", states);
+    metrics.register("server_restarts", "Sessions with the server that ended unexpectedly", restarts);
+    metrics.register("server_sessions", "Sessions open with the server", sessions);
+    metrics.register("server_calls", "Calls open at the server", calls);
+    metrics.register("server_tools", "Tools that the server lists", tools);
+    metrics.register("server_tools_quarantined", "Tools of the server that are not listed", quarantined);
 }
 
-fn topics(registry: &mut Registry, gate: &Registry, who: &Participant) {
-    let (participants, links) =
-        (Family::<OfTopicName, Gauge>::default(), Family::<OfTopicName, Gauge>::default());
-    let (open, proposals) =
-        (Family::<OfTopicName, Gauge>::default(), Family::<OfTopicName, Gauge>::default());
-    let requests = Family::<OfTopic, Counter>::default();
-    for dispatch in gate.topics().iter().filter(|dispatch| gate.may_know(who, dispatch.name())) {
-        let name = OfTopicName { topic: dispatch.name().to_string() };
+fn topics(metrics: &mut Metrics, registry: &Registry, caller: &Participant) {
+    let counted = [(); 4].map(|()| Family::<TopicLabel, Gauge>::default());
+    let requests = Family::<VerdictLabels, Counter>::default();
+    for dispatch in registry.topics().iter().filter(|dispatch| registry.may_know(caller, dispatch.name())) {
+        let label = TopicLabel { topic: dispatch.name().to_string() };
         let counts = dispatch.with(|topic| {
             [topic.participants_len(), topic.links_len(), topic.operations_len(), topic.proposals_len()]
         });
-        for (gauge, count) in [&participants, &links, &open, &proposals].into_iter().zip(counts) {
-            gauge.get_or_create(&name).set(number(count));
+        for (gauge, count) in counted.iter().zip(counts) {
+            gauge.get_or_create(&label).set(number(count));
         }
         for (verdict, count) in dispatch.verdicts() {
-            let of = OfTopic { topic: name.topic.clone(), verdict: verdict.into() };
-            requests.get_or_create(&of).inc_by(count);
+            let labels = VerdictLabels { topic: label.topic.clone(), verdict: verdict.into() };
+            requests.get_or_create(&labels).inc_by(count);
         }
     }
-    registry.register("topic_participants", "Participants in the topic, upstreams included", participants);
-    registry.register("topic_links", "Links of participants to the topic", links);
-    registry.register("topic_operations", "Operations open in the topic", open);
-    registry.register("topic_proposals", "Proposals that are not over", proposals);
-    registry.register("requests", "Requests by verdict", requests);
+    let [participants, links, operations, proposals] = counted;
+    metrics.register("topic_participants", "Participants in the topic, servers included", participants);
+    metrics.register("topic_links", "Links of participants to the topic", links);
+    metrics.register("topic_operations", "Operations open in the topic", operations);
+    metrics.register("topic_proposals", "Proposals in the topic that have not ended", proposals);
+    metrics.register("requests", "Requests by verdict", requests);
 }
 
-fn audit(registry: &mut Registry, gate: &Registry) {
-    let Some(load) = gate.audit().load() else { return };
-    let (waiting, refused, lost) =
-        (Gauge::<i64>::default(), Counter::<u64>::default(), Counter::<u64>::default());
+fn audit(metrics: &mut Metrics, registry: &Registry) {
+    let Some(load) = registry.audit().load() else { return };
+    let waiting = Gauge::<i64>::default();
+    let [refused, lost] = [load.refused, load.lost].map(|count| {
+        let counter = Counter::<u64>::default();
+        counter.inc_by(count);
+        counter
+    });
     waiting.set(number(load.waiting));
-    refused.inc_by(load.refused);
-    lost.inc_by(load.lost);
-    registry.register("audit_waiting", "Entries of the audit log that wait for the disk", waiting);
-    registry.register("audit_refused", "Acts refused because they could not be recorded", refused);
-    registry.register("audit_lost", "Entries of the audit log that are lost", lost);
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfTopicName {
-    topic: String,
+    metrics.register("audit_waiting", "Entries of the audit log that wait for the disk", waiting);
+    metrics.register("audit_refused", "Acts refused because they could not be recorded", refused);
+    metrics.register("audit_lost", "Entries of the audit log that are lost", lost);
 }
 
 fn number(count: usize) -> i64 {

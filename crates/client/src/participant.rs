@@ -25,7 +25,7 @@ mod violations;
 pub use model::ProposalState;
 pub use wire::mcpx::Envelope;
 pub use wire::mcpx::check::Call;
-pub use wire::mcpx::system::{Seen, Told};
+pub use wire::mcpx::system::{ParticipantInfo, SystemError};
 
 pub use connection::SEND_QUEUE_MAX;
 pub use error::{CallError, ConnectError, RpcError};

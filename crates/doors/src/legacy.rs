@@ -53,7 +53,7 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Bytes> {
     match params.method() {
         "tools/call" if params.get("task").is_some() => {
             wish = Wish::Asks;
-            if task::asked(params).is_ok() {
+            if task::task_params(params).is_ok() {
                 parks = Parks::Task;
             }
         }
@@ -74,7 +74,7 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Bytes> {
     let interest = match listens {
         true => listen::interest(&request).map_err(|refused| {
             let target = request.target.as_ref().map(model::Target::as_str);
-            refusal::spell(&refused, Era::Legacy, params.method(), target).answer(Some(id))
+            refusal::encode(&refused, Era::Legacy, params.method(), target).answer(Some(id))
         })?,
         false => Interest::None,
     };
@@ -159,13 +159,13 @@ mod tests {
 
     #[test]
     fn a_call_that_asks_for_a_task_gets_one() {
-        let said = |task: &str| call("tools/call", &format!(r#"{{"name":"a"{task}}}"#)).ok().unwrap();
+        let asking = |task: &str| call("tools/call", &format!(r#"{{"name":"a"{task}}}"#)).ok().unwrap();
         for (task, wish, parks) in [
             ("", Wish::None, Parks::Words),
             (r#","task":{}"#, Wish::Asks, Parks::Task),
             (r#","task":{"ttl":"x"}"#, Wish::Asks, Parks::Words),
         ] {
-            let incoming = said(task);
+            let incoming = asking(task);
             assert_eq!((incoming.wish, incoming.parks), (wish, parks), "{task}");
         }
         let other = call("prompts/get", r#"{"name":"a","task":{}}"#).ok().unwrap();

@@ -6,6 +6,8 @@
 //! the topic decides.
 
 mod entrance;
+#[cfg(test)]
+mod fixture;
 mod http;
 mod legacy;
 mod links;
@@ -21,3 +23,6 @@ mod stdio;
 mod stream;
 
 pub use entrance::Doors;
+
+#[cfg(test)]
+mod tests;

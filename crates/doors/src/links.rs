@@ -97,11 +97,18 @@ impl ClientLinks {
         participant: &Arc<Participant>,
     ) -> Result<Arc<ModernLink>, Refusal> {
         let now_ms = self.now_ms();
-        self.modern.find_or_join(dispatch, &participant.id, now_ms, || {
-            let home = Home::new(self.registry.bounds(), now_ms, &self.revoked);
-            let link = self.join_modern(&home, dispatch, participant)?;
-            Ok(ModernLink::new(dispatch, link, home))
-        })
+        let find = || self.modern.find(dispatch, &participant.id, now_ms);
+        if let Some(known) = find() {
+            return Ok(known);
+        }
+        let _alone = self.modern.join_alone();
+        if let Some(known) = find() {
+            return Ok(known);
+        }
+        let home = Home::new(self.registry.bounds(), now_ms, &self.revoked);
+        let link = ModernLink::new(dispatch, self.join_modern(&home, dispatch, participant)?, home);
+        self.modern.enter(&link);
+        Ok(link)
     }
 
     /// Opens a legacy session over HTTP, and returns its id.
@@ -262,3 +269,6 @@ async fn sweep(links: Weak<ClientLinks>, revoked: Arc<Notify>) {
         drop(links.write_ended());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,8 +63,8 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, DoorAnswer> {
     let request = relay::decode_request(params, Form::Modern);
     let interest = match params.method() {
         LISTEN => listen::interest(&request).map_err(|refused| {
-            let spelled = refusal::spell(&refused, Era::Modern, LISTEN, None);
-            DoorAnswer { frame: spelled.answer(message.id()), code: spelled.code }
+            let encoded = refusal::encode(&refused, Era::Modern, LISTEN, None);
+            DoorAnswer { frame: encoded.answer(message.id()), code: encoded.code }
         })?,
         _ => Interest::None,
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gateway::{Dispatch, Link};
 use model::{ParticipantId, TopicName};
-use platform::Mutex;
+use platform::{Mutex, MutexGuard};
 
 use crate::outlet::Home;
 
@@ -41,6 +41,10 @@ impl ModernLink {
         &self.home
     }
 
+    fn is_usable(&self, dispatch: &Arc<Dispatch>, now_ms: u64) -> bool {
+        Arc::ptr_eq(&self.dispatch, dispatch) && self.home.liveness.touch(now_ms)
+    }
+
     fn is_idle(&self) -> bool {
         !self.dispatch.with(|topic| topic.is_busy(self.link.id))
     }
@@ -48,37 +52,39 @@ impl ModernLink {
 
 /// The modern links of all topics.
 #[derive(Default)]
-pub(crate) struct ModernLinks(Mutex<HashMap<(TopicName, ParticipantId), Arc<ModernLink>>>);
+pub(crate) struct ModernLinks {
+    table: Mutex<HashMap<(TopicName, ParticipantId), Arc<ModernLink>>>,
+    joining: Mutex<()>,
+}
 
 impl ModernLinks {
-    /// The link of a participant, or the one that `join` makes.
-    ///
-    /// # Errors
-    /// Those of `join`.
-    pub(crate) fn find_or_join<E>(
+    /// The link of a participant. Notes the sign of life.
+    pub(crate) fn find(
         &self,
         dispatch: &Arc<Dispatch>,
         participant: &ParticipantId,
         now_ms: u64,
-        join: impl FnOnce() -> Result<Arc<ModernLink>, E>,
-    ) -> Result<Arc<ModernLink>, E> {
-        let mut links = self.0.lock();
-        let key = (dispatch.name().clone(), participant.clone());
-        if let Some(known) = links.get(&key)
-            && Arc::ptr_eq(known.dispatch(), dispatch)
-            && known.home.liveness.touch(now_ms)
-        {
-            return Ok(Arc::clone(known));
-        }
-        let link = join()?;
-        links.insert(key, Arc::clone(&link));
-        Ok(link)
+    ) -> Option<Arc<ModernLink>> {
+        let links = self.table.lock();
+        let known = links.get(&(dispatch.name().clone(), participant.clone()))?;
+        known.is_usable(dispatch, now_ms).then(|| Arc::clone(known))
+    }
+
+    /// Keeps others from joining meanwhile: when one of two links of a participant leaves, its sessions at servers are closed.
+    pub(crate) fn join_alone(&self) -> MutexGuard<'_, ()> {
+        self.joining.lock()
+    }
+
+    /// Enters a link that has joined.
+    pub(crate) fn enter(&self, link: &Arc<ModernLink>) {
+        let key = (link.dispatch.name().clone(), link.link.participant.id.clone());
+        self.table.lock().insert(key, Arc::clone(link));
     }
 
     /// Takes out the links that have ended or are idle. The latter have yet to leave.
     pub(crate) fn sweep(&self, now_ms: u64) -> Vec<Arc<ModernLink>> {
         let mut expired = Vec::new();
-        self.0.lock().retain(|_, link| {
+        self.table.lock().retain(|_, link| {
             let liveness = &link.home.liveness;
             let is_over = link.is_idle() && liveness.expire(now_ms, IDLE);
             if is_over {

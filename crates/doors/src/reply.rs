@@ -98,8 +98,8 @@ pub(crate) fn settle(sink: &impl Sink, call: &Call, answer: &Answer, respell: &R
 pub(crate) fn refuse(sink: &impl Sink, call: &Call, refusal: &Refusal) {
     let target = call.request.target.as_ref().map(model::Target::as_str);
     let (method, era) = (call.request.method.as_str(), Era::of(call.link.form));
-    let spelled = refusal::spell(refusal, era, method, target);
-    sink.answer(spelled.answer(id_of(call)), Some(spelled.code));
+    let encoded = refusal::encode(refusal, era, method, target);
+    sink.answer(encoded.answer(id_of(call)), Some(encoded.code));
 }
 
 fn ask(sink: &impl Sink, call: &Call, question: &Questioned<'_>) -> Result<(), Undelivered> {

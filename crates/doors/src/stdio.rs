@@ -1,4 +1,4 @@
-//! Client on a pipe: one JSON-RPC message a line, the eras told apart by each request (MCP, "stdio").
+//! Client on a pipe: one JSON-RPC message a line, in the era that each request names (MCP, "stdio").
 
 use std::io;
 use std::sync::Arc;
@@ -213,7 +213,7 @@ impl Client<'_> {
     }
 
     fn refuse(&self, refusal: &Refusal, era: Era, id: Option<&Id>) {
-        self.out.answer(refusal::spell(refusal, era, "", None).answer(id));
+        self.out.answer(refusal::encode(refusal, era, "", None).answer(id));
     }
 
     /// The client has closed its side: its open requests are still answered, within a bound.

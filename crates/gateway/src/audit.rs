@@ -9,7 +9,7 @@ use std::sync::Arc;
 use model::{Refusal, RefusalCode};
 use platform::{random, unix_ms};
 use store::audit::{AuditLog, Entry, Policy, REDACTED, Verdict};
-use store::{StoreError, JournalWriter};
+use store::{JournalWriter, StoreError};
 
 use crate::config::Config;
 use flood::Floods;
@@ -68,15 +68,15 @@ impl Recorder {
     /// `log_unavailable` when there is no room or the log cannot be written: an act that must be recorded is refused then.
     pub fn reserve(&self) -> Result<Permit, Refusal> {
         let Some(log) = &self.log else { return Ok(Permit::none()) };
-        let place = log.reserve().map_err(|error| {
+        let permit = log.reserve().map_err(|error| {
             if let Some(count) = self.refused.one(unix_ms()) {
-                let trouble = log.failure();
-                tracing::error!(%error, trouble, count, "the audit log takes no entries: acts are refused");
+                let failure = log.failure();
+                tracing::error!(%error, failure, count, "the audit log takes no entries: acts are refused");
             }
             let why = "this must be recorded, and the audit log cannot be written";
             Refusal::new(RefusalCode::LogUnavailable, why).hint("the gateway's log says why")
         })?;
-        Ok(Permit::of(place))
+        Ok(Permit::of(permit))
     }
 
     /// Reserves room for one entry about an act that happens anyway. Without room the loss is counted and logged.
@@ -85,8 +85,8 @@ impl Recorder {
         log.reserve().map_or_else(
             |error| {
                 if let Some(count) = self.lost.one(unix_ms()) {
-                    let trouble = log.failure();
-                    tracing::error!(%error, trouble, count, "entries of the audit log are lost");
+                    let failure = log.failure();
+                    tracing::error!(%error, failure, count, "entries of the audit log are lost");
                 }
                 Permit::none()
             },

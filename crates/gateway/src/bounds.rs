@@ -1,6 +1,4 @@
-//! What waiting messages may cost: the bounds of one stream, and the account of all of them together.
-//!
-//! Must not know what waits, nor for whom.
+//! Memory bounds of waiting messages: of one stream, and of all streams together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +6,7 @@ use std::time::Duration;
 
 use crate::config::Limits;
 
-/// Bytes that may wait unsent in one stream. Beyond it progress is merged, then the stream ends (design, section 4, Limits).
+/// Bytes that may wait unsent in one stream. Beyond it, progress notifications are merged, then the stream ends.
 pub const STREAM_UNSENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// The bounds of a stream.
@@ -18,20 +16,20 @@ pub struct Bounds {
     pub unsent_messages_max: usize,
     /// Their bytes.
     pub unsent_bytes_max: usize,
-    /// Messages already sent that a resumable stream keeps for a reader that comes back.
+    /// Sent messages that a resumable stream keeps for a client that resumes it.
     pub replay_messages_max: usize,
     /// Their bytes.
     pub replay_bytes_max: usize,
     /// One MCPx envelope, bytes.
     pub envelope_bytes_max: usize,
-    /// Between two signs of life on a silent stream.
+    /// Interval of keep-alive comments on a silent stream.
     pub keep_alive: Duration,
     /// Bytes held for all streams together.
     pub held: Arc<Held>,
 }
 
 impl Bounds {
-    /// The bounds that the configuration sets; `held` is the account that all share.
+    /// The configured bounds. All streams share `held`.
     pub fn new(limits: &Limits, held: Arc<Held>) -> Arc<Self> {
         Arc::new(Self {
             unsent_messages_max: limits.queue_len_max,
@@ -39,14 +37,14 @@ impl Bounds {
             replay_messages_max: limits.resume_events_max,
             replay_bytes_max: limits.resume_bytes_max,
             envelope_bytes_max: limits.envelope_bytes_max,
-            // A period of nothing would never rest.
+            // A timer without an interval would never sleep.
             keep_alive: limits.keep_alive.max(Duration::from_millis(10)),
             held,
         })
     }
 }
 
-/// An account of bytes with a bound.
+/// A bounded count of bytes in memory.
 #[derive(Debug)]
 pub struct Held {
     bytes: AtomicUsize,
@@ -54,33 +52,33 @@ pub struct Held {
 }
 
 impl Held {
-    /// Nothing is held yet.
+    /// A count of zero with this bound.
     pub fn new(max: usize) -> Arc<Self> {
         Arc::new(Self { bytes: AtomicUsize::new(0), max })
     }
 
-    /// Whether so much more may be held.
+    /// Whether the bound allows this many bytes more.
     pub fn has_room(&self, more: usize) -> bool {
         self.bytes.load(Ordering::Relaxed).saturating_add(more) <= self.max
     }
 
-    /// How many are held.
+    /// The count.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Notes bytes; whoever may not exceed the bound asks for room first.
+    /// Adds bytes, even beyond the bound: see [`Held::has_room`].
     pub fn add(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Notes that they are gone.
+    /// Subtracts bytes that were added.
     pub fn remove(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
-/// Bytes on the account that go with their owner.
+/// Bytes that are subtracted when this is dropped.
 #[derive(Debug)]
 pub struct Share {
     held: Arc<Held>,
@@ -88,12 +86,12 @@ pub struct Share {
 }
 
 impl Share {
-    /// Nothing yet.
+    /// A share of zero bytes.
     pub fn new(held: &Arc<Held>) -> Self {
         Self { held: Arc::clone(held), bytes: 0 }
     }
 
-    /// Takes more; false when there is no room.
+    /// Adds bytes. Returns false, and adds none, if there is no room.
     pub fn grow(&mut self, bytes: usize) -> bool {
         let room = self.held.has_room(bytes);
         if room {

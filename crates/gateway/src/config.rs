@@ -1,7 +1,6 @@
-//! The one checked configuration that a gateway runs on: plain values, variables expanded, capabilities compiled.
+//! Checked configuration of a gateway: plain values, variables expanded, capabilities compiled.
 //!
-//! Owns the types and their defaults. Must not know TOML, JSON, the command line or where a value was written; whoever
-//! fills it has checked it (names, prefixes, references between tables).
+//! The crate that reads the configuration's sources has checked names, prefixes, and references between tables.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,37 +12,37 @@ use model::{Capabilities, ParticipantId, TopicName};
 use store::audit::Payloads;
 use upstream::config::{EraChoice, Origin, ServerConfig, ServerLimits, Sessions, Timeouts, Transport};
 
-/// Everything a gateway needs to start, and to compare with when it reloads.
+/// The configuration of a gateway. A reload compares it with the one in force.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Where it listens: `[server] listen`.
+    /// The address to listen on: `[server] listen`.
     pub listen: SocketAddr,
-    /// Where it keeps its journal; `None` keeps nothing on disk (`portmoot stdio`).
+    /// The directory of the journal and the audit log; `None` keeps nothing on disk (`portmoot stdio`).
     pub data_dir: Option<PathBuf>,
-    /// Host names that are ours besides the address itself and loopback: `[server] hosts`, lower case, without a port.
+    /// Host names of this gateway besides the address itself and loopback: `[server] hosts`, lower case, without a port.
     pub hosts: Vec<String>,
-    /// Whether `/sse` and `/messages` serve 2024-11-05 clients.
+    /// Whether clients of 2024-11-05 are served at `/sse` and `/messages`.
     pub legacy_sse: bool,
-    /// Bounds of everything.
+    /// All limits.
     pub limits: Limits,
-    /// What is recorded. Another takes effect at a restart.
+    /// The audit log. A change takes effect at a restart.
     pub audit: AuditConfig,
-    /// Upstreams in the order of the configuration; the earlier one wins where two want one name.
+    /// The servers, in the order of the configuration. If two have one name or URI, the earlier one gets it.
     pub servers: Vec<ServerConfig>,
-    /// Who may come in, as configured. Empty (and no token issued) means the local user on loopback only.
+    /// The configured participants. If there is none, and no token was issued, every client on loopback is the local user.
     pub participants: Vec<ParticipantConfig>,
     /// The topics, `main` among them.
     pub topics: Vec<TopicConfig>,
 }
 
-/// What `[audit]` says.
+/// The audit log: `[audit]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditConfig {
-    /// Whether there is a log, where there is a place for one.
+    /// Whether a gateway with a data directory keeps a log.
     pub enabled: bool,
-    /// What of payloads is written.
+    /// How payloads are recorded.
     pub payloads: Payloads,
-    /// Members whose values are never written, beside [`store::audit::REDACTED`].
+    /// Members whose values are never recorded, besides [`store::audit::REDACTED`].
     pub redact: Vec<String>,
 }
 
@@ -53,33 +52,33 @@ impl Default for AuditConfig {
     }
 }
 
-/// A participant that was configured: who it is, and the token that proves it.
+/// A configured participant and its tokens: `[participants.NAME]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParticipantConfig {
-    /// Who.
+    /// The participant.
     pub participant: Arc<Participant>,
-    /// Its tokens' hashes; may be empty when its tokens are issued ones.
+    /// The hashes of its configured tokens. It may have issued tokens instead.
     pub credentials: Vec<Credential>,
-    /// Whether `capabilities` was written out; an issued token may then not bring its own.
+    /// Whether `capabilities` was written out. An issued token then has none of its own.
     pub capabilities_written: bool,
-    /// How long it may take to answer, if it serves: then its tools are listed to the MCP clients of its topics.
+    /// Its timeouts if it serves: then its tools are listed to the MCP clients of its topics.
     pub serves: Option<Timeouts>,
 }
 
 impl ParticipantConfig {
-    /// What it serves, as an upstream; nothing if it does not.
+    /// The server that it is, if it serves.
     #[must_use]
     pub fn server(&self) -> Option<ServerConfig> {
         let name = self.participant.id.clone();
         Some(ServerConfig {
-            // As of a server: what cannot stand in a tool's name is a `_`.
+            // As for configured servers: characters that a tool's name cannot have become `_`.
             prefix: name
                 .as_str()
                 .replace(|c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c), "_")
                 .into(),
             name,
             transport: Transport::Participant,
-            // On MCPx payloads have the legacy form (design, section 4).
+            // On MCPx, payloads have the legacy form.
             era: EraChoice::Legacy,
             sessions: Sessions::Shared,
             timeouts: self.serves.clone()?,
@@ -95,17 +94,17 @@ impl ParticipantConfig {
 pub struct TopicConfig {
     /// Its name.
     pub name: TopicName,
-    /// Who may enter.
+    /// The participants that may enter.
     pub access: Access,
-    /// What those without a token may do here; `None` lets none of them in.
+    /// The capabilities of guests, which have no token; `None` admits no guests.
     pub anonymous: Option<Arc<Capabilities>>,
-    /// How often each of them may ask.
+    /// The rate limit of one guest.
     pub anonymous_rate: Rate,
     /// Envelopes kept for late joiners; 0 is none.
     pub history: usize,
-    /// The upstreams that take part, `*` already resolved, in the order of the configuration.
+    /// The servers that take part, `*` already resolved, in the order of the configuration.
     pub servers: Vec<ParticipantId>,
-    /// What others see of MCP clients' calls.
+    /// What watchers see of MCP clients' calls.
     pub mcp_calls: McpCalls,
     /// Built-in tools that lists show.
     pub builtin: Vec<BuiltIn>,
@@ -115,19 +114,19 @@ pub struct TopicConfig {
     pub proposal_ttl: Duration,
 }
 
-/// Who may enter a topic.
+/// The participants that may enter a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
     /// Every known participant.
     Public,
-    /// Those that list it among their topics.
+    /// Participants that list it among their topics.
     #[default]
     Restricted,
-    /// The same, and for all others it does not exist.
+    /// The same. For all others it does not exist.
     Private,
 }
 
-/// What the others in a topic see of an MCP client's call.
+/// What watchers of a topic see of an MCP client's call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum McpCalls {
     /// Nothing.
@@ -139,20 +138,20 @@ pub enum McpCalls {
     Full,
 }
 
-/// Tools of the gateway's own.
+/// Built-in tools of the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BuiltIn {
-    /// Those that show and decide proposals.
+    /// Show and decide proposals.
     Proposals,
-    /// Those that say, read what is said, and tell who is there.
+    /// Send and read messages of the room, and list participants.
     Room,
-    /// List, info and call over everything.
+    /// List, describe and call every tool.
     Proxy,
-    /// Finds tools by words.
+    /// Find tools by words.
     SearchTools,
 }
 
-/// Bounds of everything, each with its unit last in the name: `[server.limits]`.
+/// All limits: `[server.limits]`. A name ends with its unit, or with `max` after its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// One HTTP request body, bytes.
@@ -171,21 +170,21 @@ pub struct Limits {
     pub sessions_max: usize,
     /// Legacy sessions of one participant at once.
     pub participant_sessions_max: usize,
-    /// After this long without a request or stream a session ends.
+    /// A session ends after this long without a request or stream.
     pub session_idle: Duration,
     /// Open calls of one participant.
     pub participant_calls_max: usize,
-    /// Open calls at one upstream; more are refused with `upstream_busy`.
+    /// Open calls at one server; more are refused with `upstream_busy`.
     pub upstream_calls_max: usize,
-    /// Sessions of callers' own at one upstream.
+    /// Callers' own sessions with one server.
     pub upstream_sessions_max: usize,
-    /// After this long without a call an upstream's caller session is closed.
+    /// A caller's own session with a server is closed after this long without a call.
     pub upstream_session_idle: Duration,
     /// Messages waiting for one slow stream.
     pub queue_len_max: usize,
     /// Events of one session that are kept to resume it.
     pub resume_events_max: usize,
-    /// Their bytes.
+    /// Bytes of these events.
     pub resume_bytes_max: usize,
     /// Messages in one JSON-RPC batch.
     pub batch_len_max: usize,
@@ -193,14 +192,14 @@ pub struct Limits {
     pub topic_participants_max: usize,
     /// How long the tools of a participant that serves stay listed after it has left.
     pub away: Duration,
-    /// Between two keep-alive comments on a silent stream.
+    /// Interval of keep-alive comments on a silent stream.
     pub keep_alive: Duration,
-    /// How long a call that may only be proposed is held before its caller is answered for now.
+    /// How long a call that may only be proposed is held before its caller gets an interim answer.
     pub hold: Duration,
 }
 
 impl Default for Config {
-    /// Loopback, nothing on disk, no servers, nobody but the local user, no topic: something to fill.
+    /// Loopback, nothing on disk, no servers, participants or topics.
     fn default() -> Config {
         Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
@@ -217,7 +216,7 @@ impl Default for Config {
 }
 
 impl Limits {
-    /// The limits that hold for each server.
+    /// The limits for each server.
     #[must_use]
     pub fn servers(&self) -> ServerLimits {
         ServerLimits {
@@ -253,7 +252,7 @@ impl Default for Limits {
             topic_participants_max: 10_000,
             away: Duration::from_secs(60),
             keep_alive: Duration::from_secs(15),
-            // Clients give up after a minute.
+            // Many clients give up after a minute.
             hold: Duration::from_secs(50),
         }
     }

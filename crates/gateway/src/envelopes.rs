@@ -15,7 +15,7 @@ use platform::unix_ms;
 use room::{RoomEvent, text};
 use topic::{Audience, Effects, Ignored, Reach, Say, Verdict};
 use wire::mcpx::check::strict;
-use wire::mcpx::system::{self, Notice, Person, Stamp};
+use wire::mcpx::system::{self, ErrorDraft, Person, Stamp};
 use wire::mcpx::{self, Breach, Draft, Envelope, payload};
 use wire::time::rfc3339;
 
@@ -182,7 +182,7 @@ impl Dispatch {
         Record::of(self).malformed(from, error);
         let (id, ts) = self.stamp();
         let stamp = Stamp { id: &id, ts: Some(&ts) };
-        let notice = Notice { error, message, ..Notice::default() };
+        let notice = ErrorDraft { error, message, ..ErrorDraft::default() };
         self.whisper(link.id, &system::error(stamp, from, &notice));
     }
 

@@ -1,6 +1,4 @@
-//! Those who come without a token, where a topic lets them in: participants of its `anonymous` profile.
-//!
-//! Owns their names, and who of them speaks on one connection. Must not know who may come in.
+//! Guests: participants without a token, in topics with an `anonymous` profile.
 
 use std::sync::Arc;
 
@@ -8,12 +6,11 @@ use auth::{Participant, Rate};
 use model::{ParticipantId, TopicName};
 use platform::Mutex;
 
-/// How the names of all of them begin; no configured participant has such a name.
+/// Prefix of guests' names. No configured participant has such a name.
 pub const ANONYMOUS_PREFIX: &str = "anonymous-";
-/// Guests that one topic holds at once.
+/// Guests in one topic at once.
 pub const TOPIC_GUESTS_MAX: usize = 1_000;
-
-/// How often one of them may ask, unless the topic says otherwise.
+/// Rate limit of one guest, unless the topic sets another.
 pub const GUEST_RATE: Rate = Rate { per_minute: 600, burst: 100 };
 
 /// Whether this is the name of a guest.
@@ -22,18 +19,18 @@ pub fn is_guest(id: &ParticipantId) -> bool {
     id.as_str().starts_with(ANONYMOUS_PREFIX)
 }
 
-/// The guests that one connection is, one a topic.
+/// The guests of one connection, one for each topic.
 #[derive(Debug, Default)]
 pub struct Guests(Mutex<Vec<Arc<Participant>>>);
 
 impl Guests {
-    /// The guest of a topic, if the connection was one already.
+    /// The connection's guest in a topic, if it has one.
     pub fn of(&self, topic: &TopicName) -> Option<Arc<Participant>> {
         let known = self.0.lock();
         known.iter().find(|guest| guest.may_enter(topic)).cloned()
     }
 
-    /// Remembers a guest.
+    /// Adds the connection's guest in a topic.
     pub fn add(&self, guest: &Arc<Participant>) {
         self.0.lock().push(Arc::clone(guest));
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use model::{OperationId, Outcome, ParticipantId};
 use platform::unix_ms;
 use topic::Mirrored;
-use wire::mcpx::{self, Draft, Head, KIND_BYTES_MAX, kind_of, payload, shown};
+use wire::mcpx::{self, Draft, Head, KIND_BYTES_MAX, kind_of, mirror, payload};
 use wire::time::rfc3339;
 
 use crate::config::McpCalls;
@@ -42,7 +42,7 @@ fn encode(mirrored: &Mirrored<Live>, full: bool, id: OperationId, at_ms: u64) ->
     };
     let Some((outcome, answer)) = &mirrored.end else {
         let whole = full.then(|| payload::mirrored_request(request, mirrored.own.as_deref())).flatten();
-        let payload = whole.unwrap_or_else(|| shown::request(call.method, call.context(), ADMITTED));
+        let payload = whole.unwrap_or_else(|| mirror::request(call.method, call.context(), ADMITTED));
         return call.envelope(Head::Request, mirrored.operation, [&mirrored.from, &mirrored.to], &payload);
     };
     let asks = answer.as_ref().is_some_and(|answer| payload::asks_for_input(answer, call.method));
@@ -56,7 +56,7 @@ fn encode(mirrored: &Mirrored<Live>, full: bool, id: OperationId, at_ms: u64) ->
     let whole = answer.as_ref().filter(|_| full && !asks);
     let payload = match whole {
         Some(answer) => payload::answer(answer, call.method, None),
-        None => shown::response(*outcome == Outcome::Ok, verdict),
+        None => mirror::response(*outcome == Outcome::Ok, verdict),
     };
     // An end that is no answer of the server comes from the gateway.
     let gateway = ParticipantId::gateway();

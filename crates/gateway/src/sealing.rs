@@ -1,17 +1,17 @@
-//! The keys of sealed states: kept in the journal, changed now and then, the previous one still accepted.
+//! Sealing keys: kept in the journal, replaced after thirty days, the previous one still accepted.
 //!
-//! Must not know what is sealed. Its calls on the journal block on the disk. Randomness and time are handed in.
+//! Calls on the journal block on the disk. Randomness and time are arguments.
 
 use auth::{SealKey, Sealer};
 use store::{Journal, Record, SealingKey, State, StoreError};
 
-/// After this long a new key is made, milliseconds: thirty days.
+/// Age at which a start of the gateway replaces the key: thirty days, in milliseconds.
 const KEY_LIFE_MS: u64 = 30 * 86_400_000;
 
-/// The sealer of this data directory. Makes a key from `random` where there is none yet or the newest is old.
+/// The sealer of a data directory. Makes a key of `random` if there is none yet or the newest is too old.
 ///
 /// # Errors
-/// When the journal cannot be written.
+/// If the journal cannot be written.
 pub fn sealer(journal: &mut Journal, random: &SealKey, now_ms: u64) -> Result<Sealer, StoreError> {
     let newest = journal.state().sealing_keys().next();
     let fresh = newest
@@ -44,15 +44,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_survive_restarts_and_one_change() {
+    fn a_sealed_state_outlives_restarts_and_one_new_key() {
         let dir = tempfile::tempdir().unwrap();
         let open = |random: u8, now_ms: u64| {
             sealer(&mut Journal::open(dir.path()).unwrap(), &[random; 32], now_ms).unwrap()
         };
         let sealed = open(1, 0).seal("session", "scout", u64::MAX, [9; 24], b"state");
         let opens = |sealer: Sealer| sealer.open("session", "scout", 1, &sealed).is_ok();
-        assert!(opens(open(2, 1_000)), "a restart changes nothing");
-        assert!(opens(open(3, KEY_LIFE_MS)), "the key before is still accepted");
-        assert!(!opens(open(4, 2 * KEY_LIFE_MS)), "the one before that is not");
+        assert!(opens(open(2, 1_000)), "a restart keeps the key");
+        assert!(opens(open(3, KEY_LIFE_MS)), "the previous key is still accepted");
+        assert!(!opens(open(4, 2 * KEY_LIFE_MS)), "the key before it is not");
     }
 }

@@ -1,30 +1,57 @@
-//! Owns a set of capabilities, and which of them admitted an act.
-//! Must not know whose set it is, nor where it was configured.
+//! Set of capabilities, and the one among them that admits an act.
+
+use std::collections::HashMap;
 
 use crate::{Capability, CapabilityError, KindRef};
 
 /// The most capabilities in one set that configuration should accept.
 pub const CAPABILITIES_MAX: usize = 1024;
 
-/// What one participant may do. Empty by default: nothing.
+/// Sets from this length on are indexed by context.
+const INDEXED_LEN_MIN: usize = 16;
+
+/// The capabilities of one participant. Empty by default: it may do nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capabilities {
     all: Box<[Capability]>,
+    index: Option<Index>,
+}
+
+/// Places in a long set, so that a list of thousands of names is judged quickly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Index {
+    /// Capabilities with an exact context, by it.
+    exact: HashMap<Box<str>, Vec<usize>>,
+    /// All others, by place.
+    others: Box<[usize]>,
+}
+
+impl Index {
+    fn new(all: &[Capability]) -> Self {
+        let (mut exact, mut others) = (HashMap::<Box<str>, Vec<usize>>::new(), Vec::new());
+        for (at, one) in all.iter().enumerate() {
+            match one.exact_context() {
+                Some(context) => exact.entry(context.into()).or_default().push(at),
+                None => others.push(at),
+            }
+        }
+        Self { exact, others: others.into() }
+    }
 }
 
 impl Capabilities {
-    /// Everything that can be granted to the operator on their own machine: all of MCP, chat, and the
+    /// All that can be granted to the operator on their own machine: all of MCP, chat, and the
     /// gateway's own acts (`portmoot/*`).
     pub fn full() -> Self {
         Self::all_of(&["mcp/*", "chat", "portmoot/*"])
     }
 
-    /// What a new participant without configured capabilities gets: to propose, to answer, to chat.
+    /// The set of a new participant without configured capabilities: to propose, to answer, to chat.
     pub fn newcomer() -> Self {
         Self::all_of(&["mcp/proposal:*", "mcp/response:*", "chat"])
     }
 
-    /// What an upstream may ask of its current caller: sampling, elicitation and roots.
+    /// The requests that an upstream may send to its current caller: sampling, elicitation and roots.
     pub fn upstream() -> Self {
         Self::all_of(&[
             "mcp/response:*",
@@ -35,7 +62,7 @@ impl Capabilities {
         ])
     }
 
-    /// What the gateway's own participant says: requests to those who serve, answers, and how proposals stand.
+    /// The set of the gateway's own participant: requests to participants that serve, answers, and states of proposals.
     pub fn gateway() -> Self {
         Self::all_of(&["mcp/request:*", "mcp/response:*", "chat", "portmoot/*"])
     }
@@ -58,7 +85,12 @@ impl Capabilities {
 
     /// The place, in [`Capabilities::iter`], of the first capability that admits the act.
     pub fn position(&self, kind: KindRef<'_>, addressees: &[&str]) -> Option<usize> {
-        self.all.iter().position(|capability| capability.admits_to(kind, addressees))
+        let admits = |at: &usize| self.all.get(*at).is_some_and(|one| one.admits_to(kind, addressees));
+        let Some(index) = &self.index else { return (0..self.all.len()).find(admits) };
+        let exact = kind.context().and_then(|context| index.exact.get(context));
+        let exact = exact.and_then(|places| places.iter().copied().find(admits));
+        let before = |at: &usize| exact.is_none_or(|exact| *at < exact);
+        index.others.iter().copied().take_while(before).find(admits).or(exact)
     }
 
     /// The capability at this place.
@@ -66,9 +98,14 @@ impl Capabilities {
         self.all.get(at)
     }
 
-    /// The first capability that admits the act: a decision carries its reason.
+    /// The first capability that admits the act: the reason of the decision.
     pub fn why(&self, kind: KindRef<'_>, addressees: &[&str]) -> Option<&Capability> {
-        self.all.iter().find(|capability| capability.admits_to(kind, addressees))
+        self.get(self.position(kind, addressees)?)
+    }
+
+    /// Whether some act with this head is admitted, towards some addressee.
+    pub fn admits_head(&self, head: &str) -> bool {
+        self.all.iter().any(|capability| capability.admits_head(head))
     }
 
     /// Whether the act is admitted towards at least one addressee, whichever that is.
@@ -86,17 +123,17 @@ impl Capabilities {
         self.all.iter()
     }
 
-    /// How many there are.
+    /// The number of capabilities.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether nothing is admitted.
+    /// Whether the set admits nothing.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// For texts of our own, which tests prove to be well formed.
+    /// For texts of this file, which tests prove to be well formed.
     fn all_of(texts: &[&str]) -> Self {
         texts.iter().filter_map(|text| Capability::parse(text).ok()).collect()
     }
@@ -104,7 +141,9 @@ impl Capabilities {
 
 impl FromIterator<Capability> for Capabilities {
     fn from_iter<I: IntoIterator<Item = Capability>>(all: I) -> Self {
-        Self { all: all.into_iter().collect() }
+        let all: Box<[Capability]> = all.into_iter().collect();
+        let index = (all.len() >= INDEXED_LEN_MIN).then(|| Index::new(&all));
+        Self { all, index }
     }
 }
 
@@ -117,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_sets_are_well_formed() {
+    fn predefined_sets_are_well_formed() {
         assert_eq!(Capabilities::full().len(), 3);
         assert_eq!(Capabilities::newcomer().len(), 3);
         assert_eq!(Capabilities::upstream().len(), 5);
@@ -131,6 +170,36 @@ mod tests {
         assert_eq!(why("mcp/request:tools/call:read_x"), Some("mcp/request:tools/call:read_*"));
         assert_eq!(why("mcp/request:tools/call:x"), Some("mcp/request:*"));
         assert_eq!(why("mcp/proposal:tools/call:x"), None);
+    }
+
+    #[test]
+    fn a_long_set_gives_the_same_reasons() {
+        // Two of each, at places that mix exact contexts and others.
+        let mut texts = Vec::new();
+        for at in 0..40 {
+            let name = (at * 7) % 11;
+            texts.push(match at % 5 {
+                0 => format!("mcp/request:tools/call:t{name}*"),
+                1 => format!("mcp/proposal:tools/call:t{name}"),
+                2 => format!("mcp/request:prompts/get:t{name}"),
+                _ => format!("mcp/request:tools/call:t{name}"),
+            });
+        }
+        let all: Vec<Capability> = texts.iter().map(|text| Capability::parse(text).unwrap()).collect();
+        let set: Capabilities = all.iter().cloned().collect();
+        assert!(set.index.is_some());
+        let mut admitted = 0;
+        for name in (0..25).map(|at| format!("t{at}")).chain(["t".to_owned(), "zz".to_owned()]) {
+            for head in ["mcp/request:tools/call", "mcp/request:prompts/get", "mcp/proposal:tools/call"] {
+                for text in [format!("{head}:{name}"), head.to_owned()] {
+                    let kind = kind(&text);
+                    let expected = all.iter().position(|one| one.admits_to(kind, &["up"]));
+                    assert_eq!(set.position(kind, &["up"]), expected, "{text}");
+                    admitted += usize::from(expected.is_some());
+                }
+            }
+        }
+        assert!(admitted > 10, "{admitted}");
     }
 
     #[test]

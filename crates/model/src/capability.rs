@@ -1,5 +1,4 @@
-//! Owns one capability: its grammar, its compiled form and the matching of a kind against it.
-//! Must not know of sets of capabilities, nor of who holds them.
+//! Capability: grammar, compiled form, matching of kinds.
 
 use std::fmt;
 
@@ -11,10 +10,10 @@ use crate::{
 /// The longest capability, in bytes.
 pub const CAPABILITY_BYTES_MAX: usize = 2048;
 
-/// Why a text is no capability. The messages are written for whoever wrote the configuration.
+/// Why a text is no capability. The messages address the author of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CapabilityError {
-    /// Nothing there, or nothing before the first colon.
+    /// Empty, or nothing before the first colon.
     #[error("a capability needs a first part, such as `chat` or `mcp/request`")]
     NoHead,
     /// A part between or after colons is empty.
@@ -35,12 +34,12 @@ pub enum CapabilityError {
     /// Longer than [`CAPABILITY_BYTES_MAX`].
     #[error("a capability has at most {CAPABILITY_BYTES_MAX} bytes")]
     TooLong,
-    /// A list of addressees that names nobody.
-    #[error("`to` names nobody: leave it out to admit every addressee")]
+    /// An empty list of addressees.
+    #[error("`to` is empty: leave it out to admit every addressee")]
     NoAddressee,
 }
 
-/// What a participant may say, perhaps only to some. Compiled once, matched without allocation.
+/// A permission for acts, perhaps only towards some addressees. Compiled once, matched without allocation.
 ///
 /// The same shape as a kind, with wildcards. Part is compared with part; a part that is left out matches
 /// anything; `*` stays inside its part. Source: MCPx v0.1 section 4, Decision 002.
@@ -53,7 +52,7 @@ pub struct Capability {
     to: Option<Box<[Addressee]>>,
 }
 
-/// Whom a capability is narrowed to.
+/// An addressee that a capability is narrowed to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Addressee {
     text: Box<str>,
@@ -64,7 +63,7 @@ impl Capability {
     /// Reads and compiles a capability that admits every addressee.
     ///
     /// # Errors
-    /// Says what is wrong in words for the configuration's author.
+    /// The fault, in words for the configuration's author.
     pub fn parse(text: &str) -> Result<Self, CapabilityError> {
         if text.len() > CAPABILITY_BYTES_MAX {
             return Err(CapabilityError::TooLong);
@@ -162,7 +161,7 @@ impl Capability {
     }
 
     /// Whether some act `HEAD:METHOD:CONTEXT` is admitted whose context fits `shape`, in which `None` stands
-    /// for any run of characters. This is how a list judges a URI template.
+    /// for any run of characters. Lists decide with it whether to show a URI template.
     pub fn admits_some(&self, head: &str, method: &str, shape: &[Option<char>], addressees: &[&str]) -> bool {
         self.covers_head(head)
             && covers(self.method.as_ref(), Some(method))
@@ -170,13 +169,13 @@ impl Capability {
             && self.reaches(addressees)
     }
 
-    /// Whether some act with this head is admitted, towards somebody. This is how it is judged who could approve anything at
-    /// all.
+    /// Whether some act with this head is admitted towards some addressee: whether a participant could approve any proposal
+    /// at all.
     pub fn admits_head(&self, head: &str) -> bool {
         self.covers_head(head)
     }
 
-    /// Whether every act that `other` admits is admitted here too: nobody gives more than they hold.
+    /// Whether this capability admits every act that `other` admits: a participant may not grant more than it has.
     pub fn includes(&self, other: &Capability) -> bool {
         let whole = |own: Option<&Pattern>, other: Option<&Pattern>| match (own, other) {
             (None | Some(Pattern::Any), _) => true,
@@ -207,6 +206,14 @@ impl Capability {
     /// The addressees that it is narrowed to, as they were written; `None` admits all.
     pub fn addressees(&self) -> Option<impl Iterator<Item = &str>> {
         self.to.as_deref().map(|to| to.iter().map(|name| &*name.text))
+    }
+
+    /// The one context that it admits, if its context has no star.
+    pub(crate) fn exact_context(&self) -> Option<&str> {
+        match self.context.as_ref()? {
+            Pattern::Exact(text) => Some(text),
+            Pattern::Any | Pattern::Stars { .. } => None,
+        }
     }
 
     fn covers_head(&self, head: &str) -> bool {

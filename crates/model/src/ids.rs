@@ -1,5 +1,4 @@
-//! Owns the names and numbers by which participants, links, operations and topics are told apart.
-//! Must not know how they are made (no randomness here) or what they stand for.
+//! Names and numbers of participants, links, operations and topics.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -7,15 +6,15 @@ use std::{fmt, str::FromStr, sync::Arc};
 pub const PARTICIPANT_BYTES_MAX: usize = 128;
 /// The longest topic name, in bytes.
 pub const TOPIC_BYTES_MAX: usize = 64;
-/// The gateway's own participant: MCP callers' requests are addressed to it.
+/// The gateway's own participant, the addressee of MCP callers' requests.
 pub const GATEWAY: &str = "portmoot";
-/// Who system messages come from. Never a participant.
+/// The sender of system messages. Never a participant.
 pub const SYSTEM: &str = "system:gateway";
 
 /// Why a text is no id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// Nothing there.
+    /// Empty.
     #[error("the name is empty")]
     Empty,
     /// Longer than [`PARTICIPANT_BYTES_MAX`] or [`TOPIC_BYTES_MAX`].
@@ -32,7 +31,7 @@ pub enum IdError {
     NotHex,
 }
 
-/// Who somebody is: an identity, not a connection. Cheap to clone.
+/// The identity of a participant, on all its connections. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ParticipantId(Arc<str>);
 
@@ -40,7 +39,7 @@ impl ParticipantId {
     /// Accepts 1 to [`PARTICIPANT_BYTES_MAX`] bytes without white space and control characters.
     ///
     /// # Errors
-    /// Says what is wrong with the name.
+    /// What is wrong with the name.
     pub fn new(name: &str) -> Result<Self, IdError> {
         if name.is_empty() {
             return Err(IdError::Empty);
@@ -82,7 +81,7 @@ impl TopicName {
     /// Accepts 1 to [`TOPIC_BYTES_MAX`] of the allowed characters.
     ///
     /// # Errors
-    /// Says what is wrong with the name.
+    /// What is wrong with the name.
     pub fn new(name: &str) -> Result<Self, IdError> {
         if name.is_empty() {
             return Err(IdError::Empty);
@@ -118,7 +117,7 @@ impl fmt::Display for LinkId {
     }
 }
 
-/// One request's life. Unguessable: the door draws it at random. Prints as 32 hexadecimal digits.
+/// One operation, from request to answer. Unguessable: the door draws it at random. Prints as 32 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationId(pub u128);
 

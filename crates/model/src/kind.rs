@@ -1,11 +1,10 @@
-//! Owns the grammar of a kind, `HEAD[:METHOD[:CONTEXT]]`, and its two forms: owned and borrowed.
-//! Must not know who may do what (see `capability`), nor any protocol's field names.
+//! Kind of an act: the grammar `HEAD[:METHOD[:CONTEXT]]`, and its two forms, owned and borrowed.
 
 use std::fmt;
 
 /// The head of a request on MCP wires.
 pub const REQUEST: &str = "mcp/request";
-/// The head of a proposal: a request that somebody else may make.
+/// The head of a proposal: a request for another participant to make.
 pub const PROPOSAL: &str = "mcp/proposal";
 
 /// The head of a response.
@@ -14,7 +13,7 @@ pub const RESPONSE: &str = "mcp/response";
 /// Why a text is no kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KindError {
-    /// Nothing before the first colon, or `mcp/` with nothing behind it.
+    /// Nothing before the first colon, or nothing after `mcp/`.
     #[error("a kind needs a first part, such as `chat` or `mcp/request`")]
     NoHead,
     /// An `mcp/` kind without a method, or with an empty one.
@@ -26,7 +25,7 @@ pub enum KindError {
     /// A wildcard where only a capability may have one.
     #[error("a kind names one act: `*` belongs in a capability")]
     Wildcard,
-    /// A colon inside a method handed in as a part of its own.
+    /// A colon inside a method that was given as a separate part.
     #[error("a method cannot hold a colon")]
     Colon,
 }
@@ -49,7 +48,7 @@ impl<'a> KindRef<'a> {
     /// Source: MCPx v0.1 sections 3 and 4, Decision 002.
     ///
     /// # Errors
-    /// Tells which part is missing, empty or not allowed.
+    /// The part that is missing, empty or not allowed.
     pub fn parse(text: &'a str) -> Result<Self, KindError> {
         if !text.starts_with("mcp/") {
             return Self::plain(text);
@@ -132,7 +131,7 @@ impl<'a> KindRef<'a> {
             && (self.context.is_none() || context.is_none() || self.context == context)
     }
 
-    /// Whether only the gateway may say this, whatever was granted: `system`, `presence` and all below them.
+    /// Whether only the gateway may send this kind, whatever capabilities exist: `system`, `presence` and all below them.
     pub fn is_reserved(&self) -> bool {
         reserved(self.head)
     }

@@ -1,15 +1,14 @@
-//! The nouns of Portmoot: what can be said, by whom, about what, and how it is refused.
+//! Nouns of Portmoot: acts, participants, messages, lists, proposals and refusals.
 //!
-//! Everything above speaks in these words. This crate knows no protocol's field names, no sockets,
-//! no clock and no async.
+//! All other crates use these types. This crate contains no protocol's field names, no sockets, no clock and no async.
 //!
 //! - [`Kind`] and [`KindRef`]: the path that names an act, `HEAD[:METHOD[:CONTEXT]]`.
 //! - [`Capability`] and [`Capabilities`]: which acts are admitted, and to whom.
-//! - [`ParticipantId`], [`LinkId`], [`OperationId`], [`TopicName`]: who and what is meant.
-//! - [`Request`], [`Answer`], [`Notice`], [`Payload`], [`Form`]: what flows from a door to a far end and back, as untouched bytes.
-//! - [`ListKind`], [`RateLimit`]: nouns that several crates share.
-//! - [`ProposalState`], [`Digest`]: the life of a proposal, and what a decision is bound to.
-//! - [`Refusal`], [`RefusalCode`]: a no, as it may be told outside.
+//! - [`ParticipantId`], [`LinkId`], [`OperationId`], [`TopicName`]: identity, connection, operation and topic.
+//! - [`Request`], [`Answer`], [`Notice`], [`Payload`], [`Form`]: messages between a door and a far end, as untouched bytes.
+//! - [`ListKind`], [`RateLimit`]: types that several crates share.
+//! - [`ProposalState`], [`Digest`]: the states of a proposal, and the digest that a decision is bound to.
+//! - [`Refusal`], [`RefusalCode`]: a refusal, as participants may see it.
 
 mod capabilities;
 mod capability;

@@ -1,4 +1,4 @@
-//! The four lists of a server.
+//! Kinds of lists that a server has.
 
 /// A kind of list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,5 +1,4 @@
-//! Owns one part of a capability: a text in which `*` stands for any run of characters.
-//! Must not know of parts beside it, nor of kinds.
+//! Pattern for one part of a capability: a text in which `*` stands for any run of characters.
 
 /// A compiled pattern. Matching allocates nothing and takes linear time in practice:
 /// the texts between the stars are searched once, from left to right.
@@ -14,7 +13,7 @@ pub(crate) enum Pattern {
 }
 
 impl Pattern {
-    /// Compiles; the caller has refused empty texts and doubled stars.
+    /// Compiles a text; the caller has refused empty texts and doubled stars.
     pub(crate) fn new(text: &str) -> Self {
         if text == "*" {
             return Self::Any;
@@ -82,7 +81,7 @@ impl Pattern {
 
 /// Whether two texts with stars (`None`) have a text in common. Time is the product of the lengths.
 pub fn overlap(left: &[Option<char>], right: &[Option<char>]) -> bool {
-    // `row[j]` tells whether what is read of `left` so far can be what the first `j` of `right` stand for.
+    // `row[j]`: whether the part of `left` before this row and the first `j` of `right` have a text in common.
     let mut row = vec![true];
     for symbol in right {
         row.push(symbol.is_none() && row.last() == Some(&true));

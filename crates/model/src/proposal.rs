@@ -1,24 +1,23 @@
-//! Owns what a proposal is, as everybody who watches may see it: where it stands, and the digest of what was
-//! shown. Must not know how a digest is made, nor who may decide.
+//! Proposal states, and the digest of a reviewed call.
 
 use std::{fmt, str::FromStr};
 
-/// Where a proposal stands. It ends once, in one of the states of which [`ProposalState::is_over`] says so.
+/// The state of a proposal. It ends once, in a state for which [`ProposalState::is_over`] returns true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProposalState {
-    /// Open: whoever may can approve or reject it.
+    /// Open: reviewers can approve or reject it.
     Pending,
-    /// Approved, and carried out now.
+    /// Approved, and in execution.
     Running,
-    /// Carried out; the answer was a result.
+    /// Executed; the answer was a result.
     Completed,
-    /// Carried out, or lost on the way; there was no result.
+    /// Executed or lost, without a result.
     Failed,
-    /// A reviewer said no.
+    /// A reviewer rejected it.
     Rejected,
-    /// The proposer took it back.
+    /// The proposer withdrew it.
     Withdrawn,
-    /// Nobody decided in time.
+    /// No reviewer decided in time.
     Expired,
 }
 
@@ -47,7 +46,7 @@ impl ProposalState {
         }
     }
 
-    /// Whether nothing more can become of it.
+    /// Whether the state is final.
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Pending | Self::Running)
     }
@@ -72,8 +71,8 @@ impl FromStr for ProposalState {
     }
 }
 
-/// The digest of what a reviewer is shown: method, target, canonical arguments and the definition behind
-/// them. A decision counts only for the digest that it names. Prints as 64 lower-case hexadecimal digits.
+/// The digest of a call as a reviewer sees it: method, target, canonical arguments and the tool's definition.
+/// A decision counts only for the digest that it names. Prints as 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
 
@@ -119,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_round_trip_and_two_go_on() {
+    fn states_round_trip_and_two_are_not_final() {
         for state in ProposalState::ALL {
             assert_eq!(state.as_str().parse(), Ok(state));
         }

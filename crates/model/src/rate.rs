@@ -1,4 +1,4 @@
-//! A participant's rate limit.
+//! Rate limit of a participant.
 
 /// How often a participant may act: a bucket of `burst` acts, refilled with `per_minute` acts a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,14 +1,13 @@
-//! Owns the one way to say no: a stable code, a sentence, and what to do next.
-//! Must not know how a wire spells it, nor anything that may only be told inside.
+//! Refusal: a stable code, a sentence, and what to do next.
 
 use std::{borrow::Cow, fmt};
 
-/// The stable codes. Each wire has one table that spells them.
+/// Stable codes. Each wire has one table that translates them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RefusalCode {
     /// No such tool, resource, prompt or participant, as far as this caller can see.
     UnknownTarget,
-    /// The act is known and not granted. Told only where the protocol demands it.
+    /// The target is known and the act not granted. Used only where the protocol requires it.
     CapabilityViolation,
     /// Too many requests in too short a time.
     RateLimited,
@@ -18,35 +17,35 @@ pub enum RefusalCode {
     UpstreamDown,
     /// The upstream did not answer in time.
     UpstreamTimeout,
-    /// The upstream answered with something that is no answer.
+    /// The upstream sent an invalid answer.
     UpstreamFailed,
     /// The message cannot be read.
     Malformed,
-    /// The message is longer than allowed.
+    /// The message is longer than its limit.
     TooLarge,
-    /// The other side does not offer this.
+    /// The other side does not support this.
     Unsupported,
-    /// Nobody knows who is asking.
+    /// The caller is not authenticated.
     Unauthenticated,
-    /// Who is asking is known, and may not.
+    /// The caller is authenticated, and may not do this.
     Forbidden,
     /// No such session, as far as this caller can see.
     UnknownSession,
-    /// Taken back before it was answered.
+    /// The caller cancelled the request before its answer.
     Cancelled,
     /// The gateway has reached a limit of its own.
     Overloaded,
-    /// The gateway failed; its log says how.
+    /// The gateway failed; its log has the cause.
     Internal,
-    /// Somebody speaks in another's name. Source: MCPx v0.1 section 5.
+    /// The envelope's sender is not the participant of the connection. Source: MCPx v0.1 section 5.
     AuthViolation,
-    /// An envelope of a protocol that is not spoken here. Source: MCPx v0.1 section 3.
+    /// An envelope of an unsupported protocol. Source: MCPx v0.1 section 3.
     UnsupportedProtocol,
-    /// What must be written down before it is told cannot be written down.
+    /// The gateway cannot write the record that must precede the act.
     LogUnavailable,
-    /// It was begun, and nobody knows how it ended. It is not tried again.
+    /// The act began and its outcome is unknown. The gateway does not repeat it.
     OutcomeUnknown,
-    /// It does not fit what has become of it: decided already, changed since it was shown, or one's own.
+    /// The act conflicts with the state of its object: decided already, changed since the review, or the reviewer's own.
     Conflict,
 }
 
@@ -110,16 +109,16 @@ impl fmt::Display for RefusalCode {
     }
 }
 
-/// A no, with only what may be told outside. What happened inside is logged where it happened.
+/// A refusal, with only the details that participants may see. Internal causes are logged where they occur.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// What kind of no.
+    /// The code.
     pub code: RefusalCode,
-    /// What happened: one sentence, lower case, no full stop.
+    /// The cause: one sentence, lower case, no full stop.
     pub message: Cow<'static, str>,
-    /// What to do next.
+    /// The next step for the caller.
     pub hint: Option<Cow<'static, str>>,
-    /// When trying again may help, in milliseconds from now.
+    /// The time after which a retry may succeed, in milliseconds from now.
     pub retry_after_ms: Option<u64>,
 }
 
@@ -129,14 +128,14 @@ impl Refusal {
         Self { code, message: message.into(), hint: None, retry_after_ms: None }
     }
 
-    /// Adds what to do next.
+    /// Adds the next step for the caller.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Adds when trying again may help, in milliseconds from now.
+    /// Adds the time after which a retry may succeed, in milliseconds from now.
     #[must_use]
     pub fn retry_after_ms(mut self, retry_after_ms: u64) -> Self {
         self.retry_after_ms = Some(retry_after_ms);

@@ -1,7 +1,7 @@
-//! What flows between a door and a far end: a request, an answer, and their untouched bytes.
+//! Requests, answers and notifications between a door and a far end, with their untouched bytes.
 //!
-//! A door decodes the envelope of its wire once and the far end encodes once. Between them nothing opens a payload; design,
-//! section 2, "A neutral middle".
+//! A door decodes the envelope of its wire once and the far end encodes once. No code between them opens a payload (design,
+//! section 2, "A neutral middle").
 
 use bytes::Bytes;
 use bytestring::ByteString;
@@ -41,13 +41,13 @@ impl Range {
     }
 }
 
-/// Where the parts of a payload lie that a relay replaces. The door that decoded the payload notes them; the encoder of the
-/// same form reads them, and nothing between looks.
+/// Places of the parts of a payload that a relay replaces. The door that decodes the payload sets them, the encoder of the
+/// same form reads them; no code between them does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Marks {
     /// The id in the envelope around the body. Empty if the payload is a body without envelope.
     pub id: Range,
-    /// The name, URI or task id that a request aims at, as it is spelled, quotes included.
+    /// The name, URI or task id of a request's target, as it is spelled, quotes included.
     pub target: Range,
     /// The progress token of a request.
     pub progress: Range,
@@ -62,7 +62,7 @@ pub struct Payload {
     pub form: Form,
     /// The bytes: a whole message, or a body alone (see [`Marks::id`]).
     pub bytes: Bytes,
-    /// Where the replaceable parts lie.
+    /// The places of the replaceable parts.
     pub marks: Marks,
 }
 
@@ -86,7 +86,7 @@ impl Payload {
     }
 }
 
-/// What a request aims at.
+/// The target of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A tool, by name.
@@ -116,12 +116,12 @@ impl Target {
     }
 }
 
-/// A method: a static text for those that the gateway knows.
+/// A method: a static text if the gateway knows it.
 #[derive(Debug, Clone)]
 pub enum Method {
-    /// One of the protocol's.
+    /// A method that the protocol defines.
     Known(&'static str),
-    /// Any other, as it was spelled.
+    /// Any other method, as it was spelled.
     Other(ByteString),
 }
 
@@ -148,7 +148,7 @@ impl Eq for Method {}
 pub struct Notice {
     /// The method.
     pub method: Method,
-    /// What makes an older notification stale that was not sent yet: a progress token.
+    /// The key by which this notification replaces an older one that was not sent yet: a progress token.
     pub latest: Option<Bytes>,
     /// The params, as the server wrote them.
     pub payload: Payload,
@@ -159,7 +159,7 @@ pub struct Notice {
 pub struct Request {
     /// The method.
     pub method: Method,
-    /// What it aims at, under its public name.
+    /// Its target, under its public name.
     pub target: Option<Target>,
     /// The progress token that the caller chose, as it was spelled.
     pub progress: Option<Bytes>,
@@ -167,14 +167,14 @@ pub struct Request {
     pub payload: Payload,
 }
 
-/// How a request ended.
+/// The end of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The other side returned a result.
     Ok,
     /// The other side returned an error of its own.
     Error,
-    /// There was no answer; a refusal says why.
+    /// No answer came; a refusal has the reason.
     Refused,
     /// The caller cancelled.
     Cancelled,

@@ -1,7 +1,7 @@
-//! The command line's grammar and help texts. Must not know what a command does.
+//! Command-line grammar and help texts.
 
 mod options;
-mod verbs;
+mod subcommands;
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub(crate) use options::{ConfigArgs, GatewayArgs, RunningArgs};
-pub(crate) use verbs::{
+pub(crate) use subcommands::{
     AuditCommand, ConfigCommand, ParticipantsCommand, ProposalsCommand, ServersCommand, TokenCommand,
     ToolsCommand,
 };
@@ -19,27 +19,27 @@ pub(crate) use verbs::{
 #[command(name = "portmoot", version, arg_required_else_help = true, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) talk: TalkArgs,
+    pub(crate) output: OutputArgs,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 const AFTER_HELP: &str = "\
-Results go to stdout, talk to stderr. NO_COLOR is honoured.
+Results go to stdout, messages to stderr. NO_COLOR is honoured.
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 refused by policy, 4 needs authentication,
 5 not found, 6 held as a proposal.";
 
-/// How to print; every command takes these.
+/// Output options, accepted by every command.
 #[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct TalkArgs {
+pub(crate) struct OutputArgs {
     /// Print results and errors as JSON
     #[arg(long, global = true, help_heading = "Printing")]
     pub(crate) json: bool,
     /// Print results and errors only
     #[arg(long, short, global = true, help_heading = "Printing")]
     pub(crate) quiet: bool,
-    /// Log more; twice for everything
+    /// Log more; give it twice to log everything
     #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Printing")]
     pub(crate) verbose: u8,
     /// Print without colours
@@ -47,64 +47,64 @@ pub(crate) struct TalkArgs {
     pub(crate) no_color: bool,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the gateway
     ///
-    /// Without any configuration it starts on 127.0.0.1:7070 with a small demo server.
+    /// Without any configuration, it listens on 127.0.0.1:7070 and offers a small demo server.
     Serve(ServeArgs),
     /// Serve one MCP client on stdin and stdout
     ///
-    /// With --url it is a door to a running gateway; without, a gateway of its own that keeps
-    /// nothing on disk unless --data-dir is given.
+    /// With --url it connects the client to a running gateway. Without it, the command runs a gateway of its own, which
+    /// stores nothing on disk unless --data-dir is given.
     Stdio(StdioArgs),
-    /// Look at the MCP servers behind the gateway
+    /// Show the MCP servers behind the gateway
     #[command(subcommand)]
     Servers(ServersCommand),
-    /// Look at tools and call them
+    /// List, show and call tools
     #[command(subcommand)]
     Tools(ToolsCommand),
     /// Take part in a topic from the terminal
     ///
-    /// Lines are said to everybody. /tools, /call, /proposals, /approve, /reject and /who do the rest; /help explains
-    /// them. With --json every envelope that is heard is printed as it came.
+    /// Each line is sent to all participants. Commands: /tools, /call, /proposals, /approve, /reject, /who; /help explains
+    /// them. With --json, every received envelope is printed unchanged.
     Chat {
-        /// Topic to enter
+        /// Topic to join
         #[arg(long, default_value = crate::config::MAIN_TOPIC)]
         topic: String,
         #[command(flatten)]
         gateway: RunningArgs,
     },
-    /// Look at who takes part, and change what they may do
+    /// List participants, grant and revoke their capabilities
     #[command(subcommand)]
     Participants(ParticipantsCommand),
-    /// Look at what others propose, and decide about it
+    /// Review proposals: list, show, approve, reject, withdraw
     ///
-    /// Asks a gateway that runs. What may be seen and decided is what the token shown to it could do itself.
+    /// Works with a running gateway. A token can see and decide proposals for operations that it may perform itself.
     #[command(subcommand)]
     Proposals(ProposalsCommand),
     /// Issue and revoke tokens
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Ask the audit log what happened, and check that nobody changed it
+    /// Search the audit log, and verify that it was not changed
     ///
-    /// Works on the data directory, also while a gateway runs.
+    /// Reads the data directory, also while a gateway runs.
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Find out what is wrong, and how to mend it
+    /// Check the installation and suggest fixes
     Doctor(DoctorArgs),
     /// Check and show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Print a completion script for a shell
+    /// Print a shell completion script
     Completions {
-        /// Which shell
+        /// Shell
         shell: Shell,
     },
-    /// Print the manual page, or write all pages into a directory
+    /// Print the manual page, or write all manual pages to a directory
     Man {
-        /// Write one page for every command into this directory
+        /// Write one page per command to this directory
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
@@ -118,7 +118,7 @@ pub(crate) struct ServeArgs {
     pub(crate) listen: Option<String>,
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
-    /// Start servers from elsewhere without asking
+    /// Start servers that need consent without asking
     #[arg(long, short)]
     pub(crate) yes: bool,
 }
@@ -126,7 +126,7 @@ pub(crate) struct ServeArgs {
 /// `stdio`.
 #[derive(Debug, Args)]
 pub(crate) struct StdioArgs {
-    /// Topic to enter
+    /// Topic to join
     #[arg(long, default_value = crate::config::MAIN_TOPIC)]
     pub(crate) topic: String,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The commands, one file each, and what they share. Must not know the grammar that named them.
+//! Implementations of the commands, one file per command.
 
 mod audit;
 mod chat;
@@ -6,10 +6,10 @@ mod config;
 mod doctor;
 mod participants;
 mod proposals;
-mod reach;
 mod serve;
 mod servers;
 mod shell;
+mod target;
 mod token;
 mod tools;
 
@@ -18,10 +18,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Does what the command line says.
+/// Runs the given command.
 ///
 /// # Errors
-/// Why it could not be done.
+/// Why the command failed.
 pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
     match cli.command {
         Command::Serve(args) => serve::serve(args, output).await,
@@ -30,7 +30,7 @@ pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Tools(command) => tools::run(command, output).await,
         Command::Participants(command) => participants::run(command, output).await,
         Command::Token(command) => token::run(command, output).await,
-        Command::Chat { topic, gateway } => chat::run(&topic, &gateway, cli.talk, output).await,
+        Command::Chat { topic, gateway } => chat::run(&topic, &gateway, cli.output, output).await,
         Command::Proposals(command) => proposals::run(command, output).await,
         Command::Audit(command) => audit::run(command, output),
         Command::Doctor(args) => doctor::run(&args, output),

@@ -1,7 +1,5 @@
-//! The configuration: layers of files and flags, laid over each other as they were written, then checked as a whole into
-//! one `gateway::config::Config`. Nothing is opened or started before that.
-//!
-//! Must not know the terminal or the command line's grammar, nor what a gateway does with the result.
+//! Configuration loading: files and flags are merged as trees, then checked as a whole into one `gateway::config::Config`.
+//! Nothing is opened or started before the check passes.
 
 mod check;
 mod client_file;

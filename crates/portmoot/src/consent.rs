@@ -1,4 +1,4 @@
-//! What starting a server means, shown in full, and the consent to it. Must not start anything.
+//! Consent to starting servers: shows each command in full and asks the operator.
 
 mod danger;
 
@@ -11,24 +11,24 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::terminal::{Terminal, confirm};
-use crate::visible;
+use json::visible;
 
-/// What a server is, for the eyes of whoever has to agree: the whole command with variables as they were written, the
-/// names of its own environment variables, and what is dangerous about it. Control characters are visible.
+/// Describes a server for the operator who gives consent: the whole command with variables unexpanded, the names of its
+/// environment variables, and warnings about dangerous commands. Control characters are visible.
 pub(crate) fn describe(server: &ServerConfig) -> String {
     let name = visible::line(server.name.as_str());
     match &server.transport {
         Transport::Stdio(child) => describe_command(&name, child),
         Transport::Http(http) | Transport::Sse(http) => {
             let headers: Vec<&str> = http.headers.iter().map(|(name, _)| name.as_str()).collect();
-            let mut out = format!("server `{name}` is reached at {}", visible::line(http.url.written()));
+            let mut out = format!("server `{name}` connects to {}", visible::line(http.url.written()));
             if !headers.is_empty() {
                 let _ = write!(out, "\n    headers: {}", visible::line(&headers.join(", ")));
             }
             out
         }
         Transport::Demo => format!("server `{name}` is built in"),
-        Transport::Participant => format!("`{name}` is a participant that serves"),
+        Transport::Participant => format!("server `{name}` is a participant with `serves = true`"),
     }
 }
 
@@ -49,22 +49,22 @@ fn describe_command(name: &str, child: &StdioConfig) -> String {
     out
 }
 
-/// What is run counts, not how it was written.
+/// Checks the expanded command, not its spelling in the configuration.
 fn dangers(child: &StdioConfig) -> Vec<&'static str> {
     let words = std::iter::once(child.command.as_str()).chain(child.args.iter().map(Secret::expose));
     let mut found = danger::dangers(&words.collect::<Vec<_>>());
     let loaders = |name: &str| name.starts_with("LD_") || name.starts_with("DYLD_") || name == "NODE_OPTIONS";
     if child.env.iter().any(|(name, _)| loaders(name)) {
-        found.push("its environment makes programs load other code");
+        found.push("its environment can make programs load other code");
     }
     found
 }
 
-/// Shows what every enabled server starts, and asks for those that come from elsewhere than the operator's own
-/// configuration. A server that is declined is disabled.
+/// Shows the command of every enabled server and asks for consent to those that do not come from the operator's own
+/// configuration. A declined server is disabled.
 ///
 /// # Errors
-/// When there is somebody to ask about and nobody to ask.
+/// When a server needs consent and the terminal is not interactive.
 pub(crate) fn obtain(
     config: &mut Config,
     terminal: &mut dyn Terminal,
@@ -75,27 +75,28 @@ pub(crate) fn obtain(
         let text = describe(server);
         if !server.origin.needs_consent() {
             if matches!(server.transport, Transport::Stdio(_)) {
-                output.talk(&text);
+                output.message(&text);
             }
             continue;
         }
         if yes {
-            output.talk(&format!("{text}\n    consent: --yes"));
+            output.message(&format!("{text}\n    consent: --yes"));
             continue;
         }
-        if !terminal.is_attended() {
-            let message = format!("this server needs your consent before it starts\n{text}");
-            let hint = "name the configuration yourself (--config FILE), or agree with --yes";
+        if !terminal.is_interactive() {
+            let message = format!("this server starts only with your consent\n{text}");
+            let hint = "name the configuration with --config FILE, or give consent with --yes";
             return Err(Failure::new(Exit::Refused, "consent_needed", message).hint(hint));
         }
         terminal.show(&text);
-        server.enabled = confirm(terminal, "It does not come from your own configuration. Start it?");
+        server.enabled =
+            confirm(terminal, "This server does not come from your own configuration. Start it?");
     }
     Ok(())
 }
 
-/// After a reload nobody can be asked: what needs consent keeps running if it is what was agreed to, and is disabled
-/// otherwise. Gives the names of those.
+/// Applies earlier consent to a reloaded configuration, without asking: a server that needs consent stays enabled if it is
+/// unchanged, and is disabled otherwise. Returns the names of the disabled servers.
 pub(crate) fn carry_over(before: &Config, after: &mut Config) -> Vec<String> {
     let agreed = |server: &ServerConfig| {
         let old = before.servers.iter().find(|old| old.name == server.name);
@@ -111,7 +112,7 @@ pub(crate) fn carry_over(before: &Config, after: &mut Config) -> Vec<String> {
     disabled
 }
 
-/// A word as a shell would need it, so that two words cannot look like one.
+/// Quotes a word as for a shell, so that two words cannot look like one.
 fn word(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,${}~".contains(c);
     let text = visible::line(text);

@@ -1,5 +1,4 @@
-//! Elicitation forms: the flat schemas of MCP, their fields, and what a person may type into them. Pure; must not know the
-//! terminal. Source: MCP 2025-11-25, client/elicitation.
+//! Elicitation forms: flat schemas, their fields, parsing of typed values (MCP 2025-11-25, client/elicitation).
 
 mod field;
 mod schema;
@@ -7,5 +6,5 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use field::Field;
+pub(crate) use field::FormField;
 pub(crate) use schema::fields;

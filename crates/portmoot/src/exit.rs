@@ -1,23 +1,23 @@
-//! The exit codes, all of them. Must not know what led to one.
+//! Exit codes of the program.
 
 use std::process::ExitCode;
 
-/// How a command ended, for scripts.
+/// Exit code of a command, for scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Done.
+    /// The command succeeded.
     Ok = 0,
-    /// Tried and failed; also a tool that answered with an error.
+    /// The command failed, or a tool returned an error.
     Failed = 1,
     /// The command line or the configuration is wrong.
     Usage = 2,
-    /// A policy forbids it, or consent was not given.
+    /// A policy forbids the operation, or consent was not given.
     Refused = 3,
-    /// A token is needed, or the one given is not valid.
+    /// The gateway needs a token, or the given token is not valid.
     Unauthenticated = 4,
-    /// What was named does not exist.
+    /// The named server, tool, topic or proposal does not exist.
     NotFound = 5,
-    /// Held as a proposal: somebody has to approve it.
+    /// The call is held as a proposal until a reviewer approves it.
     Held = 6,
 }
 

@@ -1,5 +1,4 @@
-//! Why a command did not do what it was asked: what happened, what to do next, a stable code, an exit code. Must not know
-//! how it is printed.
+//! Failure of a command: message, hint, stable code, exit code.
 
 use model::{Refusal, RefusalCode};
 use serde_json::{Value, json};
@@ -8,7 +7,7 @@ use store::StoreError;
 use crate::config::Problem;
 use crate::exit::Exit;
 
-/// A failure to be read by a person or a script.
+/// A failure, for people and scripts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
@@ -27,18 +26,18 @@ impl Failure {
         self
     }
 
-    /// The shape that the API uses too.
+    /// The failure as JSON, with the members that the REST API uses.
     pub(crate) fn to_json(&self) -> Value {
         json!({ "code": self.code, "message": self.message, "hint": self.hint })
     }
 
-    /// Everything that is wrong with a configuration, as one failure.
+    /// Combines all problems of a configuration into one failure.
     pub(crate) fn configuration(problems: &[Problem]) -> Failure {
         let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
         let code = problems.first().map_or("config", |problem| problem.code);
         let head = match problems.len() {
-            1 => "the configuration cannot be used:".to_owned(),
-            count => format!("the configuration cannot be used, {count} problems:"),
+            1 => "the configuration is not valid:".to_owned(),
+            count => format!("the configuration is not valid, {count} problems:"),
         };
         Failure::new(Exit::Usage, code, format!("{head}\n{}", texts.join("\n")))
     }
@@ -48,15 +47,15 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         let failure = Failure::new(Exit::Failed, error.code(), error.to_string());
         match &error {
-            StoreError::Locked { listen: Some(listen), .. } => {
-                failure.hint(format!("a gateway runs there: talk to it with --url http://{listen}"))
-            }
+            StoreError::Locked { listen: Some(listen), .. } => failure.hint(format!(
+                "a gateway is running with this data directory: connect to it with --url http://{listen}"
+            )),
             StoreError::Locked { listen: None, .. } => {
-                failure.hint("stop that process, or choose another --data-dir")
+                failure.hint("stop that process, or choose another directory with --data-dir DIR")
             }
-            StoreError::Io { .. } => failure.hint("choose a place that you may write to: --data-dir DIR"),
+            StoreError::Io { .. } => failure.hint("choose a writable directory: --data-dir DIR"),
             StoreError::Damaged { .. } => {
-                failure.hint("restore the journal from a backup, or move it away to begin anew")
+                failure.hint("restore the journal from a backup, or move it away to start with an empty one")
             }
             StoreError::Stopped | StoreError::Busy => failure,
         }

@@ -1,22 +1,21 @@
-//! `portmoot`: from the command line to a command, from its end to an exit code.
+//! The `portmoot` program: command line in, exit code out.
 //!
-//! Owns nothing else. All printing is `output`'s, all configuration `config`'s, all that serves `gateway`'s.
+//! `output` does all printing, `config` reads the configuration, `run` starts the gateway.
 
 mod cli;
 mod commands;
 mod config;
 mod consent;
+mod elicitation;
 mod exit;
 mod failure;
-mod form;
-mod gate;
-mod interview;
-mod machine;
-mod moment;
 mod output;
+mod process;
+mod remote;
+mod responder;
 mod run;
 mod terminal;
-mod visible;
+mod timestamp;
 
 use std::process::ExitCode;
 
@@ -33,13 +32,13 @@ fn main() -> ExitCode {
         return guard();
     }
     let cli = Cli::parse();
-    let output = Output::new(cli.talk.json, cli.talk.quiet, cli.talk.no_color);
+    let output = Output::new(cli.output.json, cli.output.quiet, cli.output.no_color);
     log(&cli);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let ended = match runtime {
         Ok(runtime) => runtime.block_on(commands::run(cli, output)),
         Err(error) => {
-            Err(Failure::new(Exit::Failed, "no_runtime", format!("threads cannot be started: {error}")))
+            Err(Failure::new(Exit::Failed, "no_runtime", format!("cannot start worker threads: {error}")))
         }
     };
     let exit = ended.unwrap_or_else(|failure| {
@@ -49,15 +48,15 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// The small process that ends our children if we cannot.
+/// The guard process: it ends the gateway's child processes if the gateway is killed.
 fn guard() -> ExitCode {
     if client::guard::run().is_ok() { Exit::Ok.into() } else { Exit::Failed.into() }
 }
 
-/// Logs go to stderr; `PORTMOOT_LOG` is a filter such as `gateway=debug,upstream=debug`. A gateway that serves says by itself
-/// when a server comes up.
+/// Sends logs to stderr. `PORTMOOT_LOG` is a filter such as `gateway=debug,upstream=debug`. `serve` logs the state changes of
+/// servers by default.
 fn log(cli: &Cli) {
-    let level = match (cli.talk.quiet, cli.talk.verbose) {
+    let level = match (cli.output.quiet, cli.output.verbose) {
         (true, _) => "error",
         (false, 0) if matches!(cli.command, Command::Serve(_)) => "warn,portmoot::servers=info",
         (false, 0) => "warn",
@@ -66,6 +65,6 @@ fn log(cli: &Cli) {
     };
     let filter = EnvFilter::try_from_env("PORTMOOT_LOG").unwrap_or_else(|_| EnvFilter::new(level));
     let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
-    // Only the first subscriber of a process can be set; there is no other here.
-    let _ = if cli.talk.json { lines.json().try_init() } else { lines.with_ansi(false).try_init() };
+    // Setting a subscriber fails only if another one is set, and this is the only place that sets one.
+    let _ = if cli.output.json { lines.json().try_init() } else { lines.with_ansi(false).try_init() };
 }

@@ -1,13 +1,13 @@
-//! The one room that prints: results to stdout, talk to stderr. Must not know what it prints.
+//! Output: results to stdout, messages and errors to stderr. All printing of the program goes through here.
 
 use std::io::{self, IsTerminal, Write};
 
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::visible;
+use json::visible;
 
-/// How to print, as flags and environment want it.
+/// Output settings from flags and environment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     /// `--json`.
@@ -23,44 +23,44 @@ impl Output {
         Output { json, quiet, color: !unwanted && io::stderr().is_terminal() }
     }
 
-    /// A result as it is, with a line feed at its end.
+    /// Prints a result, with a line feed at its end.
     pub(crate) fn result(self, text: &str) {
         let mut out = io::stdout().lock();
         let newline = if text.ends_with('\n') { "" } else { "\n" };
-        // A reader that has gone away needs no answer.
+        // A closed pipe is not an error of the command.
         let _ = write!(out, "{text}{newline}").and_then(|()| out.flush());
     }
 
-    /// A result as JSON.
+    /// Prints a result as JSON.
     pub(crate) fn result_json(self, value: &Value) {
         self.result(&serde_json::to_string_pretty(value).unwrap_or_default());
     }
 
-    /// A result that is a listing: JSON if wanted, else a table whose cells hide nothing.
+    /// Prints a list: JSON with `--json`, else a table whose cells have hidden characters made visible.
     pub(crate) fn listing(self, value: &Value, columns: &[&str], rows: &[Vec<String>]) {
         if self.json { self.result_json(value) } else { self.result(&table(columns, rows)) }
     }
 
-    /// Talk: progress, next steps. Silent with `--quiet`.
-    pub(crate) fn talk(self, text: &str) {
+    /// Prints a message, such as progress or next steps, unless `--quiet` is set.
+    pub(crate) fn message(self, text: &str) {
         if !self.quiet {
             error_line(text);
         }
     }
 
-    /// Something that the user should know even with `--quiet`.
+    /// Prints a warning, also with `--quiet`.
     pub(crate) fn warn(self, text: &str) {
         error_line(&format!("{} {text}", self.paint("warning:", "33")));
     }
 
-    /// Why a command failed.
+    /// Prints why a command failed.
     pub(crate) fn failure(self, failure: &Failure) {
         if self.json {
             return error_line(&failure.to_json().to_string());
         }
         let message = visible::lines(&failure.message);
         let code = format!("[{}]", failure.code);
-        // A list of problems carries their codes.
+        // A list of problems already contains the codes.
         let message = if message.contains(&code) { message } else { format!("{message} {code}") };
         error_line(&format!("{} {message}", self.paint("error:", "31;1")));
         if let Some(hint) = &failure.hint {

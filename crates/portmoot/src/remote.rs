@@ -1,12 +1,10 @@
-//! A gateway as the command line sees it: a connection, the REST API on it, and an MCP session on it.
-//!
-//! Must not know commands, nor whether the gateway is far away or in this process.
+//! Client side of a gateway: connections, the REST API, an MCP session. The gateway may run in this process or elsewhere.
 
 mod api;
+mod endpoint;
 mod http;
-mod mcp;
-mod source;
+mod session;
 
 pub(crate) use api::Api;
-pub(crate) use mcp::{Answers, Question, Session, not_offered};
-pub(crate) use source::{Remote, Source, Stream};
+pub(crate) use session::{ClientSession, Responder, ServerRequest, unsupported};
+pub(crate) use source::{Connection, Endpoint, Remote};

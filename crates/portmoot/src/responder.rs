@@ -1,5 +1,4 @@
-//! What a server asks the person at the terminal: forms, URLs, sampling. Declines when nobody is there. Must not know how
-//! questions travel.
+//! Answers to server requests at the terminal: elicitation forms, URLs, sampling. Without a terminal, requests are declined.
 
 use std::borrow::Cow;
 
@@ -7,19 +6,19 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::form::{Field, fields};
-use crate::gate::{Answers, Question, not_offered};
+use crate::elicitation::{FormField, fields};
 use crate::output::Output;
+use crate::remote::{Responder, ServerRequest, unsupported};
 use crate::terminal::{Terminal, confirm};
-use crate::visible;
+use json::visible;
 
-/// Tries at one field before the form is cancelled.
-const TRIES_MAX: usize = 5;
+/// Attempts at one field before the form is cancelled.
+const FIELD_TRIES_MAX: usize = 5;
 /// "The user rejected the request" of sampling.
 const REJECTED: i64 = -1;
 
-/// The person at the terminal, or nobody.
-pub(crate) struct Interview<'a> {
+/// Answers server requests with input from the terminal; declines them if the terminal is not interactive.
+pub(crate) struct TerminalResponder<'a> {
     terminal: &'a mut dyn Terminal,
     output: Output,
 }
@@ -36,16 +35,16 @@ struct Elicitation<'a> {
     schema: Option<&'a RawValue>,
 }
 
-impl<'a> Interview<'a> {
-    pub(crate) fn new(terminal: &'a mut dyn Terminal, output: Output) -> Interview<'a> {
-        Interview { terminal, output }
+impl<'a> TerminalResponder<'a> {
+    pub(crate) fn new(terminal: &'a mut dyn Terminal, output: Output) -> TerminalResponder<'a> {
+        TerminalResponder { terminal, output }
     }
 
-    /// What this client offers to servers. Elicitation always, so that a server is told "declined" and not "impossible";
-    /// sampling only where somebody can write the answer.
+    /// The client capabilities to declare. Elicitation always, so that a server receives "decline" rather than an error;
+    /// sampling only at an interactive terminal.
     pub(crate) fn capabilities(&self) -> Value {
         let elicitation = json!({ "form": {}, "url": {} });
-        if self.terminal.is_attended() {
+        if self.terminal.is_interactive() {
             json!({ "elicitation": elicitation, "sampling": {} })
         } else {
             json!({ "elicitation": elicitation })
@@ -53,30 +52,31 @@ impl<'a> Interview<'a> {
     }
 
     fn elicit(&mut self, params: &str) -> Value {
-        let Ok(asked) = serde_json::from_str::<Elicitation<'_>>(params) else { return action("decline") };
-        if !self.terminal.is_attended() {
-            self.output.warn("the server asked something, and nobody is at the terminal: declined");
+        let Ok(request) = serde_json::from_str::<Elicitation<'_>>(params) else { return action("decline") };
+        if !self.terminal.is_interactive() {
+            self.output.warn("declined a request for input: the terminal is not interactive");
             return action("decline");
         }
-        self.terminal.show(&format!("\nThe server asks: {}", visible::lines(&asked.message)));
-        match (asked.mode.as_deref(), &asked.url, asked.schema) {
+        self.terminal.show(&format!("\nThe server requests input: {}", visible::lines(&request.message)));
+        match (request.mode.as_deref(), &request.url, request.schema) {
             (Some("url"), Some(url), _) => self.visit(url),
             (Some("form") | None, _, Some(schema)) => self.fill(schema.get()),
             _ => action("decline"),
         }
     }
 
-    /// The URL is shown whole, and opened by nobody but the person.
+    /// Shows the whole URL and asks the user to open it. The program never opens it.
     fn visit(&mut self, url: &str) -> Value {
         let shown = visible::line(url);
-        self.terminal.show(&format!("It wants you to open this address yourself:\n\n  {shown}\n"));
+        self.terminal.show(&format!("The server asks you to open this URL in your browser:\n\n  {shown}\n"));
         if let Some(host) = url.parse::<hyper::Uri>().ok().and_then(|uri| uri.host().map(str::to_owned)) {
-            self.terminal.show(&format!("Its host is {}.", visible::line(&host)));
+            self.terminal.show(&format!("Host: {}", visible::line(&host)));
             if host.contains("xn--") || !host.is_ascii() {
-                self.terminal.show("Careful: that name is written with letters that may look like others.");
+                self.terminal
+                    .show("Warning: this host name has characters that may look like other letters.");
             }
         }
-        action(if confirm(self.terminal, "Will you open it?") { "accept" } else { "decline" })
+        action(if confirm(self.terminal, "Accept and open it?") { "accept" } else { "decline" })
     }
 
     fn fill(&mut self, schema: &str) -> Value {
@@ -90,7 +90,7 @@ impl<'a> Interview<'a> {
         if !confirm(self.terminal, "Fill in the form?") {
             return action("decline");
         }
-        self.terminal.show("An empty line takes the default in brackets. Ctrl-D cancels.");
+        self.terminal.show("An empty line selects the default in brackets. Ctrl-D cancels.");
         let mut content = Map::new();
         for field in &fields {
             match self.field(field) {
@@ -100,7 +100,7 @@ impl<'a> Interview<'a> {
             }
         }
         let shown = Value::Object(content.clone());
-        self.terminal.show(&format!("\nThis is sent: {}", visible::line(&shown.to_string())));
+        self.terminal.show(&format!("\nThis will be sent: {}", visible::line(&shown.to_string())));
         if confirm(self.terminal, "Send it?") {
             json!({ "action": "accept", "content": content })
         } else {
@@ -108,10 +108,10 @@ impl<'a> Interview<'a> {
         }
     }
 
-    /// `None` when the person has had enough.
-    fn field(&mut self, field: &Field) -> Option<Option<Value>> {
+    /// Asks for one field. `None` cancels the form: end of input, or too many invalid lines.
+    fn field(&mut self, field: &FormField) -> Option<Option<Value>> {
         self.terminal.show(&format!("\n{}", field.prompt()));
-        for _ in 0..TRIES_MAX {
+        for _ in 0..FIELD_TRIES_MAX {
             let line = self.terminal.ask(">")?;
             match field.read(&line) {
                 Ok(value) => return Some(value),
@@ -121,15 +121,15 @@ impl<'a> Interview<'a> {
         None
     }
 
-    /// The person writes what a model would.
+    /// Lets the user write the answer of the model.
     fn sample(&mut self, params: &str) -> Result<Value, (i64, String)> {
         let rejected = || (REJECTED, "the user rejected the request".to_owned());
-        if !self.terminal.is_attended() {
+        if !self.terminal.is_interactive() {
             return Err(rejected());
         }
         let params: Value = serde_json::from_str(params).unwrap_or_default();
         self.terminal
-            .show("\nThe server asks for a model's answer; there is no model here, but you can write one.");
+            .show("\nThe server requests a model's answer (sampling). There is no model here; you can write the answer.");
         if let Some(system) = params.get("systemPrompt").and_then(Value::as_str) {
             self.terminal.show(&format!("system: {}", visible::lines(system)));
         }
@@ -140,7 +140,8 @@ impl<'a> Interview<'a> {
             let text = text.unwrap_or_else(|| content.to_string());
             self.terminal.show(&format!("{}: {}", visible::line(role), visible::lines(&text)));
         }
-        let answer = self.terminal.ask("Your answer (empty to reject):").filter(|answer| !answer.is_empty());
+        let answer =
+            self.terminal.ask("Your answer (empty line rejects):").filter(|answer| !answer.is_empty());
         let text = answer.ok_or_else(rejected)?;
         Ok(json!({
             "role": "assistant",
@@ -151,13 +152,13 @@ impl<'a> Interview<'a> {
     }
 }
 
-impl Answers for Interview<'_> {
-    fn answer(&mut self, question: &Question) -> Result<Value, (i64, String)> {
-        match question.method.as_str() {
-            "elicitation/create" => Ok(self.elicit(&question.params)),
-            "sampling/createMessage" => self.sample(&question.params),
+impl Responder for TerminalResponder<'_> {
+    fn answer(&mut self, request: &ServerRequest) -> Result<Value, (i64, String)> {
+        match request.method.as_str() {
+            "elicitation/create" => Ok(self.elicit(&request.params)),
+            "sampling/createMessage" => self.sample(&request.params),
             "ping" => Ok(json!({})),
-            method => Err(not_offered(method)),
+            method => Err(unsupported(method)),
         }
     }
 
@@ -168,13 +169,13 @@ impl Answers for Interview<'_> {
                 let done = params.get("progress").map(ToString::to_string).unwrap_or_default();
                 let total = params.get("total").map(|total| format!(" of {total}")).unwrap_or_default();
                 let message = text("message").map(|message| format!(": {}", visible::line(message)));
-                self.output.talk(&format!("progress {done}{total}{}", message.unwrap_or_default()));
+                self.output.message(&format!("progress {done}{total}{}", message.unwrap_or_default()));
             }
             "notifications/message" => {
                 let level = visible::line(text("level").unwrap_or("info"));
                 let data = params.get("data").unwrap_or(&Value::Null);
                 let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
-                self.output.talk(&format!("{level}: {}", visible::line(&data)));
+                self.output.message(&format!("{level}: {}", visible::line(&data)));
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Where the command line hands over to the gateway. Must not know how a gateway works inside.
+//! Gateways run by commands: `serve`, `stdio`, and one inside the process of another command.
 
 mod relay;
 mod running;
@@ -17,26 +17,26 @@ use crate::config::{Loaded, Sources};
 use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::gate::{Source, Stream};
-use crate::machine::{called, env};
 use crate::output::Output;
+use crate::process::{env, program_name};
+use crate::remote::{Connection, Endpoint};
 
-pub(crate) use relay::stdio_door;
+pub(crate) use relay::stdio_relay;
 
-/// Bytes that may wait in the pipe to a gateway in this process.
+/// Buffer size of a pipe to a gateway in this process, bytes.
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// Runs the gateway until it is told to stop. `sources` gives the configuration again for a reload.
+/// Runs the gateway until SIGTERM or SIGINT. On SIGHUP, or when a file changes, it reloads the configuration from `sources`.
 ///
 /// # Errors
-/// When it cannot start.
+/// When the gateway cannot start.
 pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> Result<Exit, Failure> {
     let mut hangup = signal(SignalKind::hangup()).map_err(|error| no_signals(&error))?;
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
     let gateway = start(loaded.config.clone())?;
     let address = gateway.listen().await.map_err(|error| failed(&error))?;
-    output.talk(&welcome(&loaded, &address.to_string(), gateway.requires_token()));
+    output.message(&banner(&loaded, &address.to_string(), gateway.requires_token()));
     let mut files = watch::Files::new(loaded.files);
     let mut config = loaded.config;
     loop {
@@ -49,24 +49,24 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
         match reload(&sources, &config, output) {
             Ok(after) if after == config => {}
             Ok(after) => {
-                output.talk("the configuration has changed: taken over");
+                output.message("the configuration has changed: reloaded");
                 gateway.reload(after.clone());
                 config = after;
             }
             Err(failure) => {
                 output.failure(&failure);
-                output.warn("the configuration stays as it was");
+                output.warn("the reload failed: the gateway keeps its current configuration");
             }
         }
     }
-    output.talk("stopping");
+    output.message("stopping");
     gateway.stop().await;
     Ok(Exit::Ok)
 }
 
-/// What a person needs next.
-fn welcome(loaded: &Loaded, address: &str, tokens: bool) -> String {
-    let called = called();
+/// The text printed at start: addresses, servers, next steps.
+fn banner(loaded: &Loaded, address: &str, tokens: bool) -> String {
+    let program = program_name();
     let names: Vec<&str> = loaded
         .config
         .servers
@@ -80,43 +80,45 @@ fn welcome(loaded: &Loaded, address: &str, tokens: bool) -> String {
         names => names.join(", "),
     };
     let callers = if tokens {
-        format!("need a token: {called} token new NAME")
+        format!("need a token: {program} token new NAME")
     } else {
-        "need no token: loopback only, as the local user".to_owned()
+        "need no token: connections from this machine act as the local user".to_owned()
     };
     let next = if loaded.demo {
         format!(
-            "{called} tools call demo_echo text=hello\n           {called} serve --mcp-config FILE.json     your own servers, from a client's file"
+            "{program} tools call demo_echo text=hello\n           {program} serve --mcp-config FILE.json     your own servers, from an MCP client's file"
         )
     } else {
-        format!("{called} servers ls")
+        format!("{program} servers ls")
     };
     let version = env!("CARGO_PKG_VERSION");
     format!(
-        "portmoot {version}\n\n  MCP      http://{address}/mcp     or on a pipe: {called} stdio\n  servers  {servers}\n  callers  {callers}\n  next     {next}\n",
+        "portmoot {version}\n\n  MCP      http://{address}/mcp     or on a pipe: {program} stdio\n  servers  {servers}\n  callers  {callers}\n  next     {next}\n",
     )
 }
 
-/// The configuration again, after a file changed or on SIGHUP: all of it or nothing. What would need consent is left
-/// disabled unless it was agreed to before.
+/// Loads the configuration again, whole or not at all. A server that needs consent is disabled unless the operator gave
+/// consent to the same command before.
 ///
 /// # Errors
-/// What is wrong with it; the gateway goes on with the one that it has.
+/// The problems of the new configuration; the gateway keeps the current one.
 fn reload(sources: &Sources, before: &Config, output: Output) -> Result<Config, Failure> {
     let loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
     let mut after = loaded.config;
     for name in consent::carry_over(before, &mut after) {
-        output.warn(&format!("server `{name}` needs your consent: restart to give it"));
+        output.warn(&format!(
+            "server `{name}` needs your consent and stays disabled: restart the gateway to give it"
+        ));
     }
     let started = after.servers.iter().filter(|server| server.enabled && !before.servers.contains(server));
-    started.for_each(|server| output.talk(&consent::describe(server)));
+    started.for_each(|server| output.message(&consent::describe(server)));
     Ok(after)
 }
 
-/// Serves one client on stdin and stdout with a gateway of its own.
+/// Serves one client on stdin and stdout with a gateway in this process.
 ///
 /// # Errors
-/// When it cannot start.
+/// When the gateway cannot start or the pipe breaks.
 pub(crate) async fn stdio(loaded: Loaded, topic: &str, _output: Output) -> Result<Exit, Failure> {
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
     let gateway = start(loaded.config)?;
@@ -125,34 +127,36 @@ pub(crate) async fn stdio(loaded: Loaded, topic: &str, _output: Output) -> Resul
         _ = terminate.recv() => Ok(()),
     };
     gateway.stop().await;
-    served.map_err(|error| Failure::new(Exit::Failed, "pipe", format!("the client's pipe: {error}")))?;
+    served.map_err(|error| {
+        Failure::new(Exit::Failed, "pipe", format!("the connection to the client broke: {error}"))
+    })?;
     Ok(Exit::Ok)
 }
 
-/// A gateway in this process, on no port, for one command, which waits this long for servers that are starting.
+/// Starts a gateway in this process for one command. It listens on no port. Waits up to `start_wait` for its servers.
 ///
 /// # Errors
-/// When it cannot start.
-pub(crate) async fn in_process(loaded: Loaded, patience: Duration) -> Result<Box<dyn Source>, Failure> {
+/// When the gateway cannot start.
+pub(crate) async fn in_process(loaded: Loaded, start_wait: Duration) -> Result<Box<dyn Endpoint>, Failure> {
     let mut config = loaded.config;
-    // Whoever runs the command owns the configuration: on this pipe it is the local user.
+    // The user of the command owns the configuration, and acts as the local user.
     config.participants.clear();
     config.data_dir = None;
     let gateway = start(config)?;
-    gateway.settled(patience).await;
-    Ok(Box::new(Inside { gateway: Arc::new(gateway) }))
+    gateway.settled(start_wait).await;
+    Ok(Box::new(InProcess { gateway: Arc::new(gateway) }))
 }
 
-struct Inside {
+struct InProcess {
     gateway: Arc<Gateway>,
 }
 
-impl Source for Inside {
-    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<Stream, Failure>> + Send + '_>> {
+impl Endpoint for InProcess {
+    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<Connection, Failure>> + Send + '_>> {
         let (near, far) = tokio::io::duplex(PIPE_BYTES);
         let gateway = Arc::clone(&self.gateway);
         tokio::spawn(async move { gateway.connection(far).await });
-        Box::pin(async move { Ok(Box::new(near) as Stream) })
+        Box::pin(async move { Ok(Box::new(near) as Connection) })
     }
 
     fn authority(&self) -> &str {
@@ -172,7 +176,7 @@ fn start(config: Config) -> Result<Gateway, Failure> {
 fn failed(error: &StartError) -> Failure {
     match error {
         StartError::Store(error) => Failure::new(Exit::Failed, error.code(), error.to_string())
-            .hint("another gateway may be using it; name another with --data-dir"),
+            .hint("another gateway may be using the data directory; choose another with --data-dir DIR"),
         StartError::Refused(refusal) => {
             let failure = Failure::new(Exit::Refused, refusal.code.as_str(), refusal.message.clone());
             match &refusal.hint {
@@ -186,5 +190,5 @@ fn failed(error: &StartError) -> Failure {
 }
 
 fn no_signals(error: &std::io::Error) -> Failure {
-    Failure::new(Exit::Failed, "no_signals", format!("signals cannot be waited for: {error}"))
+    Failure::new(Exit::Failed, "no_signals", format!("cannot wait for signals: {error}"))
 }

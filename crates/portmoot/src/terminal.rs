@@ -1,39 +1,39 @@
-//! Questions to the person at the terminal. Must not know what is asked.
+//! Terminal input: questions to the user.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-/// Whoever can be asked. A trait so that tests answer from a list.
+/// A terminal. Tests use one with scripted answers.
 pub(crate) trait Terminal: Send {
-    /// Whether somebody is there: stdin and stderr are both terminals.
-    fn is_attended(&self) -> bool;
-    /// Shows a text to that person.
+    /// Whether stdin and stderr are both terminals.
+    fn is_interactive(&self) -> bool;
+    /// Shows a text.
     fn show(&mut self, text: &str);
     /// Asks for one line; `None` at the end of input.
     fn ask(&mut self, prompt: &str) -> Option<String>;
-    /// Forgets what was typed before anything was asked.
-    fn forget(&mut self) {}
+    /// Discards input that was typed before the question.
+    fn discard_input(&mut self) {}
 }
 
-/// A person whose answers are known beforehand, for tests.
+/// A terminal with scripted answers, for tests.
 #[cfg(test)]
 #[derive(Default)]
-pub(crate) struct Script {
-    pub(crate) attended: bool,
+pub(crate) struct ScriptedTerminal {
+    pub(crate) interactive: bool,
     pub(crate) answers: std::collections::VecDeque<&'static str>,
     pub(crate) shown: String,
 }
 
 #[cfg(test)]
-impl Script {
-    pub(crate) fn new(attended: bool, answers: &[&'static str]) -> Self {
-        Self { attended, answers: answers.iter().copied().collect(), shown: String::new() }
+impl ScriptedTerminal {
+    pub(crate) fn new(interactive: bool, answers: &[&'static str]) -> Self {
+        Self { interactive, answers: answers.iter().copied().collect(), shown: String::new() }
     }
 }
 
 #[cfg(test)]
-impl Terminal for Script {
-    fn is_attended(&self) -> bool {
-        self.attended
+impl Terminal for ScriptedTerminal {
+    fn is_interactive(&self) -> bool {
+        self.interactive
     }
 
     fn show(&mut self, text: &str) {
@@ -48,10 +48,10 @@ impl Terminal for Script {
 
 /// The process's own terminal.
 #[derive(Debug, Default)]
-pub(crate) struct Console;
+pub(crate) struct ProcessTerminal;
 
-impl Terminal for Console {
-    fn is_attended(&self) -> bool {
+impl Terminal for ProcessTerminal {
+    fn is_interactive(&self) -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
@@ -69,15 +69,15 @@ impl Terminal for Console {
         }
     }
 
-    fn forget(&mut self) {
-        // What is no terminal has nothing to forget.
+    fn discard_input(&mut self) {
+        // Fails if stdin is not a terminal; then there is nothing to discard.
         let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
     }
 }
 
-/// Asks yes or no; anything but a clear yes is no. What was typed before it was asked is no answer.
+/// Asks a yes-or-no question; every answer but `y` and `yes` is no. Input typed before the question is discarded.
 pub(crate) fn confirm(terminal: &mut dyn Terminal, question: &str) -> bool {
-    terminal.forget();
+    terminal.discard_input();
     let answer = terminal.ask(&format!("{question} [y/N]"));
     answer.is_some_and(|answer| matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

@@ -1,21 +1,21 @@
-//! Moments as people write and read them, in UTC. Must not know what happened then.
+//! Timestamps for people: formatting and parsing, in UTC.
 
 use wire::time::{read_rfc3339, rfc3339};
 
 use crate::config::duration;
 
-/// Unix milliseconds as `2026-07-28 12:30 UTC`.
-pub(crate) fn date(ms: u64) -> String {
+/// Formats Unix milliseconds to the minute: `2026-07-28 12:30 UTC`.
+pub(crate) fn minute(ms: u64) -> String {
     let stamp = rfc3339(ms);
     format!("{} {} UTC", stamp.get(..10).unwrap_or_default(), stamp.get(11..16).unwrap_or_default())
 }
 
-/// What is accepted as a moment, for messages.
-pub(crate) const MOMENT: &str =
+/// The accepted formats, for messages.
+pub(crate) const FORMATS: &str =
     "a time ago such as 2h or 7d, a date such as 2026-07-28, or 2026-07-28T12:30:00Z";
 
-/// Reads a moment, as Unix milliseconds.
-pub(crate) fn moment(text: &str, now_ms: u64) -> Option<u64> {
+/// Parses a timestamp to Unix milliseconds; `2h` means two hours before `now_ms`.
+pub(crate) fn parse(text: &str, now_ms: u64) -> Option<u64> {
     if let Some(ago) = duration(text) {
         return Some(now_ms.saturating_sub(u64::try_from(ago.as_millis()).ok()?));
     }
@@ -27,21 +27,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates() {
+    fn timestamps_are_formatted() {
         for (seconds, expect) in [
             (0, "1970-01-01 00:00 UTC"),
             (951_782_400, "2000-02-29 00:00 UTC"),
             (1_785_241_800, "2026-07-28 12:30 UTC"),
             (4_102_444_799, "2099-12-31 23:59 UTC"),
         ] {
-            assert_eq!(date(seconds * 1_000), expect);
+            assert_eq!(minute(seconds * 1_000), expect);
         }
     }
 
     #[test]
-    fn moments() {
+    fn timestamps_are_parsed() {
         let now_ms = 1_785_241_800_250;
-        let check = |text: &str, expect: Option<u64>| assert_eq!(moment(text, now_ms), expect, "{text}");
+        let check = |text: &str, expect: Option<u64>| assert_eq!(parse(text, now_ms), expect, "{text}");
         check("2026-07-28T12:30:00.250Z", Some(now_ms));
         check("2026-07-28T14:30:00.250+02:00", Some(now_ms));
         check("2026-07-28T12:30:00.2504Z", Some(now_ms));

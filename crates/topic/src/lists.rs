@@ -72,8 +72,9 @@ impl Outlook {
     /// server's own.
     pub fn list(&self, list: ListKind) -> Vec<Listing<'_>> {
         let mut listings = Vec::new();
+        let promotes = self.promotes && self.capabilities.admits_head(PROPOSAL);
         for (index, names, view) in self.catalog.each(&self.overrides) {
-            let promotes = self.promotes && !names.builtin;
+            let promotes = promotes && !names.builtin;
             let (capabilities, overrides) = (&self.capabilities, &self.overrides);
             let seen = Seen { capabilities, overrides, index, promotes };
             self.entries(seen, &names.id, view, list, &mut listings);

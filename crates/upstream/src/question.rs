@@ -79,8 +79,8 @@ impl Question {
     pub fn refuse(&self, refusal: &Refusal) {
         let Some(session) = self.0.session.upgrade() else { return };
         let method = self.0.request.method.as_str();
-        let spelled = refusal::spell(refusal, Era::of(session.form()), method, None);
-        if let Err(unsent) = session.send_answer(self.0.call, spelled.answer(Some(&self.0.id))) {
+        let encoded = refusal::encode(refusal, Era::of(session.form()), method, None);
+        if let Err(unsent) = session.send_answer(self.0.call, encoded.answer(Some(&self.0.id))) {
             tracing::debug!(refusal = %unsent, "a question could not be refused");
         }
     }
@@ -88,7 +88,10 @@ impl Question {
 
 impl std::fmt::Debug for Asked {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Question").field("id", &self.id).field("request", &self.request).finish_non_exhaustive()
+        f.debug_struct("Question")
+            .field("id", &self.id)
+            .field("request", &self.request)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,6 @@
-//! What a reviewer is shown of a call, as the bytes that a decision is bound to (design, "Promotion").
+//! Digest of a reviewed call: the bytes that a decision is bound to (design, "Promotion").
 //!
-//! Owns which parts count and how they are told apart. It must not know who decides, or when.
+//! Chooses the parts of the call that count, and separates them so that none can reach into the next.
 
 use json::{JsonError, ObjectEdit, Span, Splice, canonical};
 use model::Digest;
@@ -8,19 +8,19 @@ use sha2::{Digest as _, Sha256};
 
 use crate::mcp::meta;
 
-/// What begins the bytes, so that no other hash of the gateway can be taken for one of these.
+/// Prefix of the bytes, so that no other hash of the gateway can be taken for one of these.
 const DOMAIN: &[u8] = b"portmoot/shown/1";
-/// Under this prefix `_meta` belongs to the protocol, not to the call.
+/// Prefix of the `_meta` keys that belong to the protocol, not to the call.
 const OF_PROTOCOL: &str = "io.modelcontextprotocol/";
-/// These keys of `_meta` say how a call travels, not what it does.
+/// Keys of `_meta` that concern the transport of a call, not its effect.
 const OF_TRAVEL: [&str; 3] = [meta::PROGRESS_TOKEN, "traceparent", "tracestate"];
 
-/// A call as it is shown to whoever decides about it.
+/// A call as a reviewer sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shown<'a> {
+pub struct ReviewedCall<'a> {
     /// The method.
     pub method: &'a str,
-    /// Who is to carry it out. Order and repetition do not count.
+    /// The addressees that are to carry it out. Order and repetition do not count.
     pub to: &'a [&'a str],
     /// The params as they were written; none counts as `{}`.
     pub params: Option<&'a [u8]>,
@@ -28,7 +28,7 @@ pub struct Shown<'a> {
     pub definition: Option<&'a [u8]>,
 }
 
-impl Shown<'_> {
+impl ReviewedCall<'_> {
     /// The bytes to be hashed: each part with its length before it, so that none can reach into the next.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Shown<'_> {
             part(&mut out, name.as_bytes());
         }
         part(&mut out, &call_params(self.params.unwrap_or(b"{}"))?);
-        // No canonical form is empty, so none is told from any.
+        // No canonical form is empty, so an absent part differs from every present one.
         part(&mut out, &self.definition.map(canonical).transpose()?.unwrap_or_default());
         Ok(out)
     }
@@ -52,13 +52,13 @@ impl Shown<'_> {
     /// Their SHA-256.
     ///
     /// # Errors
-    /// As [`Shown::input`].
+    /// As [`ReviewedCall::input`].
     pub fn digest(&self) -> Result<Digest, JsonError> {
         Ok(Digest(Sha256::digest(self.input()?).into()))
     }
 }
 
-/// The canonical params of a call, without what belongs to its transport: `task` (2025-11-25), and of `_meta` the progress
+/// The canonical params of a call, without the members of its transport: `task` (2025-11-25), and of `_meta` the progress
 /// token, the trace and the protocol's own keys. Two calls with equal canonical params do the same.
 ///
 /// # Errors
@@ -85,7 +85,7 @@ pub fn call_params(params: &[u8]) -> Result<Vec<u8>, JsonError> {
                     inner.finish(&mut splice);
                 }
             }
-            // Whatever it is, it is shown as it is.
+            // A `_meta` of another type is shown as it is.
             Err(JsonError::NotAnObject) => {}
             Err(error) => return Err(error),
         }

@@ -1,17 +1,17 @@
-//! The codecs: JSON-RPC, MCP's eras, and how a refusal is spelled on each.
+//! Codecs: JSON-RPC, MCP's eras, MCPx, and the refusals of each.
 //!
-//! Everything here is a pure function over bytes. There is no socket, no clock and no state of a topic. What is
-//! relayed is never decoded into a typed model and written again: the few members that matter are read where they
-//! lie ([`json::members`]), and a rewrite is a [`json::Splice`] over the frame, so that all other bytes survive.
+//! Everything here is a pure function over bytes. There is no socket, no clock and no state of a topic. A relayed
+//! message is never decoded into a typed model and written again: the readers find the few members that matter in place
+//! ([`json::members`]), and a rewrite is a [`json::Splice`] over the frame, so that all other bytes survive.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | [`digest`] | what a reviewer is shown of a call, and its digest |
-//! | [`mod@line`] | newline framing, as stdio has it |
-//! | [`sse`] | server-sent events, as Streamable HTTP has them |
+//! | [`digest`] | a call as a reviewer sees it, and its digest |
+//! | [`mod@line`] | newline framing of stdio |
+//! | [`sse`] | server-sent events of Streamable HTTP |
 //! | [`rpc`] | JSON-RPC 2.0 messages, ids, batches |
 //! | [`mcpx`] | MCPx v0.1: envelopes, system messages, chat, refusals |
-//! | [`time`] | moments as RFC 3339 |
+//! | [`time`] | RFC 3339 timestamps |
 //! | [`mcp`] | MCP: revisions, methods, params, headers, lists, URIs, translation between the eras, refusals |
 
 pub mod digest;

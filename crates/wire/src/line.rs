@@ -1,15 +1,13 @@
-//! Newline framing, as stdio has it: bytes in as they come, whole lines out.
-//!
-//! It must not know what a line says.
+//! Newline framing of stdio: bytes in as they come, whole lines out.
 
 use bytes::{Bytes, BytesMut};
 
-/// What came out of the stream.
+/// A line of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
     /// A line without its end (`\n` or `\r\n`). Never empty.
     Whole(Bytes),
-    /// A line longer than the limit began; all of it is dropped, and reading goes on with the next one.
+    /// A line longer than the limit began; the reader drops all of it and goes on with the next one.
     Overlong,
 }
 
@@ -20,7 +18,7 @@ pub enum Line {
 #[derive(Debug)]
 pub struct Lines {
     buffer: BytesMut,
-    /// So many bytes of the buffer are known to hold no `\n`.
+    /// Length of the part of the buffer that is known to hold no `\n`.
     seen: usize,
     limit: usize,
     skipping: bool,
@@ -38,12 +36,12 @@ impl Lines {
         &mut self.buffer
     }
 
-    /// Appends what was read.
+    /// Appends bytes that were read.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next line that is complete. Empty lines are passed over.
+    /// The next complete line. Empty lines are skipped.
     pub fn next_line(&mut self) -> Option<Line> {
         loop {
             let fresh = self.buffer.get(self.seen..).unwrap_or_default();
@@ -68,7 +66,7 @@ impl Lines {
         }
     }
 
-    /// What is left when the stream ends: a last line without an end, if there is one.
+    /// The rest when the stream ends: a last line without an end, if there is one.
     pub fn finish(&mut self) -> Option<Line> {
         self.push(b"\n");
         self.next_line()

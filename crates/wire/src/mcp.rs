@@ -1,6 +1,4 @@
-//! MCP, the Model Context Protocol, in both its eras.
-//!
-//! Owns what the protocol's revisions say about bytes. It must not know topics, sessions or sockets.
+//! MCP, the Model Context Protocol, in both its eras: revisions, methods, params, results, lists, tasks.
 
 mod body;
 pub mod code;

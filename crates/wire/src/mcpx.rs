@@ -1,14 +1,13 @@
-//! MCPx v0.1: envelopes on a topic, and what the gateway itself says there.
-//!
-//! Owns the protocol's bytes (MCPx v0.1, Decision 002). It must not know topics, sockets or who may do what.
+//! MCPx v0.1 with Decision 002: envelopes on a topic, and the messages of the gateway itself.
 
 mod chat;
 pub mod check;
 mod envelope;
 mod kind;
+pub mod mirror;
 pub mod payload;
 pub mod refusal;
-pub mod shown;
+
 pub mod system;
 mod write;
 

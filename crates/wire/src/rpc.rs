@@ -1,6 +1,4 @@
-//! JSON-RPC 2.0 as MCP uses it: messages, ids, batches, and writing messages of our own.
-//!
-//! It must not know MCP's methods or eras.
+//! JSON-RPC 2.0 as MCP uses it: messages, ids, batches, and a writer.
 
 mod author;
 mod batch;

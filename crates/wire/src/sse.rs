@@ -1,6 +1,4 @@
-//! Server-sent events: writing them so that no field can be smuggled in, and reading them as they come.
-//!
-//! It must not know what an event's data says.
+//! Server-sent events: an encoder in which no text can begin another field, and an incremental decoder.
 
 mod decode;
 
@@ -11,18 +9,18 @@ pub use decode::{Decoder, Received, TooLarge};
 /// One event to write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// By which a client resumes after it.
+    /// The id by which a client resumes after it.
     pub id: Option<&'a str>,
     /// The event's type; none means `message`.
     pub event: Option<&'a str>,
-    /// After how many milliseconds a client may come back.
+    /// The time after which a client may reconnect, in milliseconds.
     pub retry_ms: Option<u64>,
     /// The data. CR, LF and CRLF in it begin a new `data` line, and come back as one LF.
     pub data: &'a [u8],
 }
 
 impl Event<'_> {
-    /// The event as bytes. Line ends and NUL are taken out of `id` and `event`, so that no other field can begin in them.
+    /// The event as bytes. Line ends and NUL are removed from `id` and `event`, so that no other field can begin in them.
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.data.len() + 64);
@@ -60,7 +58,7 @@ pub fn encode(id: Option<&str>, data: &[u8]) -> Bytes {
     Event { id, data, ..Event::default() }.encode()
 }
 
-/// A comment line, which clients ignore: keeps a stream alive. Line ends in the text are taken out.
+/// A comment line, which clients ignore: it keeps a stream alive. Line ends in the text are removed.
 #[must_use]
 pub fn comment(text: &str) -> Bytes {
     let mut out = b": ".to_vec();

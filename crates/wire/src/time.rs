@@ -1,10 +1,8 @@
-//! Moments as text: RFC 3339 in UTC.
-//!
-//! Owns the calendar only. It must not know what time it is.
+//! RFC 3339 timestamps in UTC. The calendar only: nothing here reads a clock.
 
-/// A moment, given in milliseconds since 1970 in UTC, as RFC 3339 with milliseconds: `2025-08-26T14:00:00.000Z`.
+/// Milliseconds since 1970 in UTC as an RFC 3339 timestamp with milliseconds: `2025-08-26T14:00:00.000Z`.
 ///
-/// Moments after the year 9999 are written as its end.
+/// Times after the year 9999 are written as its end.
 #[must_use]
 pub fn rfc3339(unix_ms: u64) -> String {
     let unix_ms = unix_ms.min(LAST_MS);
@@ -15,7 +13,7 @@ pub fn rfc3339(unix_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
-/// Reads a moment as RFC 3339 writes it, with `Z` or an offset, in milliseconds since 1970. `None` for anything else, and
+/// Reads an RFC 3339 timestamp, with `Z` or an offset, as milliseconds since 1970. `None` for anything else, and for times
 /// before 1970.
 #[must_use]
 pub fn read_rfc3339(text: &str) -> Option<u64> {
@@ -88,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_moments() {
+    fn known_timestamps() {
         for (ms, text) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_399_999, "2000-02-28T23:59:59.999Z"),
@@ -106,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_as_others_write_them() {
+    fn timestamps_in_other_spellings() {
         for (text, ms) in [
             ("2025-08-26T14:00:00Z", Some(1_756_216_800_000)),
             ("2025-08-26t14:00:00.5z", Some(1_756_216_800_500)),

@@ -3,7 +3,7 @@
 use model::ProposalState;
 use serde::Deserialize;
 use serde_json::Value;
-use wire::mcpx::system::Told;
+use wire::mcpx::system::SystemError;
 
 /// Why a participant is not connected to its topic.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -106,7 +106,7 @@ pub enum CallError {
     Busy,
     /// The gateway refused it.
     #[error("the gateway refused it: {} ({})", .0.message, .0.error)]
-    Refused(Told),
+    Refused(SystemError),
     /// The answer is an error.
     #[error("answered with an error: {0}")]
     Answered(RpcError),

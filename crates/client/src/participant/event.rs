@@ -2,7 +2,7 @@
 
 use model::{KindError, ProposalState};
 use wire::mcpx::check::Call;
-use wire::mcpx::system::{Seen, Told};
+use wire::mcpx::system::{ParticipantInfo, SystemError};
 use wire::mcpx::{Envelope, Head};
 
 /// A proposal of another participant whose kind and payload agree.
@@ -49,14 +49,14 @@ pub enum Event {
     /// The participant is in the topic: after each connect, and again when its capabilities change.
     Welcomed {
         /// Its id and capabilities.
-        you: Seen,
+        you: ParticipantInfo,
         /// The other participants.
-        others: Vec<Seen>,
+        others: Vec<ParticipantInfo>,
     },
     /// A participant joined the topic.
-    Joined(Seen),
+    Joined(ParticipantInfo),
     /// A participant left the topic.
-    Left(Seen),
+    Left(ParticipantInfo),
     /// A participant sent a chat message.
     Chat {
         /// The sender.
@@ -82,7 +82,7 @@ pub enum Event {
         /// The id of the envelope, if the gateway named one.
         envelope_id: Option<String>,
         /// The gateway's error.
-        error: Told,
+        error: SystemError,
     },
     /// Any other envelope. Its payload was not checked against its kind.
     Other(Envelope),
@@ -109,7 +109,8 @@ pub enum Event {
 impl Event {
     /// Roughly how many bytes it occupies.
     pub(super) fn bytes(&self) -> usize {
-        let seen = |seen: &Seen| seen.capabilities.iter().map(String::len).sum::<usize>() + seen.id.len();
+        let seen =
+            |seen: &ParticipantInfo| seen.capabilities.iter().map(String::len).sum::<usize>() + seen.id.len();
         let content = match self {
             Self::Welcomed { you, others } => seen(you) + others.iter().map(seen).sum::<usize>(),
             Self::Joined(participant) | Self::Left(participant) => seen(participant),

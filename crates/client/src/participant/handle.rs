@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use wire::mcpx::check::Call;
-use wire::mcpx::system::Seen;
+use wire::mcpx::system::ParticipantInfo;
 use wire::mcpx::{CHAT, Chat, Format, Head};
 use wire::rpc::{self, Id};
 
@@ -93,13 +93,13 @@ impl Participant {
 
     /// Its id and capabilities, by the latest welcome.
     #[must_use]
-    pub fn you(&self) -> Seen {
+    pub fn you(&self) -> ParticipantInfo {
         self.0.shared.protocol().roster.you().cloned().unwrap_or_default()
     }
 
     /// The other participants of the topic, by id.
     #[must_use]
-    pub fn others(&self) -> Vec<Seen> {
+    pub fn others(&self) -> Vec<ParticipantInfo> {
         self.0.shared.protocol().roster.others().cloned().collect()
     }
 

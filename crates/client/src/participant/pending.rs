@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use model::{GATEWAY, KindRef, ProposalState};
 use tokio::sync::{mpsc, oneshot};
 use wire::mcpx::check::{Act, answers, strict};
-use wire::mcpx::system::Told;
+use wire::mcpx::system::SystemError;
 use wire::mcpx::{Envelope, Head};
 use wire::rpc::{Id, Message};
 
@@ -44,7 +44,7 @@ pub(super) enum ProposalUpdate {
     /// Its state, as the gateway reports it, with the reason.
     State(ProposalState, Option<String>),
     /// The gateway refused it.
-    Refused(Told),
+    Refused(SystemError),
 }
 
 /// A proposal that was sent.
@@ -116,7 +116,7 @@ impl PendingCalls {
     }
 
     /// Delivers an error of the gateway about this envelope. Returns the error when the envelope is not pending.
-    pub(super) fn refuse(&mut self, envelope_id: Option<&str>, error: Told) -> Option<Told> {
+    pub(super) fn refuse(&mut self, envelope_id: Option<&str>, error: SystemError) -> Option<SystemError> {
         let Some(id) = envelope_id else { return Some(error) };
         if let Some(request) = self.requests.remove(id) {
             let _ = request.outcome.send(Err(CallError::Refused(error)));

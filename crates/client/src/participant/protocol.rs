@@ -6,7 +6,7 @@
 use model::{GATEWAY, KindRef, SYSTEM};
 use serde::Deserialize;
 use wire::mcpx::check::{Act, Call, strict};
-use wire::mcpx::system::{Change, System};
+use wire::mcpx::system::{PresenceChange, System};
 use wire::mcpx::{CHAT, Chat, Envelope, Head};
 use wire::rpc::{self, Id, Message};
 
@@ -118,8 +118,8 @@ impl Protocol {
             Some(Ok(System::Presence(change))) => {
                 self.roster.change(&change);
                 match change {
-                    Change::Join(seen) => Event::Joined(seen),
-                    Change::Leave(seen) => Event::Left(seen),
+                    PresenceChange::Join(seen) => Event::Joined(seen),
+                    PresenceChange::Leave(seen) => Event::Left(seen),
                 }
             }
             Some(Ok(System::Error(error))) => match self.pending.refuse(envelope.correlation_id(), error) {

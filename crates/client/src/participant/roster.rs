@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use model::{Capabilities, KindRef};
-use wire::mcpx::system::{Change, Seen, Welcome};
+use wire::mcpx::system::{ParticipantInfo, PresenceChange, Welcome};
 
 /// The participants of the topic.
 #[derive(Debug, Default)]
 pub(super) struct Roster {
-    you: Option<Seen>,
+    you: Option<ParticipantInfo>,
     allowed: Capabilities,
-    others: BTreeMap<String, Seen>,
+    others: BTreeMap<String, ParticipantInfo>,
 }
 
 impl Roster {
@@ -22,20 +22,20 @@ impl Roster {
     }
 
     /// Applies a join or a leave. One of this participant itself changes nothing.
-    pub(super) fn change(&mut self, change: &Change) {
+    pub(super) fn change(&mut self, change: &PresenceChange) {
         match change {
-            Change::Join(seen) if !self.is_me(&seen.id) => {
+            PresenceChange::Join(seen) if !self.is_me(&seen.id) => {
                 self.others.insert(seen.id.clone(), seen.clone());
             }
-            Change::Leave(seen) => {
+            PresenceChange::Leave(seen) => {
                 self.others.remove(&seen.id);
             }
-            Change::Join(_) => {}
+            PresenceChange::Join(_) => {}
         }
     }
 
     /// This participant; `None` before the first welcome.
-    pub(super) fn you(&self) -> Option<&Seen> {
+    pub(super) fn you(&self) -> Option<&ParticipantInfo> {
         self.you.as_ref()
     }
 
@@ -50,7 +50,7 @@ impl Roster {
     }
 
     /// The other participants, by id.
-    pub(super) fn others(&self) -> impl Iterator<Item = &Seen> {
+    pub(super) fn others(&self) -> impl Iterator<Item = &ParticipantInfo> {
         self.others.values()
     }
 
@@ -64,9 +64,9 @@ impl Roster {
 mod tests {
     use super::*;
 
-    fn seen(id: &str, capabilities: &[&str]) -> Seen {
+    fn seen(id: &str, capabilities: &[&str]) -> ParticipantInfo {
         let capabilities = capabilities.iter().map(|text| (*text).to_owned()).collect();
-        Seen { id: id.into(), capabilities, ..Seen::default() }
+        ParticipantInfo { id: id.into(), capabilities, ..ParticipantInfo::default() }
     }
 
     #[test]
@@ -77,10 +77,10 @@ mod tests {
         let welcome = Welcome { you: seen("me", &["chat"]), participants: vec![seen("b", &[])] };
         roster.welcome(&welcome);
         for (change, expect) in [
-            (Change::Join(seen("me", &["chat"])), vec!["b"]),
-            (Change::Join(seen("a", &[])), vec!["a", "b"]),
-            (Change::Leave(seen("b", &[])), vec!["a"]),
-            (Change::Leave(seen("unknown", &[])), vec!["a"]),
+            (PresenceChange::Join(seen("me", &["chat"])), vec!["b"]),
+            (PresenceChange::Join(seen("a", &[])), vec!["a", "b"]),
+            (PresenceChange::Leave(seen("b", &[])), vec!["a"]),
+            (PresenceChange::Leave(seen("unknown", &[])), vec!["a"]),
         ] {
             roster.change(&change);
             assert_eq!(names(&roster), expect);

@@ -64,9 +64,9 @@ pub(crate) async fn serve(
 
 /// A refusal before any message was read.
 pub(crate) fn refused(refusal: &Refusal) -> Response<Body> {
-    let spelled = refusal::spell(refusal, Era::Modern, "", None);
-    let status = StatusCode::from_u16(spelled.status).unwrap_or(StatusCode::BAD_REQUEST);
-    let mut response = response::json(status, spelled.answer(None));
+    let encoded = refusal::encode(refusal, Era::Modern, "", None);
+    let status = StatusCode::from_u16(encoded.status).unwrap_or(StatusCode::BAD_REQUEST);
+    let mut response = response::json(status, encoded.answer(None));
     if status == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(http::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
@@ -140,8 +140,8 @@ impl Exchange<'_> {
 
     async fn modern(&self, params: &Params<'_>) -> Answered<Response<Body>> {
         let link = self.visit.modern(self.connection.links());
-        let link = link.map_err(|refusal| Box::new(refused(&refusal)))?;
-        let (dispatch, link) = (link.dispatch(), link.link());
+        let modern = link.map_err(|refusal| Box::new(refused(&refusal)))?;
+        let (dispatch, link) = (modern.dispatch(), modern.link());
         if params.message().shape() != Shape::Request {
             modern::take(dispatch, link, params);
             return Ok(response::empty(StatusCode::ACCEPTED));
@@ -155,7 +155,7 @@ impl Exchange<'_> {
             header::check_params(|name| self.header(name), params, &mirrored)
                 .map_err(|error| header_error(&error, params.message()))?;
         }
-        let slot = Slot::new(Opener::Modern(self.connection.links().registry().bounds()));
+        let slot = Slot::new(Opener::Modern(Arc::clone(modern.home().bounds())));
         let sending = Sending { ids: false, prime: false, era: Era::Modern };
         if params.method() == modern::LISTEN {
             let reply = Arc::new(ListenReply::new(slot));

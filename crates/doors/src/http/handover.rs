@@ -175,7 +175,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
         }
     }
 
-    /// Whether the client has left. What it sends is discarded: the response told it that the connection ends.
+    /// Whether the client has left. What it sends is discarded, because the response announced the end of the connection.
     fn has_left(&mut self, cx: &mut Context<'_>) -> bool {
         let mut lost = [0; LOST_BYTES];
         loop {

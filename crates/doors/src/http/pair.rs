@@ -166,7 +166,7 @@ async fn begin(links: &ClientLinks, pair: &Pair, participant: &Arc<Participant>,
         }
         Err(refusal) => {
             pair.begun.store(false, Ordering::Release);
-            pair.out.answer(refusal::spell(&refusal, Era::Legacy, "", None).answer(Some(id)));
+            pair.out.answer(refusal::encode(&refusal, Era::Legacy, "", None).answer(Some(id)));
         }
     }
 }

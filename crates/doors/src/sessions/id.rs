@@ -22,7 +22,7 @@ struct Declared {
     client_info: Option<String>,
 }
 
-/// The beginning of a session id, which is random: it tells the id from all others, and opens nothing.
+/// The beginning of a session id, which is random: it identifies the session and opens nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Mark([u8; MARK_BYTES]);
 

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_unused_session_goes_first_and_no_busy_one() {
+    fn an_unused_session_goes_first_and_no_busy_one() {
         let mut order = Order::default();
         (0..4).for_each(|key| order.push(key, 10));
         let look = |key: Key| match key {
@@ -81,11 +81,19 @@ mod tests {
         };
         assert_eq!(order.pop(30, look), Some(2), "not used since it was queued");
         let look = |key: Key| if key == 2 { Look::Gone } else { look(key) };
-        assert_eq!(order.pop(30, look), Some(3), "used, but longer ago than the other");
-        let look = |key: Key| if key == 3 { Look::Gone } else { look(key) };
-        assert_eq!(order.pop(30, look), Some(1));
+        assert_eq!(order.pop(30, look), Some(1), "passed over once, and not used since");
         let look = |key: Key| if key == 1 { Look::Gone } else { look(key) };
+        assert_eq!(order.pop(30, look), Some(3));
+        let look = |key: Key| if key == 3 { Look::Gone } else { look(key) };
         assert_eq!(order.pop(30, look), None, "the only one left is busy");
+    }
+
+    #[test]
+    fn of_sessions_that_were_all_used_the_longest_idle_goes() {
+        let mut order = Order::default();
+        (0..3).for_each(|key| order.push(key, 10));
+        let look = |key: Key| Look::Idle([30, 20, 25][usize::try_from(key).unwrap()]);
+        assert_eq!(order.pop(40, look), Some(1));
     }
 
     #[test]

@@ -20,8 +20,9 @@ impl Missed {
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let reported = self.reported_ms.load(Ordering::Relaxed);
         let is_due = u128::from(now_ms.saturating_sub(reported)) >= REPORT_EVERY.as_millis();
-        let claims =
-            || self.reported_ms.compare_exchange(reported, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let claims = || {
+            self.reported_ms.compare_exchange(reported, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        };
         (is_due && claims()).then_some(count)
     }
 

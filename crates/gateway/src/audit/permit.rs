@@ -10,8 +10,8 @@ pub struct Permit(Option<store::audit::Permit>);
 
 impl Permit {
     /// Room in the log.
-    pub(super) fn of(place: store::audit::Permit) -> Self {
-        Self(Some(place))
+    pub(super) fn of(permit: store::audit::Permit) -> Self {
+        Self(Some(permit))
     }
 
     /// No room: an entry that is written here is lost.
@@ -27,8 +27,8 @@ impl Permit {
 
     /// Hands the entry to the log's writer.
     pub fn write(self, entry: &Entry<'_>) {
-        if let Some(place) = self.0 {
-            place.write(entry);
+        if let Some(permit) = self.0 {
+            permit.write(entry);
         }
     }
 

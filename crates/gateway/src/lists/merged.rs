@@ -9,7 +9,7 @@ use bytes::Bytes;
 use model::{ListKind, ParticipantId};
 use topic::Outlook;
 use upstream::{List, Manifest};
-use wire::mcp::list::{Item, Joined};
+use wire::mcp::list::{Item, RenderedList};
 use wire::mcp::task;
 
 /// What each server lists for a caller, the gateway's own participant first.
@@ -33,7 +33,7 @@ pub(super) struct Merged<'m> {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Rendered {
     /// The items.
-    pub(super) items: Joined,
+    pub(super) items: RenderedList,
     /// Other members of the result.
     pub(super) extras: Vec<(String, Bytes)>,
 }
@@ -85,7 +85,7 @@ impl<'m> Merged<'m> {
         let end = places.end.min(self.entries.len());
         let entries = self.entries.get(places.start..end).unwrap_or_default();
         let bytes = entries.iter().map(|entry| entry.item.raw.len() + entry.public.len()).sum();
-        let mut items = Joined::with_capacity(entries.len(), bytes);
+        let mut items = RenderedList::with_capacity(entries.len(), bytes);
         for Entry { item, public, takes_task } in entries {
             let offered = takes_task.then(|| offered(self.list, item)).flatten();
             items.push(offered.as_ref().unwrap_or(item), Some(public));

@@ -229,20 +229,3 @@ fn the_cache_is_bounded() {
         assert_eq!(stage.pages.size().0, LISTS_MAX.min(at + 1));
     }
 }
-
-#[test]
-#[ignore]
-fn measured() {
-    let mut stage = Stage::new();
-    stage.list("a", 5003, 300);
-    let texts: Vec<String> = (0..200).map(|at| format!("mcp/request:tools/call:a_t{}", at * 25)).collect();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    if std::env::var("ALL").is_err() {
-        stage.regrant("ada", &texts);
-    }
-    let times: usize = std::env::var("TIMES").unwrap().parse().unwrap();
-    for _ in 0..times {
-        let page = stage.ask(ADA, Form::Legacy, None).unwrap();
-        assert!(page.len() > 1000);
-    }
-}

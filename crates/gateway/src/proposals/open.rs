@@ -6,7 +6,7 @@ use model::{Digest, Form, OperationId, ParticipantId, Refusal, RefusalCode, Requ
 use platform::{millis, random, unix_ms};
 use store::OpenedProposal;
 use topic::Terms;
-use wire::digest::Shown;
+use wire::digest::ReviewedCall;
 use wire::mcp::{relay, task};
 use wire::mcpx::Envelope;
 use wire::mcpx::check;
@@ -169,7 +169,7 @@ fn digest(
 ) -> Result<Digest, json::JsonError> {
     let to: Vec<&str> = to.iter().map(ParticipantId::as_str).collect();
     let (params, definition) = (params.map(str::as_bytes), tool.map(str::as_bytes));
-    Shown { method, to: &to, params, definition }.digest()
+    ReviewedCall { method, to: &to, params, definition }.digest()
 }
 
 /// The digest of a proposal under what its server lists now; `None` if there is none any more.

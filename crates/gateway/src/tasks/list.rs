@@ -99,9 +99,9 @@ async fn refresh(all: &[(Place, Entry)]) {
     while let Some(answered) = asking.join_next().await {
         let Ok((public, form, Some(message))) = answered else { continue };
         let payload = wire::mcp::relay::decode_answer(&message, form).payload;
-        let (Some(task), Some(glimpse)) = (asked.get(&public), task::glimpse(&payload)) else { continue };
-        if *glimpse.named.id == *task.origin.own {
-            task.update(&glimpse, &payload.bytes);
+        let (Some(task), Some(report)) = (asked.get(&public), task::report(&payload)) else { continue };
+        if *report.named.id == *task.origin.own {
+            task.update(&report, &payload.bytes);
         }
     }
 }

@@ -7,7 +7,7 @@ use model::{Answer, Notice, Payload, Refusal, RefusalCode};
 use platform::unix_ms;
 use topic::{Subject, TaskRef};
 use upstream::{CallNumber, Session};
-use wire::mcp::task::{self, Glimpse, Taker};
+use wire::mcp::task::{self, Taker, TaskReport};
 
 use super::id::TaskId;
 use super::places::TaskPlace;
@@ -117,7 +117,11 @@ pub(crate) fn fit(
 ///
 /// # Errors
 /// Why the caller cannot have the answer.
-pub(crate) fn rename_answer(dispatch: &Arc<Dispatch>, call: &Call, answer: Answer) -> Result<Answer, Refusal> {
+pub(crate) fn rename_answer(
+    dispatch: &Arc<Dispatch>,
+    call: &Call,
+    answer: Answer,
+) -> Result<Answer, Refusal> {
     let Some(session) = call.session() else { return Ok(answer) };
     let mut payload = answer.payload.clone();
     if let Some(about) = call.task.about() {
@@ -125,16 +129,16 @@ pub(crate) fn rename_answer(dispatch: &Arc<Dispatch>, call: &Call, answer: Answe
         if !may_keep(dispatch, about) {
             return Err(unknown());
         }
-        if let Some(glimpse) = task::glimpse(&payload).filter(|glimpse| *glimpse.named.id == *about.origin.own) {
-            about.update(&glimpse, &payload.bytes);
-            payload = glimpse.named.rename(&payload, &about.public);
+        if let Some(report) = task::report(&payload).filter(|report| *report.named.id == *about.origin.own) {
+            about.update(&report, &payload.bytes);
+            payload = report.named.rename(&payload, &about.public);
         }
         about.relayed(call.request.method.as_str(), answer.outcome);
     } else if call.task.asks()
-        && let Some(glimpse) = task::made(&answer)
+        && let Some(report) = task::made(&answer)
     {
-        let task = create(dispatch, call, session, &payload, &glimpse)?;
-        payload = glimpse.named.rename(&payload, &task.public);
+        let task = create(dispatch, call, session, &payload, &report)?;
+        payload = report.named.rename(&payload, &task.public);
     }
     if let Some(named) = task::related_to(&payload) {
         let about = call.task.about().filter(|task| *task.origin.own == *named.id).cloned();
@@ -151,9 +155,9 @@ fn create(
     call: &Call,
     session: &Arc<Session>,
     payload: &Payload,
-    glimpse: &Glimpse,
+    report: &TaskReport,
 ) -> Result<Arc<Task>, Refusal> {
-    let own = glimpse.named.id.as_str();
+    let own = report.named.id.as_str();
     let Some(delivered) = call.delivered.get().filter(|_| own.len() <= TASK_ID_BYTES_MAX) else {
         let what = format!("the server `{}` gave its task an id that is too long", session.upstream());
         return Err(Refusal::new(RefusalCode::UpstreamFailed, what));
@@ -184,17 +188,17 @@ fn create(
         created_ms: now_ms,
     };
     let task = Arc::new(Task::new(public, origin, call.link.id, Some(session)));
-    task.update(glimpse, &payload.bytes);
+    task.update(report, &payload.bytes);
     enter(dispatch, &task, call.task.take_place());
     Ok(task)
 }
 
 /// Takes a server's notification of a task's state.
 pub(crate) fn state_notice(dispatch: &Arc<Dispatch>, session: &Session, notice: Notice) {
-    let Some(glimpse) = task::glimpse(&notice.payload) else { return };
-    let Some(task) = dispatch.tasks.find_in(session, &glimpse.named.id) else { return };
-    task.update(&glimpse, &notice.payload.bytes);
-    let payload = glimpse.named.rename(&notice.payload, &task.public);
+    let Some(report) = task::report(&notice.payload) else { return };
+    let Some(task) = dispatch.tasks.find_in(session, &report.named.id) else { return };
+    task.update(&report, &notice.payload.bytes);
+    let payload = report.named.rename(&notice.payload, &task.public);
     notify_holder(dispatch, &task, Notice { payload, ..notice });
 }
 

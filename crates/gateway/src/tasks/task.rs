@@ -7,7 +7,7 @@ use model::{Form, LinkId, OperationId, Outcome, ParticipantId};
 use platform::{Mutex, MutexGuard, unix_ms};
 use topic::TaskRef;
 use upstream::{CallNumber, Session, TaskHold};
-use wire::mcp::task::{self, Glimpse, Standing, Status};
+use wire::mcp::task::{self, Standing, Status, TaskReport};
 
 use super::id::TASK_KEPT_MS_MAX;
 use super::places::TaskPlace;
@@ -120,14 +120,14 @@ impl Task {
     }
 
     /// Updates the state from a message of its server.
-    pub(crate) fn update(&self, glimpse: &Glimpse, frame: &[u8]) {
+    pub(crate) fn update(&self, report: &TaskReport, frame: &[u8]) {
         let mut state = self.state();
-        let written = glimpse.task.of(frame);
+        let written = report.task.of(frame);
         let kept = task::has_list(self.origin.form) && written.len() <= TASK_KEPT_BYTES_MAX;
         state.written = if kept { written.to_vec() } else { Vec::new() };
         state.updated_ms = unix_ms();
-        state.status = glimpse.status.unwrap_or(state.status);
-        if let Some(ttl_ms) = glimpse.ttl_ms {
+        state.status = report.status.unwrap_or(state.status);
+        if let Some(ttl_ms) = report.ttl_ms {
             // Counted on this machine's clock, not on the server's.
             state.until_ms = self.origin.created_ms.saturating_add(ttl_ms.min(TASK_KEPT_MS_MAX));
         }

@@ -2,7 +2,7 @@ use proptest::{prelude::*, sample::select};
 
 use super::*;
 
-/// How the table and the door read it: what cannot be read is not admitted.
+/// The verdict of the table and of the doors: an unreadable kind is not admitted.
 fn allowed(capability: &str, kind: &str) -> bool {
     match (Capability::parse(capability), KindRef::parse(kind)) {
         (Ok(capability), Ok(kind)) => capability.admits(kind),
@@ -25,7 +25,7 @@ fn the_truth_table_holds() {
 }
 
 #[test]
-fn what_is_no_capability_is_refused() {
+fn malformed_capabilities_are_refused() {
     let check = |text: &str, expected: CapabilityError| {
         assert_eq!(Capability::parse(text), Err(expected), "{text}");
     };
@@ -95,7 +95,7 @@ fn addressees_narrow() {
 }
 
 #[test]
-fn some_context_of_a_shape() {
+fn a_shape_is_admitted_if_some_context_is() {
     let shape: Vec<Option<char>> =
         "file:///*".chars().map(|symbol| (symbol != '*').then_some(symbol)).collect();
     let check = |capability: &str, expected: bool| {
@@ -115,7 +115,7 @@ fn some_context_of_a_shape() {
     check("chat", false);
 }
 
-/// Texts made of what the grammar is sensitive to.
+/// Texts of the characters that matter in the grammar.
 fn text() -> impl Strategy<Value = String> {
     let piece = select(vec![
         "mcp/",
@@ -183,7 +183,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_panics_and_what_is_read_prints_as_written(left in text(), right in text(), any in ".*") {
+    fn nothing_panics_and_capabilities_print_as_written(left in text(), right in text(), any in ".*") {
         let _ = allowed(&left, &right);
         let _ = allowed(&any, &right);
         let _ = allowed(&left, &any);
@@ -216,7 +216,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_reserved_is_never_admitted(capability in text(), rest in text()) {
+    fn reserved_kinds_are_never_admitted(capability in text(), rest in text()) {
         let system = format!("system/{rest}");
         prop_assert!(!allowed(&capability, "system"));
         prop_assert!(!allowed(&capability, &system));
@@ -224,7 +224,7 @@ proptest! {
 }
 
 #[test]
-fn what_one_capability_includes_of_another() {
+fn inclusion_of_capabilities() {
     for (wide, narrow, expect) in [
         ("mcp/*", "mcp/request:tools/call:x", true),
         ("mcp/*", "mcp/*", true),

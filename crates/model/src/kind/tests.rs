@@ -18,7 +18,7 @@ fn kinds_are_cut_at_the_first_two_colons() {
 }
 
 #[test]
-fn what_is_no_kind_is_refused() {
+fn malformed_kinds_are_refused() {
     let check = |text: &str, expected: KindError| assert_eq!(Kind::parse(text), Err(expected), "{text}");
     check("", KindError::NoHead);
     check(":x", KindError::NoHead);

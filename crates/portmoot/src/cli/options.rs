@@ -1,10 +1,10 @@
-//! What several commands take: where the configuration is, and which gateway to talk to.
+//! Options shared by several commands: configuration files, gateway address.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// Where the configuration is.
+/// Configuration files and data directory.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ConfigArgs {
     /// Configuration file [default: ./portmoot.toml, else the one in your configuration directory]
@@ -16,11 +16,11 @@ pub(crate) struct ConfigArgs {
         help_heading = "Configuration"
     )]
     pub(crate) config: Option<PathBuf>,
-    /// A client's file with `mcpServers`, as it is; may be given more than once
+    /// Configuration file of an MCP client, with `mcpServers`; repeatable
     #[arg(long, value_name = "FILE.json", env = "PORTMOOT_MCP_CONFIG", hide_env_values = true, value_delimiter = None)]
     #[arg(help_heading = "Configuration")]
     pub(crate) mcp_config: Vec<PathBuf>,
-    /// Where state is kept [default: the platform's state directory]
+    /// Directory for state [default: the platform's state directory]
     #[arg(
         long,
         value_name = "DIR",
@@ -31,13 +31,13 @@ pub(crate) struct ConfigArgs {
     pub(crate) data_dir: Option<PathBuf>,
 }
 
-/// Which running gateway to talk to.
+/// Address of a running gateway.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RunningArgs {
-    /// A running gateway, such as http://127.0.0.1:7070 [default: the one that runs here]
+    /// URL of a running gateway, such as http://127.0.0.1:7070 [default: the gateway of this data directory]
     #[arg(long, value_name = "URL", env = "PORTMOOT_URL", hide_env_values = true, help_heading = "Gateway")]
     pub(crate) url: Option<String>,
-    /// The token to show to it
+    /// Token for the gateway
     #[arg(
         long,
         value_name = "TOKEN",
@@ -50,16 +50,15 @@ pub(crate) struct RunningArgs {
     pub(crate) config: ConfigArgs,
 }
 
-/// Which gateway to talk to: a running one, else one of the command's own.
+/// Address of a running gateway; without one, the command starts its own.
 #[derive(Debug, Clone, Default, Args)]
 #[command(mut_arg("url", |url| url.help(OR_OWN)))]
 pub(crate) struct GatewayArgs {
     #[command(flatten)]
     pub(crate) running: RunningArgs,
-    /// Start servers from elsewhere without asking
+    /// Start servers that need consent without asking
     #[arg(long, short, help_heading = "Configuration")]
     pub(crate) yes: bool,
 }
 
-const OR_OWN: &str =
-    "A running gateway, such as http://127.0.0.1:7070 [default: one that runs here, else the configuration]";
+const OR_OWN: &str = "URL of a running gateway, such as http://127.0.0.1:7070 [default: the gateway of this data directory, else one started for this command]";

@@ -1,4 +1,4 @@
-//! What can be done with each thing: `servers ls`, `token new`, ...
+//! Subcommands of each command: `servers ls`, `token new`, ...
 
 use clap::Subcommand;
 
@@ -7,14 +7,14 @@ use super::options::{ConfigArgs, GatewayArgs, RunningArgs};
 /// `servers ...`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServersCommand {
-    /// List the servers with their states
+    /// List servers with their states
     Ls {
         #[command(flatten)]
         gateway: GatewayArgs,
     },
-    /// Show everything about one server
+    /// Show all details of a server
     Show {
-        /// Its configured name
+        /// Configured name of the server
         name: String,
         #[command(flatten)]
         gateway: GatewayArgs,
@@ -26,30 +26,30 @@ pub(crate) enum ServersCommand {
 pub(crate) enum ToolsCommand {
     /// List the tools that you may call
     Ls {
-        /// Topic to look into
+        /// Topic whose tools to list
         #[arg(long, default_value = crate::config::MAIN_TOPIC)]
         topic: String,
         #[command(flatten)]
         gateway: GatewayArgs,
     },
-    /// Show a tool with its schema
+    /// Show a tool and its schema
     Show {
-        /// Its public name
+        /// Public name of the tool
         name: String,
         #[command(flatten)]
         gateway: GatewayArgs,
     },
     /// Call a tool
     ///
-    /// Forms that the server asks for are filled in at the terminal, and declined without one. URLs are printed in full
-    /// and never opened. Exit code 1 when the tool answers with an error.
+    /// When the server requests input (elicitation), the form is shown at the terminal; without a terminal the request is
+    /// declined. URLs are printed in full and never opened. Exit code 1 when the tool returns an error.
     Call {
-        /// Its public name
+        /// Public name of the tool
         name: String,
         /// Arguments: key=text or key:=json
         #[arg(value_name = "KEY=VALUE")]
         arguments: Vec<String>,
-        /// All arguments as one JSON object; single ones are laid over it
+        /// All arguments as one JSON object; KEY=VALUE arguments override its members
         #[arg(long, value_name = "JSON")]
         args: Option<String>,
         /// Topic to call it in
@@ -63,7 +63,7 @@ pub(crate) enum ToolsCommand {
 /// `participants ...`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ParticipantsCommand {
-    /// List who is in your topics, and what they may do
+    /// List the participants of your topics and their capabilities
     Ls {
         /// Only this topic
         #[arg(long, value_name = "TOPIC")]
@@ -71,38 +71,38 @@ pub(crate) enum ParticipantsCommand {
         #[command(flatten)]
         gateway: RunningArgs,
     },
-    /// Give capabilities to a participant, at once and for good, or for a time
+    /// Grant capabilities to a participant, permanently or for a limited time
     ///
-    /// Needs the capability portmoot/grants. Nobody can give what they do not have.
+    /// Takes effect at once. Needs the capability portmoot/grants; you can grant only capabilities that you hold.
     Grant {
-        /// The participant
+        /// Participant id
         id: String,
-        /// What to give, such as mcp/request:tools/call:read_*
+        /// Capability to grant, such as mcp/request:tools/call:read_*
         #[arg(value_name = "CAPABILITY", required = true)]
         capabilities: Vec<String>,
         /// Only in this topic
         #[arg(long, value_name = "TOPIC")]
         topic: Option<String>,
-        /// For how long, such as 30m or 2h [default: for good]
+        /// Lifetime of the grant, such as 30m or 2h [default: permanent]
         #[arg(long = "for", value_name = "TIME")]
         time: Option<String>,
-        /// Why
+        /// Reason
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
         #[command(flatten)]
         gateway: RunningArgs,
     },
-    /// Take capabilities from a participant; its calls that need them end at once
+    /// Revoke capabilities of a participant; its calls that need them are cancelled
     Revoke {
-        /// The participant
+        /// Participant id
         id: String,
-        /// What to take, spelled as it is listed
+        /// Capability to revoke, spelled as `participants ls` shows it
         #[arg(value_name = "CAPABILITY", required = true)]
         capabilities: Vec<String>,
         /// Only in this topic
         #[arg(long, value_name = "TOPIC")]
         topic: Option<String>,
-        /// Why
+        /// Reason
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
         #[command(flatten)]
@@ -113,9 +113,9 @@ pub(crate) enum ParticipantsCommand {
 /// `proposals ...`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProposalsCommand {
-    /// List what waits for a decision, the oldest first
+    /// List open proposals, oldest first
     Ls {
-        /// Those that are over as well
+        /// Include closed proposals
         #[arg(long)]
         all: bool,
         /// Only in this topic
@@ -124,47 +124,48 @@ pub(crate) enum ProposalsCommand {
         #[command(flatten)]
         gateway: RunningArgs,
     },
-    /// Show everything about one proposal; nothing in it stays hidden
+    /// Show all details of a proposal, with hidden characters made visible
     Show {
-        /// Its id
+        /// Proposal id
         id: String,
         #[command(flatten)]
         gateway: RunningArgs,
     },
-    /// Approve a proposal: it runs once, on your authority
+    /// Approve a proposal; it runs once, with your authority
     ///
-    /// Bound to what was shown. Without --digest the proposal is shown and the question put at the terminal. Exit code 3
-    /// when it was decided already, was yours, or is not what the digest says.
+    /// The approval is bound to the digest of the proposal as it was shown. Without --digest, the command shows the
+    /// proposal and asks at the terminal. Exit code 3 when the proposal is already decided, is your own, or does not match
+    /// the digest.
     Approve {
-        /// Its id
+        /// Proposal id
         id: String,
-        /// Run it with these arguments instead, a JSON object
+        /// Replacement arguments, a JSON object
         #[arg(long, value_name = "JSON")]
         arguments: Option<String>,
-        /// The digest of what you were shown
+        /// Digest of the proposal as it was shown to you
         #[arg(long, value_name = "HEX")]
         digest: Option<String>,
-        /// Approve it as it stands, without being shown it
+        /// Approve the current version without showing it
         #[arg(long, short, conflicts_with = "digest")]
         yes: bool,
         #[command(flatten)]
         gateway: RunningArgs,
     },
-    /// Reject a proposal: it never runs
+    /// Reject a proposal; it does not run
     Reject {
-        /// Its id
+        /// Proposal id
         id: String,
-        /// Why, in words that its proposer can act on
+        /// Reason, sent to the proposer
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
         #[command(flatten)]
         gateway: RunningArgs,
     },
-    /// Take back what you have proposed yourself
+    /// Withdraw one of your own proposals
     Withdraw {
-        /// Its id
+        /// Proposal id
         id: String,
-        /// Why
+        /// Reason
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
         #[command(flatten)]
@@ -175,30 +176,30 @@ pub(crate) enum ProposalsCommand {
 /// `token ...`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Issue a token; it is printed once
+    /// Issue a token and print it; it cannot be shown again
     New {
-        /// The participant that it makes of its bearer
+        /// Id of the participant that authenticates with this token
         name: String,
-        /// A capability, such as mcp/request:tools/call:read_*; may be given more than once
+        /// Capability of the participant, such as mcp/request:tools/call:read_*; repeatable
         #[arg(long = "capability", value_name = "CAPABILITY")]
         capabilities: Vec<String>,
-        /// A topic that it may enter; may be given more than once
+        /// Topic that the participant may join; repeatable
         #[arg(long = "topic", value_name = "TOPIC")]
         topics: Vec<String>,
-        /// For how long it is valid, such as 12h or 90d [default: until revoked]
+        /// Lifetime of the token, such as 12h or 90d [default: until revoked]
         #[arg(long, value_name = "TIME")]
         expires: Option<String>,
         #[command(flatten)]
         gateway: GatewayArgs,
     },
-    /// List the tokens that were issued
+    /// List issued tokens
     Ls {
         #[command(flatten)]
         gateway: GatewayArgs,
     },
-    /// Revoke a participant's tokens; what it has open ends at once
+    /// Revoke all tokens of a participant; its sessions end at once
     Revoke {
-        /// The participant
+        /// Participant id
         name: String,
         #[command(flatten)]
         gateway: GatewayArgs,
@@ -208,40 +209,41 @@ pub(crate) enum TokenCommand {
 /// `audit ...`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// List what happened, oldest first
+    /// List audit entries, oldest first
     Query {
         /// Only these kinds, such as chat, mcp/request:tools/call:read_* or system/*
         kinds: Option<String>,
-        /// Only from or to this participant
+        /// Only entries from or to this participant
         #[arg(long, value_name = "NAME")]
         participant: Option<String>,
         /// Only in this topic
         #[arg(long, value_name = "TOPIC")]
         topic: Option<String>,
-        /// Only what was admitted, refused, held, approved, rejected, withdrawn, expired, completed or failed
+        /// Only this verdict: admitted, refused, held, approved, rejected, withdrawn, expired, completed or failed
         #[arg(long, value_name = "VERDICT")]
         verdict: Option<String>,
         /// Only this operation or proposal
         #[arg(long, value_name = "ID")]
         operation: Option<String>,
-        /// Not before this: 2h (ago), 2026-07-28 or 2026-07-28T12:30:00Z
+        /// Only entries at or after this time: 2h (ago), 2026-07-28 or 2026-07-28T12:30:00Z
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
-        /// Before this, in the same words
+        /// Only entries before this time, in the same formats
         #[arg(long, value_name = "TIME")]
         until: Option<String>,
-        /// Only the last so many of them
+        /// Only the last COUNT entries
         #[arg(long, value_name = "COUNT")]
         last: Option<usize>,
         #[command(flatten)]
         config: ConfigArgs,
     },
-    /// Find any entry that was changed, removed, moved or cut off
+    /// Verify the hash chain of the log
     ///
-    /// Prints the log's head. Note it down elsewhere and hand it in later: then it also shows if the log and the head
-    /// beside it were put back together.
+    /// Reports entries that were changed, removed, moved or truncated, and prints the head of the log. Keep the head in
+    /// another place and pass it with --head later: then the check also detects a log that was restored together with its
+    /// head.
     Verify {
-        /// A head that was printed earlier, and must be part of the log
+        /// Head printed by an earlier run, which the log must still contain
         #[arg(long, value_name = "SEQ:HEX")]
         head: Option<String>,
         #[command(flatten)]
@@ -252,14 +254,14 @@ pub(crate) enum AuditCommand {
 /// `config ...`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Say what is wrong with the configuration, if anything, and note what does nothing
+    /// Check the configuration and report problems and settings without effect
     Check {
         #[command(flatten)]
         config: ConfigArgs,
     },
-    /// Print the configuration with all its layers, variables unexpanded
+    /// Print the merged configuration, with variables unexpanded
     Show {
-        /// Say where every value comes from
+        /// Show the file and line of every value
         #[arg(long)]
         origin: bool,
         #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `audit query` and `audit verify`: read the log in the data directory, whether a gateway runs or not.
+//! Commands `audit query` and `audit verify`: both read the log in the data directory.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -12,39 +12,36 @@ use crate::cli::{AuditCommand, ConfigArgs};
 use crate::commands::config::{load, sources};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::machine::now_ms;
-use crate::moment::{MOMENT, moment};
 use crate::output::Output;
+use crate::process::now_ms;
+use crate::timestamp::{FORMATS, parse};
 
 const COLUMNS: [&str; 8] = ["ENTRY", "TIME", "TOPIC", "FROM", "KIND", "TO", "VERDICT", "WHY"];
 
 pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure> {
     match command {
         AuditCommand::Query { kinds, participant, topic, verdict, operation, since, until, last, config } => {
-            let kinds = kinds.as_deref().map(kinds_asked).transpose()?;
+            let kinds = kinds.as_deref().map(parse_kinds).transpose()?;
             let since_ms = since.as_deref().map(|text| time("--since", text)).transpose()?;
             let until_ms = until.as_deref().map(|text| time("--until", text)).transpose()?;
             let filter = Filter { kinds, participant, topic, verdict, operation, since_ms, until_ms };
             list(&data_dir(&config, output)?, &filter, last, output)
         }
         AuditCommand::Verify { head, config } => {
-            let head = head.as_deref().map(head_given).transpose()?;
+            let head = head.as_deref().map(parse_head).transpose()?;
             let dir = data_dir(&config, output)?;
             let report = verify(&dir, head)?.ok_or_else(|| {
-                let failure = Failure::new(
-                    Exit::NotFound,
-                    "no_audit_log",
-                    "there is no audit log in the data directory",
-                );
-                failure.hint("name the right one: --data-dir DIR, or --config FILE")
+                let failure =
+                    Failure::new(Exit::NotFound, "no_audit_log", "the data directory has no audit log");
+                failure.hint("choose the data directory: --data-dir DIR, or --config FILE")
             })?;
-            tell(&report, output);
+            print_report(&report, output);
             Ok(if report.is_whole() { Exit::Ok } else { Exit::Failed })
         }
     }
 }
 
-/// Prints as it reads, unless only the last are wanted, or columns are to be as wide as what is in them.
+/// Prints the entries that match, the last `last` of them.
 fn list(
     dir: &std::path::Path,
     filter: &Filter,
@@ -52,23 +49,23 @@ fn list(
     output: Output,
 ) -> Result<Exit, Failure> {
     let (mut lines, mut rows) = (VecDeque::new(), VecDeque::new());
-    let most = last.unwrap_or(usize::MAX);
+    let kept_max = last.unwrap_or(usize::MAX);
     query(dir, filter, |entry, line| {
         if output.json {
             lines.push_back(line.to_owned())
         } else {
             rows.push_back(row(entry))
         }
-        if lines.len() > most {
+        if lines.len() > kept_max {
             lines.pop_front();
         }
-        if rows.len() > most {
+        if rows.len() > kept_max {
             rows.pop_front();
         }
         ControlFlow::Continue(())
     })?;
     if output.json {
-        // The lines as they stand in the log, so that nothing in them is spelled anew.
+        // The lines of the log, unchanged.
         let lines: Vec<String> = lines.into_iter().map(|line| format!("\n    {line}")).collect();
         output.result(&format!("{{\n  \"entries\": [{}\n  ]\n}}", lines.join(",")));
     } else {
@@ -91,7 +88,7 @@ fn row(entry: &Recorded<'_>) -> Vec<String> {
     ]
 }
 
-fn tell(report: &Report, output: Output) {
+fn print_report(report: &Report, output: Output) {
     let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
     if output.json {
         return output.result_json(&json!({
@@ -103,7 +100,7 @@ fn tell(report: &Report, output: Output) {
             "findings_count": report.findings_count,
         }));
     }
-    let shown = findings.iter().map(|finding| crate::visible::line(finding));
+    let shown = findings.iter().map(|finding| json::visible::line(finding));
     shown.for_each(|finding| output.result(&finding));
     let more = report.findings_count - findings.len() as u64;
     if more > 0 {
@@ -113,33 +110,37 @@ fn tell(report: &Report, output: Output) {
     output.result(&format!("{whole}: {} entries, head {}", report.entries, report.head));
     if report.unfinished_bytes > 0 {
         let bytes = report.unfinished_bytes;
-        output.talk(&format!(
-            "{bytes} bytes at the end are an entry that is not finished; nobody was told of it"
+        output.message(&format!(
+            "the log ends with {bytes} bytes of an unfinished entry; its operation was never confirmed to the caller"
         ));
     }
 }
 
 fn data_dir(config: &ConfigArgs, output: Output) -> Result<PathBuf, Failure> {
     load(&sources(config), output)?.config.data_dir.ok_or_else(|| {
-        let failure = Failure::new(Exit::Usage, "no_data_dir", "there is no place where a log could be");
-        failure.hint("name one: --data-dir DIR, or [server] data_dir")
+        let failure = Failure::new(
+            Exit::Usage,
+            "no_data_dir",
+            "no data directory is configured, so there is no audit log",
+        );
+        failure.hint("choose one: --data-dir DIR, or `data_dir` in [server]")
     })
 }
 
-fn kinds_asked(text: &str) -> Result<Kinds, Failure> {
+fn parse_kinds(text: &str) -> Result<Kinds, Failure> {
     Kinds::parse(text).map_err(|error| {
         let failure =
-            Failure::new(Exit::Usage, "bad_argument", format!("\"{text}\" names no kinds: {error}"));
-        failure.hint("such as chat, mcp/request:tools/call:read_* or system/*")
+            Failure::new(Exit::Usage, "bad_argument", format!("\"{text}\" is not a list of kinds: {error}"));
+        failure.hint("for example chat, mcp/request:tools/call:read_* or system/*")
     })
 }
 
 fn time(flag: &str, text: &str) -> Result<u64, Failure> {
     let wrong =
-        || Failure::new(Exit::Usage, "bad_argument", format!("{flag} must be {MOMENT}, not \"{text}\""));
-    moment(text, now_ms()).ok_or_else(wrong)
+        || Failure::new(Exit::Usage, "bad_argument", format!("{flag} must be {FORMATS}, not \"{text}\""));
+    parse(text, now_ms()).ok_or_else(wrong)
 }
 
-fn head_given(text: &str) -> Result<Head, Failure> {
+fn parse_head(text: &str) -> Result<Head, Failure> {
     text.parse().map_err(|error| Failure::new(Exit::Usage, "bad_argument", format!("--head: {error}")))
 }

@@ -1,4 +1,4 @@
-//! `config check` and `config show`.
+//! Commands `config check` and `config show`, and configuration loading for all commands.
 
 use serde_json::json;
 
@@ -6,10 +6,10 @@ use crate::cli::{ConfigArgs, ConfigCommand};
 use crate::config::{Loaded, Problem, Sources, to_json, to_toml};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::machine::env;
+use crate::process::env;
 use crate::output::Output;
 
-/// Where these flags say that the configuration is.
+/// The configuration sources that these flags name.
 pub(crate) fn sources(args: &ConfigArgs) -> Sources {
     Sources {
         config: args.config.clone(),
@@ -19,10 +19,10 @@ pub(crate) fn sources(args: &ConfigArgs) -> Sources {
     }
 }
 
-/// Reads and checks it, and tells what was left out.
+/// Loads and checks the configuration, and prints notes about ignored settings.
 pub(crate) fn load(sources: &Sources, output: Output) -> Result<Loaded, Failure> {
     let loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
-    loaded.notices.iter().for_each(|notice| output.talk(&format!("note: {notice}")));
+    loaded.notices.iter().for_each(|notice| output.message(&format!("note: {notice}")));
     Ok(loaded)
 }
 
@@ -51,8 +51,8 @@ fn check(sources: &Sources, output: Output) -> Result<Exit, Failure> {
         count(loaded.config.topics.len(), "topic"),
     ];
     let files: Vec<String> = loaded.files.iter().map(|path| path.display().to_string()).collect();
-    let files = if files.is_empty() { "nothing but the defaults".to_owned() } else { files.join(", ") };
-    output.result(&format!("the configuration is good: {} (from {files})", parts.join(", ")));
+    let files = if files.is_empty() { "defaults only".to_owned() } else { files.join(", ") };
+    output.result(&format!("the configuration is valid: {} (from {files})", parts.join(", ")));
     Ok(Exit::Ok)
 }
 
@@ -60,8 +60,8 @@ fn row(problem: &Problem) -> serde_json::Value {
     json!({
         "code": problem.code,
         "message": problem.message,
-        "file": problem.place.as_ref().map(|place| place.layer.name.clone()),
-        "line": problem.place.as_ref().and_then(|place| place.line),
+        "file": problem.location.as_ref().map(|location| location.layer.name.clone()),
+        "line": problem.location.as_ref().and_then(|location| location.line),
         "hint": problem.hint,
     })
 }

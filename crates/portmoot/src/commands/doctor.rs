@@ -1,12 +1,12 @@
-//! `doctor`: looks at everything that a gateway needs, without starting one. Each thing that is wrong has a way to mend it.
+//! Command `doctor`: checks everything that a gateway needs, without starting one; each failed check suggests a fix.
 
 use std::env::split_paths;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use gateway::config::Config;
 use gateway::admin::identities::tokens_configured;
+use gateway::config::Config;
 use serde_json::json;
 use store::{Directory, Journal, State};
 use upstream::config::{ServerConfig, StdioConfig, Transport};
@@ -17,171 +17,186 @@ use crate::config::Sources;
 use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::machine::{env, now_ms};
 use crate::output::Output;
+use crate::process::{env, now_ms};
 
-/// When this was written; a clock before it is wrong, and tokens would not expire.
-const WRITTEN_MS: u64 = 1_785_196_800_000;
+/// A time before the release of this program, Unix milliseconds. A clock before it is wrong, and tokens would not expire.
+const RELEASE_MS: u64 = 1_785_196_800_000;
 
-/// One thing that was looked at.
-struct Finding {
+/// Result of one check.
+struct Check {
     what: String,
-    verdict: Verdict,
+    severity: Severity,
     found: String,
     fix: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    Good,
-    Careful,
-    Wrong,
+enum Severity {
+    Ok,
+    Warning,
+    Error,
 }
 
 pub(crate) fn run(args: &DoctorArgs, output: Output) -> Result<Exit, Failure> {
     let sources = Sources { listen: args.listen.clone(), ..sources(&args.config) };
-    let mut findings = vec![clock(now_ms())];
+    let mut checks = vec![clock(now_ms())];
     match sources.load(&env) {
-        Err(problems) => findings.extend(problems.into_iter().map(|problem| {
-            let place = problem.place.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
-            let fix = problem.hint.clone().unwrap_or_else(|| "mend that line".into());
-            wrong("configuration", format!("{}{place}", problem.message), fix)
+        Err(problems) => checks.extend(problems.into_iter().map(|problem| {
+            let location =
+                problem.location.as_ref().map(|location| format!(" at {location}")).unwrap_or_default();
+            let fix = problem.hint.clone().unwrap_or_else(|| "correct that line".into());
+            failed("configuration", format!("{}{location}", problem.message), fix)
         })),
         Ok(loaded) => {
             let files: Vec<String> = loaded.files.iter().map(|file| file.display().to_string()).collect();
             let files = if files.is_empty() {
-                "none: the demo server stands in".to_owned()
+                "no files: the gateway uses the demo server".to_owned()
             } else {
                 files.join(", ")
             };
-            findings.push(good("configuration", files));
-            findings.extend(examine(&loaded.config));
+            checks.push(passed("configuration", files));
+            checks.extend(examine(&loaded.config));
         }
     }
-    let healthy = findings.iter().all(|finding| finding.verdict != Verdict::Wrong);
-    report(&findings, healthy, output);
+    let healthy = checks.iter().all(|check| check.severity != Severity::Error);
+    report(&checks, healthy, output);
     Ok(if healthy { Exit::Ok } else { Exit::Failed })
 }
 
-fn examine(config: &Config) -> Vec<Finding> {
+fn examine(config: &Config) -> Vec<Check> {
     let (data, state, runs) = data_dir(config);
-    let mut findings = vec![data, port(config, runs), tokens(config, state.as_ref())];
-    findings.extend(config.servers.iter().map(server));
-    findings
+    let mut checks = vec![data, port(config, runs), tokens(config, state.as_ref())];
+    checks.extend(config.servers.iter().map(server));
+    checks
 }
 
-fn clock(now_ms: u64) -> Finding {
-    match now_ms >= WRITTEN_MS {
-        true => good("clock", "plausible"),
-        false => {
-            wrong("clock", "it stands before this program was written", "set the time: tokens expire by it")
-        }
+fn clock(now_ms: u64) -> Check {
+    match now_ms >= RELEASE_MS {
+        true => passed("clock", "plausible"),
+        false => failed(
+            "clock",
+            "the system time is before the release of this program",
+            "set the system time; the expiry of tokens depends on it",
+        ),
     }
 }
 
-/// The finding, what the journal says if it could be read, and where a gateway runs that owns it.
-fn data_dir(config: &Config) -> (Finding, Option<State>, Option<String>) {
+/// The check, the state of the journal if it could be read, and the listen address of the gateway that owns the directory.
+fn data_dir(config: &Config) -> (Check, Option<State>, Option<String>) {
     const WHAT: &str = "data directory";
     let Some(dir) = &config.data_dir else {
-        return (wrong(WHAT, "there is none", "set HOME, or name one: --data-dir DIR"), None, None);
+        return (
+            failed(WHAT, "not configured", "set HOME, or choose a directory: --data-dir DIR"),
+            None,
+            None,
+        );
     };
     if let Some(owner) = Directory::owner(dir) {
         let listen = owner.listen.unwrap_or_default();
-        let found = format!("{}: process {} owns it, a gateway runs {listen}", dir.display(), owner.pid);
-        return (good(WHAT, found), None, Some(listen));
+        let found =
+            format!("{}: used by the gateway with process id {}, on {listen}", dir.display(), owner.pid);
+        return (passed(WHAT, found), None, Some(listen));
     }
     if !dir.exists() {
         return (new_data_dir(dir), Some(State::default()), None);
     }
     match Journal::open(dir) {
-        Ok(journal) => (good(WHAT, dir.display().to_string()), Some(journal.state().clone()), None),
+        Ok(journal) => (passed(WHAT, dir.display().to_string()), Some(journal.state().clone()), None),
         Err(error) => {
-            let fix = Failure::from(error).hint.unwrap_or_else(|| "choose another: --data-dir DIR".into());
-            (wrong(WHAT, format!("{} cannot be used", dir.display()), fix), None, None)
+            let fix = Failure::from(error)
+                .hint
+                .unwrap_or_else(|| "choose another directory: --data-dir DIR".into());
+            (failed(WHAT, format!("cannot open {}", dir.display()), fix), None, None)
         }
     }
 }
 
-/// The doctor makes nothing: the nearest directory that exists must be writable.
-fn new_data_dir(dir: &Path) -> Finding {
+/// Checks that the data directory can be created, without creating it: its nearest existing ancestor must be writable.
+fn new_data_dir(dir: &Path) -> Check {
     let parent = dir.ancestors().skip(1).find(|parent| parent.is_dir());
     let writable =
         parent.and_then(|parent| parent.metadata().ok()).is_some_and(|data| !data.permissions().readonly());
     match writable {
-        true => good("data directory", format!("{} will be made", dir.display())),
-        false => wrong(
+        true => passed(
             "data directory",
-            format!("{} cannot be made", dir.display()),
-            "choose another: --data-dir DIR",
+            format!("{} does not exist yet; the gateway will create it", dir.display()),
+        ),
+        false => failed(
+            "data directory",
+            format!("cannot create {}", dir.display()),
+            "choose another directory: --data-dir DIR",
         ),
     }
 }
 
-fn port(config: &Config, runs: Option<String>) -> Finding {
+fn port(config: &Config, runs: Option<String>) -> Check {
     let listen = config.listen.to_string();
     if runs.as_deref() == Some(listen.as_str()) {
-        return good("port", format!("{listen}: the gateway that runs has it"));
+        return passed("port", format!("{listen}: used by the running gateway"));
     }
     match TcpListener::bind(config.listen) {
-        Ok(_) => good("port", format!("{listen} is free")),
-        Err(error) => wrong("port", format!("{listen}: {error}"), "choose another: --listen 127.0.0.1:PORT"),
+        Ok(_) => passed("port", format!("{listen} is free")),
+        Err(error) => {
+            failed("port", format!("{listen}: {error}"), "choose another address: --listen 127.0.0.1:PORT")
+        }
     }
 }
 
-fn tokens(config: &Config, state: Option<&State>) -> Finding {
+fn tokens(config: &Config, state: Option<&State>) -> Check {
     let Some(state) = state else {
-        return good("tokens", "kept by the gateway that runs: portmoot token ls");
+        return passed("tokens", "managed by the running gateway; to list them: portmoot token ls");
     };
     let asked = tokens_configured(config, state);
     if let Err(refusal) = auth::check_listen_address(config.listen, asked) {
         let fix = refusal.hint.unwrap_or_default().into_owned();
-        return wrong("tokens", refusal.message.into_owned(), fix);
+        return failed("tokens", refusal.message.into_owned(), fix);
     }
     let expired = state.tokens().iter().filter(|token| token.expires_ms.is_some_and(|end| end <= now_ms()));
     let expired: Vec<&str> = expired.map(|token| token.name.as_str()).collect();
     if !expired.is_empty() {
         let fix = format!("portmoot token revoke {}", expired.first().copied().unwrap_or_default());
-        return Finding {
-            verdict: Verdict::Careful,
-            ..wrong("tokens", format!("expired: {}", expired.join(", ")), fix)
+        return Check {
+            severity: Severity::Warning,
+            ..failed("tokens", format!("expired: {}", expired.join(", ")), fix)
         };
     }
     match asked {
-        true => good("tokens", "callers must show one"),
-        false => good("tokens", "none: this machine's users come in as the local user"),
+        true => passed("tokens", "required from all callers"),
+        false => passed("tokens", "none: connections from this machine act as the local user"),
     }
 }
 
-fn server(server: &ServerConfig) -> Finding {
+fn server(server: &ServerConfig) -> Check {
     let what = format!("server {}", server.name);
     if !server.enabled {
-        return good(&what, "disabled");
+        return passed(&what, "disabled");
     }
     match &server.transport {
         Transport::Stdio(child) => command(&what, child, server),
         Transport::Http(_) | Transport::Sse(_) | Transport::Demo | Transport::Participant => {
-            good(&what, consent::describe(server))
+            passed(&what, consent::describe(server))
         }
     }
 }
 
-fn command(what: &str, child: &StdioConfig, server: &ServerConfig) -> Finding {
+fn command(what: &str, child: &StdioConfig, server: &ServerConfig) -> Check {
     if let Some(cwd) = child.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
-        let fix = "make it, or change `cwd`";
-        return wrong(what, format!("its directory {} does not exist", cwd.display()), fix);
+        let fix = "create the directory, or change `cwd`";
+        return failed(what, format!("the working directory {} does not exist", cwd.display()), fix);
     }
     let path = child.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.expose().to_owned());
     let path = path.or_else(|| env("PATH")).unwrap_or_default();
     match find(&child.command, &path, child.cwd.as_deref()) {
-        Some(_) => good(what, consent::describe(server)),
+        Some(_) => passed(what, consent::describe(server)),
         None => {
-            let fix = format!("install `{}`, or write its whole path into `command`", child.command);
-            wrong(what, format!("`{}` is not on PATH", child.command), fix)
+            let fix = format!("install `{}`, or set `command` to its full path", child.command);
+            failed(what, format!("`{}` is not on PATH", child.command), fix)
         }
     }
 }
 
-/// The program that a command names, as `execvp` finds it.
+/// Finds the program of a command as `execvp` does.
 fn find(command: &str, path: &str, cwd: Option<&Path>) -> Option<PathBuf> {
     let runs = |file: &PathBuf| {
         file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
@@ -193,37 +208,37 @@ fn find(command: &str, path: &str, cwd: Option<&Path>) -> Option<PathBuf> {
     split_paths(path).map(|dir| dir.join(command)).find(runs)
 }
 
-fn report(findings: &[Finding], healthy: bool, output: Output) {
+fn report(checks: &[Check], healthy: bool, output: Output) {
     if output.json {
-        let rows = findings.iter().map(|finding| {
-            json!({ "what": finding.what, "verdict": finding.verdict.word(), "found": finding.found, "fix": finding.fix })
+        let rows = checks.iter().map(|check| {
+            json!({ "what": check.what, "verdict": check.severity.word(), "found": check.found, "fix": check.fix })
         });
         return output.result_json(&json!({ "ok": healthy, "findings": rows.collect::<Vec<_>>() }));
     }
-    for finding in findings {
-        let found = crate::visible::lines(&finding.found);
-        output.result(&format!("{:7} {}: {found}", finding.verdict.word(), finding.what));
-        if let Some(fix) = &finding.fix {
-            output.result(&format!("        fix: {}", crate::visible::lines(fix)));
+    for check in checks {
+        let found = json::visible::lines(&check.found);
+        output.result(&format!("{:7} {}: {found}", check.severity.word(), check.what));
+        if let Some(fix) = &check.fix {
+            output.result(&format!("        fix: {}", json::visible::lines(fix)));
         }
     }
-    output.talk(if healthy { "nothing is wrong" } else { "something is wrong: see `fix` above" });
+    output.message(if healthy { "all checks passed" } else { "some checks failed; each has a `fix` above" });
 }
 
-impl Verdict {
+impl Severity {
     fn word(self) -> &'static str {
         match self {
-            Verdict::Good => "ok",
-            Verdict::Careful => "careful",
-            Verdict::Wrong => "wrong",
+            Severity::Ok => "ok",
+            Severity::Warning => "careful",
+            Severity::Error => "wrong",
         }
     }
 }
 
-fn good(what: &str, found: impl Into<String>) -> Finding {
-    Finding { what: what.to_owned(), verdict: Verdict::Good, found: found.into(), fix: None }
+fn passed(what: &str, found: impl Into<String>) -> Check {
+    Check { what: what.to_owned(), severity: Severity::Ok, found: found.into(), fix: None }
 }
 
-fn wrong(what: &str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
-    Finding { what: what.to_owned(), verdict: Verdict::Wrong, found: found.into(), fix: Some(fix.into()) }
+fn failed(what: &str, found: impl Into<String>, fix: impl Into<String>) -> Check {
+    Check { what: what.to_owned(), severity: Severity::Error, found: found.into(), fix: Some(fix.into()) }
 }

@@ -1,23 +1,23 @@
-//! `participants ls`, `grant` and `revoke`: who takes part, and what they may do while the gateway runs.
+//! Commands `participants ls`, `participants grant` and `participants revoke`, with a running gateway.
 
 use serde_json::{Value, json};
 
 use crate::cli::{ParticipantsCommand, RunningArgs};
-use crate::commands::reach::reach_running;
 use crate::commands::servers::cell;
+use crate::commands::target::running_endpoint;
 use crate::config::{DURATION, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::gate::Api;
 use crate::output::Output;
+use crate::remote::Api;
 
 const COLUMNS: [&str; 6] = ["TOPIC", "PARTICIPANT", "ROLE", "LINKS", "CAPABILITIES", "GRANTS"];
 
 pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<Exit, Failure> {
     match command {
         ParticipantsCommand::Ls { topic, gateway } => {
-            let remote = reach_running(&gateway, output)?;
-            let answer = Api::new(&remote).get(&["participants"], &place(topic.as_deref())).await?;
+            let remote = running_endpoint(&gateway, output)?;
+            let answer = Api::new(&remote).get(&["participants"], &topic_query(topic.as_deref())).await?;
             let rows = answer.get("participants").and_then(Value::as_array);
             let rows: Vec<Vec<String>> = rows.into_iter().flatten().map(row).collect();
             output.listing(&answer, &COLUMNS, &rows);
@@ -42,18 +42,19 @@ async fn change(
     gateway: &RunningArgs,
     output: Output,
 ) -> Result<(), Failure> {
-    let remote = reach_running(gateway, output)?;
-    let answer = Api::new(&remote).post_at(&["participants", id, "grants"], &place(topic), body).await?;
+    let remote = running_endpoint(gateway, output)?;
+    let answer =
+        Api::new(&remote).post_at(&["participants", id, "grants"], &topic_query(topic), body).await?;
     if output.json {
         output.result_json(&answer);
     } else {
-        output.talk(&format!("`{id}` may now:"));
+        output.message(&format!("`{id}` now has these capabilities:"));
         output.result(&list(&answer, "newCapabilities").join("\n"));
     }
     Ok(())
 }
 
-fn place(topic: Option<&str>) -> Vec<(&str, &str)> {
+fn topic_query(topic: Option<&str>) -> Vec<(&str, &str)> {
     topic.map(|topic| ("topic", topic)).into_iter().collect()
 }
 
@@ -70,7 +71,7 @@ fn row(row: &Value) -> Vec<String> {
     vec![cell(row, "topic"), cell(row, "id"), cell(row, "role"), cell(row, "links"), capabilities, grants]
 }
 
-/// A grant in short: `+chat by admin until 2026-07-28T12:30:00.000Z`.
+/// A grant as a cell: `+chat by admin until 2026-07-28T12:30:00.000Z`.
 fn grant(grant: &Value) -> String {
     let sign = if grant.get("given") == Some(&Value::Bool(true)) { '+' } else { '-' };
     let end = grant.get("expires").and_then(Value::as_str).map(|end| format!(" until {end}"));

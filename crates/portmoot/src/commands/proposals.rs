@@ -1,17 +1,17 @@
-//! `proposals ls`, `show`, `approve`, `reject` and `withdraw`: with a gateway that runs, for only it knows what waits.
+//! Commands `proposals ls`, `show`, `approve`, `reject` and `withdraw`, with a running gateway.
 
-mod sheet;
+mod details;
 
 use serde_json::{Value, json};
 
 use crate::cli::ProposalsCommand;
-use crate::commands::reach::reach_running;
+use crate::commands::target::running_endpoint;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::gate::{Api, Remote};
 use crate::output::Output;
-use crate::terminal::{Console, Terminal, confirm};
-use sheet::{All, One};
+use crate::remote::{Api, Remote};
+use crate::terminal::{ProcessTerminal, Terminal, confirm};
+use details::{ProposalDetails, ProposalList};
 
 const COLUMNS: [&str; 6] = ["ID", "STATE", "BY", "ACT", "TO", "EXPIRES"];
 
@@ -20,18 +20,21 @@ pub(crate) async fn run(command: ProposalsCommand, output: Output) -> Result<Exi
         ProposalsCommand::Ls { all, topic, gateway } => {
             let mut query: Vec<(&str, &str)> = topic.iter().map(|topic| ("topic", topic.as_str())).collect();
             query.extend(all.then_some(("all", "true")));
-            list(&Api::new(&reach_running(&gateway, output)?).get_text(&["proposals"], &query).await?, output)
+            list(
+                &Api::new(&running_endpoint(&gateway, output)?).get_text(&["proposals"], &query).await?,
+                output,
+            )
         }
         ProposalsCommand::Show { id, gateway } => {
-            let remote = reach_running(&gateway, output)?;
+            let remote = running_endpoint(&gateway, output)?;
             show(&Api::new(&remote).get_text(&["proposals", &id], &[]).await?, output)
         }
         ProposalsCommand::Approve { id, arguments, digest, yes, gateway } => {
-            let remote = reach_running(&gateway, output)?;
+            let remote = running_endpoint(&gateway, output)?;
             let arguments = arguments.as_deref().map(arguments_given).transpose()?;
             let digest = match digest {
                 Some(digest) => digest,
-                None => seen(&remote, &id, arguments, yes, output).await?,
+                None => digest_shown(&remote, &id, arguments, yes, output).await?,
             };
             let mut body = format!("{{\"digest\":{}", json!(digest));
             if let Some(arguments) = arguments {
@@ -42,23 +45,23 @@ pub(crate) async fn run(command: ProposalsCommand, output: Output) -> Result<Exi
         }
         ProposalsCommand::Reject { id, reason, gateway } => {
             let body = json!({ "reason": reason }).to_string();
-            decide(&reach_running(&gateway, output)?, &id, "reject", body, output).await
+            decide(&running_endpoint(&gateway, output)?, &id, "reject", body, output).await
         }
         ProposalsCommand::Withdraw { id, reason, gateway } => {
             let body = json!({ "reason": reason }).to_string();
-            decide(&reach_running(&gateway, output)?, &id, "withdraw", body, output).await
+            decide(&running_endpoint(&gateway, output)?, &id, "withdraw", body, output).await
         }
     }
 }
 
 fn list(answer: &str, output: Output) -> Result<Exit, Failure> {
     if output.json {
-        // As the gateway wrote it: numbers keep their spelling.
+        // The text of the gateway, unchanged: numbers keep their spelling.
         output.result(answer);
         return Ok(Exit::Ok);
     }
-    let all = All::read(answer)?;
-    output.listing(&Value::Null, &COLUMNS, &all.rows());
+    let list = ProposalList::read(answer)?;
+    output.listing(&Value::Null, &COLUMNS, &list.rows());
     Ok(Exit::Ok)
 }
 
@@ -66,13 +69,14 @@ fn show(answer: &str, output: Output) -> Result<Exit, Failure> {
     if output.json {
         output.result(answer);
     } else {
-        output.result(&One::read(answer)?.sheet());
+        output.result(&ProposalDetails::read(answer)?.to_text());
     }
     Ok(Exit::Ok)
 }
 
-/// The digest of what is shown here and now: to the person at the terminal, or to nobody with `--yes`.
-async fn seen(
+/// Fetches the proposal and returns its digest, after the user has confirmed it at the terminal; with `--yes`, without
+/// showing it.
+async fn digest_shown(
     remote: &Remote,
     id: &str,
     arguments: Option<&str>,
@@ -80,27 +84,28 @@ async fn seen(
     output: Output,
 ) -> Result<String, Failure> {
     let answer = Api::new(remote).get_text(&["proposals", id], &[]).await?;
-    let proposal = One::read(&answer)?;
+    let proposal = ProposalDetails::read(&answer)?;
     if yes {
         return Ok(proposal.digest.clone());
     }
-    let mut console = Console;
-    if !console.is_attended() {
-        let message = "an approval is bound to what was shown, and nobody is here to be shown it";
+    let mut terminal = ProcessTerminal;
+    if !terminal.is_interactive() {
+        let message =
+            "an approval needs the digest of the proposal as you saw it, and the terminal is not interactive";
         let hint = format!(
-            "look at it: portmoot proposals show {id}; then give its digest: --digest HEX, or agree with --yes"
+            "run portmoot proposals show {id} and pass its digest with --digest HEX, or approve without looking with --yes"
         );
         return Err(Failure::new(Exit::Refused, "consent_needed", message).hint(hint));
     }
-    console.show(&proposal.sheet());
+    terminal.show(&proposal.to_text());
     if let Some(arguments) = arguments {
-        console.show(&format!("it would run with these arguments instead:\n{}", sheet::laid_out(arguments)));
+        terminal.show(&format!("replacement arguments:\n{}", details::pretty_json(arguments)));
     }
-    if confirm(&mut console, "Approve it?") {
+    if confirm(&mut terminal, "Approve this proposal?") {
         return Ok(proposal.digest.clone());
     }
-    output.talk("nothing was decided");
-    Err(Failure::new(Exit::Refused, "consent_refused", "it was not approved"))
+    output.message("the proposal was not decided");
+    Err(Failure::new(Exit::Refused, "consent_refused", "you did not approve the proposal"))
 }
 
 async fn decide(
@@ -114,9 +119,9 @@ async fn decide(
     if output.json {
         output.result(&answer);
     } else {
-        let proposal = One::read(&answer)?;
+        let proposal = ProposalDetails::read(&answer)?;
         output.result(&proposal.state);
-        output.talk(&proposal.stands());
+        output.message(&proposal.outcome());
     }
     Ok(Exit::Ok)
 }
@@ -128,5 +133,5 @@ fn arguments_given(text: &str) -> Result<&str, Failure> {
         return Ok(text);
     }
     let failure = Failure::new(Exit::Usage, "bad_argument", "--arguments must be a JSON object");
-    Err(failure.hint(r#"such as --arguments '{"path":"/tmp/report"}'"#))
+    Err(failure.hint(r#"for example --arguments '{"path":"/tmp/report"}'"#))
 }

@@ -1,4 +1,4 @@
-//! `serve` and `stdio`: configuration, consent, and over to the gateway.
+//! Commands `serve` and `stdio`.
 
 use crate::cli::{ServeArgs, StdioArgs};
 use crate::commands::config::{load, sources};
@@ -6,15 +6,15 @@ use crate::config::Sources;
 use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::gate::Remote;
 use crate::output::Output;
+use crate::remote::Remote;
 use crate::run;
-use crate::terminal::Console;
+use crate::terminal::ProcessTerminal;
 
 pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failure> {
     let sources = Sources { listen: args.listen, ..sources(&args.config) };
     let mut loaded = load(&sources, output)?;
-    consent::obtain(&mut loaded.config, &mut Console, args.yes, output)?;
+    consent::obtain(&mut loaded.config, &mut ProcessTerminal, args.yes, output)?;
     run::serve(loaded, sources, output).await
 }
 
@@ -22,10 +22,10 @@ pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failu
     let gateway = args.gateway;
     if let Some(url) = &gateway.running.url {
         let remote = Remote::new(url, gateway.running.token)?;
-        return run::stdio_door(Box::new(remote), &args.topic, output).await;
+        return run::stdio_relay(Box::new(remote), &args.topic, output).await;
     }
     let sources = Sources { keep_nothing: true, ..sources(&gateway.running.config) };
     let mut loaded = load(&sources, output)?;
-    consent::obtain(&mut loaded.config, &mut Console, gateway.yes, output)?;
+    consent::obtain(&mut loaded.config, &mut ProcessTerminal, gateway.yes, output)?;
     run::stdio(loaded, &args.topic, output).await
 }

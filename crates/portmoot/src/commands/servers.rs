@@ -1,41 +1,41 @@
-//! `servers ls` and `servers show`.
+//! Commands `servers ls` and `servers show`.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::cli::ServersCommand;
-use crate::commands::reach::reach;
+use crate::commands::target::resolve;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::gate::Api;
 use crate::output::Output;
-use crate::visible;
+use crate::remote::Api;
+use json::visible;
 
-/// A server that has not started by then is shown as starting.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the commands wait for servers to start. After it, a server is shown as starting.
+const START_WAIT: Duration = Duration::from_secs(30);
 const COLUMNS: [&str; 6] = ["NAME", "STATE", "TRANSPORT", "ERA", "TOOLS", "REASON"];
 
 pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit, Failure> {
     match command {
         ServersCommand::Ls { gateway } => {
-            let source = reach(&gateway, PATIENCE, output).await?;
-            let answer = Api::new(source.as_ref()).get(&["servers"], &[]).await?;
+            let endpoint = resolve(&gateway, START_WAIT, output).await?;
+            let answer = Api::new(endpoint.as_ref()).get(&["servers"], &[]).await?;
             let rows = answer.get("servers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             let cells =
                 |row: &Value| COLUMNS.iter().map(|column| cell(row, &column.to_lowercase())).collect();
             output.listing(&answer, &COLUMNS, &rows.iter().map(cells).collect::<Vec<Vec<String>>>());
         }
         ServersCommand::Show { name, gateway } => {
-            let source = reach(&gateway, PATIENCE, output).await?;
-            let answer = Api::new(source.as_ref()).get(&["servers", &name], &[]).await?;
-            if output.json { output.result_json(&answer) } else { output.result(&sheet(&answer)) }
+            let endpoint = resolve(&gateway, START_WAIT, output).await?;
+            let answer = Api::new(endpoint.as_ref()).get(&["servers", &name], &[]).await?;
+            if output.json { output.result_json(&answer) } else { output.result(&details(&answer)) }
         }
     }
     Ok(Exit::Ok)
 }
 
-/// A member of an object as a cell: lists are counted, what is not there is a dash.
+/// A member of an object as a cell: the length of a list, a dash for a missing member.
 pub(crate) fn cell(row: &Value, name: &str) -> String {
     match row.get(name) {
         None | Some(Value::Null) => "-".into(),
@@ -45,8 +45,8 @@ pub(crate) fn cell(row: &Value, name: &str) -> String {
     }
 }
 
-/// An object as lines of `name: value`; nothing in it stays hidden.
-pub(crate) fn sheet(object: &Value) -> String {
+/// An object as lines of `name: value`, with hidden characters made visible.
+pub(crate) fn details(object: &Value) -> String {
     let lines = object.as_object().into_iter().flatten().map(|(name, value)| match value {
         Value::String(text) => format!("{name}: {}", visible::line(text)),
         Value::Array(items) if items.iter().all(Value::is_string) => {

@@ -1,4 +1,4 @@
-//! What shells and manual pages are made of: `completions`, `man`; its test keeps the reference page of the docs.
+//! Commands `completions` and `man`. A test keeps the reference page `docs/cli.md` up to date.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// `completions`.
+/// Prints a completion script.
 pub(crate) fn completions(shell: Shell, output: Output) -> Exit {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "portmoot", &mut script);
@@ -18,7 +18,7 @@ pub(crate) fn completions(shell: Shell, output: Output) -> Exit {
     Exit::Ok
 }
 
-/// `man`: one page to stdout, or all into a directory.
+/// Prints the main manual page, or writes all pages to a directory.
 pub(crate) fn man(dir: Option<&Path>, output: Output) -> Result<Exit, Failure> {
     let failed =
         |error: std::io::Error| Failure::new(Exit::Failed, "unwritable", format!("cannot write: {error}"));
@@ -31,7 +31,7 @@ pub(crate) fn man(dir: Option<&Path>, output: Output) -> Result<Exit, Failure> {
     std::fs::create_dir_all(dir)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), dir))
         .map_err(failed)?;
-    output.talk(&format!("wrote the manual pages into {}", dir.display()));
+    output.message(&format!("wrote the manual pages to {}", dir.display()));
     Ok(Exit::Ok)
 }
 
@@ -43,11 +43,11 @@ mod tests {
 
     use super::*;
 
-    /// The whole command line as a page of the docs, in Markdown.
+    /// The help of all commands as a Markdown page.
     fn reference() -> String {
         let mut out = String::from(
-            "# The command line\n\nMade from the program's own help by a test; \
-             `UPDATE=1 cargo nextest run -p portmoot reference` writes it anew.\n",
+            "# Command line\n\nA test generates this page from the help texts; \
+             `UPDATE=1 cargo nextest run -p portmoot reference` updates it.\n",
         );
         let mut root = Cli::command();
         root.build();
@@ -56,7 +56,7 @@ mod tests {
     }
 
     fn section(out: &mut String, command: &mut Command, path: &str) {
-        // Help of a fixed width, without what the environment holds.
+        // Help of a fixed width, independent of the environment.
         let mut shown = command.clone().term_width(100).display_name(path).bin_name(path);
         let help = shown.render_long_help().to_string();
         let help: Vec<&str> = help.lines().map(str::trim_end).collect();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grammar_holds_together() {
+    fn the_grammar_is_consistent() {
         Cli::command().debug_assert();
     }
 }

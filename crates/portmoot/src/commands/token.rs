@@ -1,32 +1,32 @@
-//! `token new`, `token ls` and `token revoke`: with the gateway that runs, or on the data directory when none does.
+//! Commands `token new`, `token ls` and `token revoke`: through the running gateway, else on the data directory.
 
 use std::path::PathBuf;
 
 use auth::LOCAL_USER;
+use gateway::admin::tokens::{TokenRequest, issue, revoke};
 use gateway::audit::{Recorder, TOKENS};
 use gateway::config::Config;
-use gateway::admin::tokens::{TokenRequest, issue, revoke};
 use serde_json::{Map, Value, json};
 use store::{IssuedToken, Journal, JournalWriter};
 
 use crate::cli::{GatewayArgs, TokenCommand};
 use crate::commands::config::{load, sources};
-use crate::commands::reach::{named, running};
 use crate::commands::servers::cell;
+use crate::commands::target::{explicit, local};
 use crate::config::{DURATION, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::gate::{Api, Remote};
-use crate::machine::now_ms;
-use crate::moment::date;
 use crate::output::Output;
+use crate::process::now_ms;
+use crate::remote::{Api, Remote};
+use crate::timestamp::minute;
 
 const COLUMNS: [&str; 5] = ["NAME", "CAPABILITIES", "TOPICS", "CREATED", "EXPIRES"];
 
-/// Where tokens are kept: asked of the gateway that owns them, or opened here.
-enum Keeper {
+/// Token store: the running gateway, or the journal in the data directory.
+enum TokenStore {
     Gateway(Remote),
-    Here { config: Box<Config>, dir: PathBuf },
+    Local { config: Box<Config>, dir: PathBuf },
 }
 
 pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, Failure> {
@@ -36,49 +36,53 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
             let lifetime_ms = expires.as_deref().map(lifetime).transpose()?;
             let request =
                 TokenRequest { name, capabilities: some(capabilities), topics: some(topics), lifetime_ms };
-            let answer = new(keeper(&gateway, output)?, request).await?;
+            let answer = new(token_store(&gateway, output)?, request).await?;
             if output.json {
                 output.result_json(&answer);
             } else {
-                output.talk(&format!("a token for `{}`; it is shown only this once:", cell(&answer, "name")));
+                output.message(&format!("token for `{}`; it cannot be shown again:", cell(&answer, "name")));
                 output.result(&cell(&answer, "token"));
             }
         }
         TokenCommand::Ls { gateway } => {
-            let answer = ls(keeper(&gateway, output)?).await?;
+            let answer = ls(token_store(&gateway, output)?).await?;
             let rows = answer.get("tokens").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             output.listing(&answer, &COLUMNS, &rows.iter().map(row).collect::<Vec<_>>());
         }
         TokenCommand::Revoke { name, gateway } => {
-            take_back(keeper(&gateway, output)?, &name).await?;
+            revoke_tokens(token_store(&gateway, output)?, &name).await?;
             if output.json {
                 output.result_json(&json!({ "revoked": name }))
             } else {
-                output.talk(&format!("`{name}` has no token any more"))
+                output.message(&format!("all tokens of `{name}` are revoked"))
             }
         }
     }
     Ok(Exit::Ok)
 }
 
-fn keeper(args: &GatewayArgs, output: Output) -> Result<Keeper, Failure> {
-    if let Some(remote) = named(&args.running)? {
-        return Ok(Keeper::Gateway(remote));
+fn token_store(args: &GatewayArgs, output: Output) -> Result<TokenStore, Failure> {
+    if let Some(remote) = explicit(&args.running)? {
+        return Ok(TokenStore::Gateway(remote));
     }
     let loaded = load(&sources(&args.running.config), output)?;
-    if let Some(remote) = running(&loaded, &args.running)? {
-        return Ok(Keeper::Gateway(remote));
+    if let Some(remote) = local(&loaded, &args.running)? {
+        return Ok(TokenStore::Gateway(remote));
     }
     let dir = loaded.config.data_dir.clone().ok_or_else(|| {
-        let failure = Failure::new(Exit::Usage, "no_data_dir", "there is no place to keep tokens in");
-        failure.hint("name one: --data-dir DIR, or [server] data_dir")
+        let failure = Failure::new(
+            Exit::Usage,
+            "no_data_dir",
+            "no data directory is configured, so tokens cannot be stored",
+        );
+        failure.hint("choose one: --data-dir DIR, or `data_dir` in [server]")
     })?;
-    Ok(Keeper::Here { config: Box::new(loaded.config), dir })
+    Ok(TokenStore::Local { config: Box::new(loaded.config), dir })
 }
 
-async fn new(keeper: Keeper, request: TokenRequest) -> Result<Value, Failure> {
-    match keeper {
-        Keeper::Gateway(remote) => {
+async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Failure> {
+    match token_store {
+        TokenStore::Gateway(remote) => {
             let body = json!({
                 "name": request.name,
                 "capabilities": request.capabilities,
@@ -87,47 +91,47 @@ async fn new(keeper: Keeper, request: TokenRequest) -> Result<Value, Failure> {
             });
             Api::new(&remote).post(&["tokens"], &body).await
         }
-        Keeper::Here { config, dir } => {
+        TokenStore::Local { config, dir } => {
             let random: [u8; 32] = platform::random();
             let journal = JournalWriter::open(&dir)?;
             let audit = Recorder::open(&config, Some(&journal))?;
-            let (place, name) = (audit.reserve()?, request.name.clone());
+            let (permit, name) = (audit.reserve()?, request.name.clone());
             let made = issue(&journal, &config, request, &random, now_ms());
-            place.write_change((TOKENS, &name, None), LOCAL_USER, "issued", &made);
+            permit.write_change((TOKENS, &name, None), LOCAL_USER, "issued", &made);
             let (token, issued) = made?;
-            let mut answer = shown(&issued);
+            let mut answer = token_json(&issued);
             answer.extend([("token".to_owned(), Value::from(token))]);
             Ok(Value::Object(answer))
         }
     }
 }
 
-async fn ls(keeper: Keeper) -> Result<Value, Failure> {
-    match keeper {
-        Keeper::Gateway(remote) => Api::new(&remote).get(&["tokens"], &[]).await,
-        Keeper::Here { dir, .. } => {
+async fn ls(token_store: TokenStore) -> Result<Value, Failure> {
+    match token_store {
+        TokenStore::Gateway(remote) => Api::new(&remote).get(&["tokens"], &[]).await,
+        TokenStore::Local { dir, .. } => {
             let journal = Journal::open(&dir)?;
-            Ok(json!({ "tokens": journal.state().tokens().iter().map(shown).collect::<Vec<_>>() }))
+            Ok(json!({ "tokens": journal.state().tokens().iter().map(token_json).collect::<Vec<_>>() }))
         }
     }
 }
 
-async fn take_back(keeper: Keeper, name: &str) -> Result<(), Failure> {
-    match keeper {
-        Keeper::Gateway(remote) => Api::new(&remote).delete(&["tokens", name]).await.map(drop),
-        Keeper::Here { config, dir } => {
+async fn revoke_tokens(token_store: TokenStore, name: &str) -> Result<(), Failure> {
+    match token_store {
+        TokenStore::Gateway(remote) => Api::new(&remote).delete(&["tokens", name]).await.map(drop),
+        TokenStore::Local { config, dir } => {
             let journal = JournalWriter::open(&dir)?;
             let audit = Recorder::open(&config, Some(&journal))?;
-            let place = audit.reserve()?;
+            let permit = audit.reserve()?;
             let end = revoke(&journal, name, now_ms());
-            place.write_change((TOKENS, name, None), LOCAL_USER, "revoked", &end);
+            permit.write_change((TOKENS, name, None), LOCAL_USER, "revoked", &end);
             Ok(end?)
         }
     }
 }
 
 /// A token as the API shows it: everything but its hash.
-fn shown(token: &IssuedToken) -> Map<String, Value> {
+fn token_json(token: &IssuedToken) -> Map<String, Value> {
     let members = [
         ("name", json!(token.name)),
         ("capabilities", json!(token.capabilities)),
@@ -146,10 +150,10 @@ fn row(token: &Value) -> Vec<String> {
     let time = |name: &str| token.get(name).and_then(Value::as_u64);
     let expires = match time("expires_ms") {
         None => "never".to_owned(),
-        Some(end) if end <= now_ms() => format!("expired {}", date(end)),
-        Some(end) => date(end),
+        Some(end) if end <= now_ms() => format!("expired {}", minute(end)),
+        Some(end) => minute(end),
     };
-    let created = time("created_ms").map(date).unwrap_or_default();
+    let created = time("created_ms").map(minute).unwrap_or_default();
     vec![cell(token, "name"), list("capabilities"), list("topics"), created, expires]
 }
 

@@ -1,5 +1,4 @@
-//! From the whole tree to the one checked configuration, with what only the whole can tell: names that meet, topics and
-//! servers that refer to each other. Must not know where the layers came from.
+//! Checks of the whole configuration: unique names, references to topics, distinct prefixes.
 
 use std::collections::HashMap;
 
@@ -13,10 +12,10 @@ use crate::config::reader::{Problems, Table, suggestion};
 use crate::config::values::Env;
 use crate::config::{participants, profiles, servers, settings, topics};
 
-/// Checks a tree.
+/// Checks a tree and converts it to a configuration.
 ///
 /// # Errors
-/// Everything that is wrong with it, in the order of the tables.
+/// All problems, in the order of the tables.
 pub(crate) fn check(tree: &Node, env: Env<'_>) -> Result<Config, Vec<Problem>> {
     let problems = Problems::default();
     let root = Table::root(tree, &problems);
@@ -26,9 +25,9 @@ pub(crate) fn check(tree: &Node, env: Env<'_>) -> Result<Config, Vec<Problem>> {
     let profiles = profiles::read(&root);
     let participants = participants::read(&root, env, &profiles);
     let topics = topics::read(&root, &servers, &profiles);
-    names_meet(tree, &servers, &participants, &problems);
-    topics_exist(tree, &participants, &topics, &problems);
-    prefixes_fit(tree, &servers, &participants, &topics, &problems);
+    check_unique_names(tree, &servers, &participants, &problems);
+    check_topics_exist(tree, &participants, &topics, &problems);
+    check_prefixes_distinct(tree, &servers, &participants, &topics, &problems);
     root.finish();
     let problems = problems.into_inner();
     match settings {
@@ -47,8 +46,8 @@ pub(crate) fn check(tree: &Node, env: Env<'_>) -> Result<Config, Vec<Problem>> {
     }
 }
 
-/// Servers and participants are all participants of topics: a name is one of them.
-fn names_meet(
+/// Checks that no server and participant share a name: both are participants of topics.
+fn check_unique_names(
     tree: &Node,
     servers: &[ServerConfig],
     participants: &[ParticipantConfig],
@@ -59,16 +58,17 @@ fn names_meet(
     let all = all.chain(participants.iter().map(|one| ("participants", one.participant.id.as_str())));
     for (table, name) in all {
         if let Some(other) = seen.insert(name, table) {
-            let message = format!("`{name}` is the name of two: one in `[{other}]` and one in `[{table}]`");
-            let mut problem =
-                Problem::new("config_twice", message).hint("servers and participants share their names");
-            problem.place = tree.get(table).and_then(|node| node.get(name)).map(|node| node.place.clone());
+            let message = format!("the name `{name}` is used twice: in `[{other}]` and in `[{table}]`");
+            let mut problem = Problem::new("config_twice", message)
+                .hint("servers and participants need different names: rename one of them");
+            problem.location =
+                tree.get(table).and_then(|node| node.get(name)).map(|node| node.location.clone());
             problems.note(problem);
         }
     }
 }
 
-fn topics_exist(
+fn check_topics_exist(
     tree: &Node,
     participants: &[ParticipantConfig],
     topics: &[TopicConfig],
@@ -77,26 +77,26 @@ fn topics_exist(
     let known = |name: &str| topics.iter().any(|topic| topic.name.as_str() == name);
     for one in participants.iter().map(|one| &one.participant) {
         for topic in one.topics.iter().filter(|topic| !known(topic.as_str())) {
-            let message = format!("`{}` may enter `{topic}`, and there is no such topic", one.id);
+            let message = format!("`{}` may join `{topic}`, but there is no such topic", one.id);
             let mut problem = Problem::new("config_unknown_topic", message);
             problem.hint = suggestion(topic.as_str(), topics.iter().map(|topic| topic.name.as_str()))
                 .or_else(|| Some(format!("add [topics.{topic}]")));
             let table = tree.get("participants").and_then(|node| node.get(one.id.as_str()));
-            problem.place = table.map(|table| table.get("topics").unwrap_or(table).place.clone());
+            problem.location = table.map(|table| table.get("topics").unwrap_or(table).location.clone());
             problems.note(problem);
         }
     }
 }
 
-/// In no topic may a name of one server be taken for another's.
-fn prefixes_fit(
+/// Checks that in every topic, no public name of one server can be mistaken for one of another.
+fn check_prefixes_distinct(
     tree: &Node,
     servers: &[ServerConfig],
     participants: &[ParticipantConfig],
     topics: &[TopicConfig],
     problems: &Problems,
 ) {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for topic in topics {
         let members = servers.iter().filter(|server| server.enabled && topic.servers.contains(&server.name));
         let names = members.map(|server| UpstreamNames::new(server.name.clone(), &*server.prefix));
@@ -106,7 +106,7 @@ fn prefixes_fit(
         let serving = serving.map(|one| UpstreamNames::serving(one.name, &*one.prefix));
         let Err(error) = check_prefixes(&names.chain(serving).collect::<Vec<_>>()) else { continue };
         let later = match &error {
-            // Told already: names meet.
+            // `check_unique_names` reports it.
             PrefixError::SameId(_) => continue,
             PrefixError::TwoEmpty(_, later)
             | PrefixError::Shadows(_, later)
@@ -115,14 +115,15 @@ fn prefixes_fit(
         let mut problem = Problem::new("config_prefix", error.to_string());
         let find = |table: &str| tree.get(table).and_then(|node| node.get(later));
         let (server, participant) = (find("servers"), find("participants"));
-        problem.place = server.map(|table| table.get("prefix").unwrap_or(table).place.clone());
+        problem.location = server.map(|table| table.get("prefix").unwrap_or(table).location.clone());
         if let (None, Some(table)) = (server, participant) {
-            problem.place = Some(table.get("serves").unwrap_or(table).place.clone());
-            problem.hint = Some("its name is the prefix of what it serves: give it another name".into());
+            problem.location = Some(table.get("serves").unwrap_or(table).location.clone());
+            problem.hint =
+                Some("the name of a participant is the prefix of its tools: rename the participant".into());
         }
-        if !told.contains(&problem) {
-            told.push(problem);
+        if !reported.contains(&problem) {
+            reported.push(problem);
         }
     }
-    told.into_iter().for_each(|problem| problems.note(problem));
+    reported.into_iter().for_each(|problem| problems.note(problem));
 }

@@ -1,14 +1,13 @@
-//! Other clients' server lists (`mcpServers`, VS Code's `servers`) brought into our shape, unchanged files as they are.
-//! Must not know what the values mean.
+//! Configuration files of MCP clients (`mcpServers`, VS Code's `servers`), converted to `[servers]` tables.
 
 use crate::config::node::{Entry, Node, Value};
 use crate::config::problem::Problem;
 
-/// Keys of an entry that mean the same to us. `timeout` is not among them: clients disagree on its unit.
+/// Keys with the same meaning in a `[servers.NAME]` table. `timeout` is not one: clients differ in its unit.
 const SHARED: [&str; 8] = ["type", "command", "args", "env", "cwd", "url", "headers", "protocolEra"];
 
-/// Keys of our own that somebody may have added to such a file.
-const OURS: [&str; 10] = [
+/// Keys of `[servers.NAME]` that users may add to such a file.
+const OWN: [&str; 10] = [
     "prefix",
     "era",
     "sessions",
@@ -21,31 +20,32 @@ const OURS: [&str; 10] = [
     "transport",
 ];
 
-/// What such a file gives us.
+/// A converted client file.
 #[derive(Debug)]
 pub(crate) struct ClientFile {
     /// A tree with `servers` in it.
     pub(crate) tree: Node,
-    /// What was left out, for the user to know.
+    /// Messages about ignored keys.
     pub(crate) notices: Vec<String>,
 }
 
-/// Takes the servers out of a client's file.
+/// Converts a client file.
 ///
 /// # Errors
-/// One problem when the file holds no server list.
+/// When the file has no server list.
 pub(crate) fn adapt(file: Node) -> Result<ClientFile, Problem> {
-    let place = file.place.clone();
+    let location = file.location.clone();
     let found = ["mcpServers", "servers"].iter().find_map(|key| file.get(key)).cloned();
-    let Some(Node { value: Value::Table(servers), place: list_place }) = found else {
-        let problem = Problem::new("config_no_servers", "this file has no `mcpServers`, and no `servers`");
-        return Err(problem.at(&place).hint("expected: {\"mcpServers\": {\"NAME\": {\"command\": ...}}}"));
+    let Some(Node { value: Value::Table(servers), location: list_location }) = found else {
+        let problem = Problem::new("config_no_servers", "this file has neither `mcpServers` nor `servers`");
+        return Err(problem.at(&location).hint("expected: {\"mcpServers\": {\"NAME\": {\"command\": ...}}}"));
     };
     let mut notices = Vec::new();
     let entry = |entry: Entry| adapt_server(entry, &mut notices);
-    let servers = Node { value: Value::Table(servers.into_iter().map(entry).collect()), place: list_place };
-    let entry = Entry { key: "servers".into(), place: place.clone(), node: servers };
-    Ok(ClientFile { tree: Node { value: Value::Table(vec![entry]), place }, notices })
+    let servers =
+        Node { value: Value::Table(servers.into_iter().map(entry).collect()), location: list_location };
+    let entry = Entry { key: "servers".into(), location: location.clone(), node: servers };
+    Ok(ClientFile { tree: Node { value: Value::Table(vec![entry]), location }, notices })
 }
 
 fn adapt_server(mut server: Entry, notices: &mut Vec<String>) -> Entry {
@@ -59,13 +59,13 @@ fn adapt_server(mut server: Entry, notices: &mut Vec<String>) -> Entry {
                 entry.key = "enabled".into();
                 kept.push(entry);
             }
-            (key, _) if SHARED.contains(&key) || OURS.contains(&key) => kept.push(entry),
+            (key, _) if SHARED.contains(&key) || OWN.contains(&key) => kept.push(entry),
             _ => ignored.push(format!("`{}`", entry.key)),
         }
     }
     *entries = kept;
     if !ignored.is_empty() {
-        notices.push(format!("{}: server `{}`: {} ignored", server.place, server.key, ignored.join(", ")));
+        notices.push(format!("{}: server `{}`: {} ignored", server.location, server.key, ignored.join(", ")));
     }
     server
 }

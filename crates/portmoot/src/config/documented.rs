@@ -1,4 +1,4 @@
-//! `docs/configuration.md` lists every key with its default: this holds the page to what the reader asks for.
+//! Tests of `docs/configuration.md`: it lists every key with its default, and no other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::node::{Layer, Node};
 use super::reader::{Problems, Table};
 use super::{participants, profiles, servers, settings, toml_file, topics};
 
-/// Asked for only to be refused.
+/// Read only to reject them.
 const NOT_KEYS: [&str; 2] = ["participants.NAME.token", "server.limits"];
 const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[server.limits]\n[audit]\n[servers.NAME]\ntype = \"demo\"\n\
      [profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n";
@@ -23,7 +23,7 @@ fn tree(toml: &str) -> Node {
     toml_file::read(toml, &Layer::new("sample", Origin::Named)).unwrap()
 }
 
-/// Every key that the reader asks for, by its full name.
+/// Every key that the loader reads, by its full name.
 fn known() -> BTreeSet<String> {
     let tree = tree(SAMPLE);
     let problems = Problems::default();
@@ -34,8 +34,8 @@ fn known() -> BTreeSet<String> {
     let profiles = profiles::read(&root);
     participants::read(&root, &env, &profiles);
     topics::read(&root, &found, &profiles);
-    let asked = problems.asked.borrow().clone();
-    asked.into_iter().filter(|key| key.contains('.') && !NOT_KEYS.contains(&key.as_str())).collect()
+    let read_keys = problems.read_keys.borrow().clone();
+    read_keys.into_iter().filter(|key| key.contains('.') && !NOT_KEYS.contains(&key.as_str())).collect()
 }
 
 /// The page's keys with their defaults: rows of the tables under headings such as "## `[servers.NAME]`".
@@ -56,7 +56,7 @@ fn documented() -> BTreeMap<String, String> {
     rows
 }
 
-/// A server and a participant may not share a name, and participants enter `main`.
+/// Checks a sample. A server and a participant cannot share a name, and participants join `main`.
 fn checked(toml: &str) -> Config {
     let toml = toml.replace("[participants.NAME]", "[topics.main]\n[participants.WHO]");
     super::check::check(&tree(&toml), &env).unwrap_or_else(|problems| panic!("{toml}\n{problems:?}"))

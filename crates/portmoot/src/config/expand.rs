@@ -1,7 +1,6 @@
-//! `${VAR}`, `${VAR:-default}` and `${env:VAR}` in a text. Must not know which keys may hold them, nor read the
-//! environment itself.
+//! Expansion of `${VAR}`, `${VAR:-default}` and `${env:VAR}`.
 
-/// Why a text cannot be expanded.
+/// Error in a text to expand.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ExpandError {
     /// The variable is not set and has no default.
@@ -10,13 +9,13 @@ pub(crate) enum ExpandError {
     /// A `${` without its `}`.
     #[error("`${{` is never closed")]
     Open,
-    /// What stands between the braces is no variable's name.
-    #[error("`${{{0}}}` names no environment variable")]
+    /// The text between the braces is not the name of a variable.
+    #[error("`${{{0}}}` is not an environment variable")]
     Name(String),
 }
 
 /// Expands every `${...}`. A lone `$`, and `$NAME` without braces, stay as they are; `$${` gives `${`. A default is
-/// used when the variable is not set or empty, as in a shell. What a variable holds is not expanded again.
+/// used when the variable is not set or empty, as in a shell. The value of a variable is not expanded again.
 pub(crate) fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, ExpandError> {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, after)) = rest.split_once("${") {
@@ -35,7 +34,7 @@ pub(crate) fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result
     Ok(out)
 }
 
-/// Whether a text is nothing but one variable, so that showing it tells no secret.
+/// Whether a text has a variable, so that the unexpanded text can be shown.
 pub(crate) fn is_reference(text: &str) -> bool {
     text.contains("${")
 }
@@ -63,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_and_what_they_become() {
+    fn variables_are_expanded() {
         let env = |name: &str| match name {
             "HOME" => Some("/home/ann".to_owned()),
             "EMPTY" => Some(String::new()),

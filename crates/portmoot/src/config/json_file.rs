@@ -1,4 +1,4 @@
-//! JSON text to a tree, members in the order of the file. Must not know any key.
+//! JSON files as trees, members in the order of the file.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::config::problem::Problem;
 /// One problem with its line when the text is not JSON or repeats a member.
 pub(crate) fn read(text: &str, layer: &Arc<Layer>) -> Result<Node, Problem> {
     let json: Json = serde_json::from_str(text).map_err(|error| {
-        let mut place = layer.somewhere();
-        place.line = Some(error.line());
+        let mut location = layer.unknown_line();
+        location.line = Some(error.line());
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or("not JSON").to_owned();
-        Problem::new("config_syntax", message).at(&place).hint("this file must be JSON, without comments")
+        Problem::new("config_syntax", message).at(&location).hint("this file must be JSON, without comments")
     })?;
     Ok(node(json, layer).unwrap_or_else(|| Node::empty(layer)))
 }
@@ -43,11 +43,12 @@ fn node(json: Json, layer: &Arc<Layer>) -> Option<Node> {
         Json::Text(text) => Value::Text(text),
         Json::List(items) => Value::List(items.into_iter().filter_map(|item| node(item, layer)).collect()),
         Json::Table(members) => {
-            let entry = |(key, json)| Some(Entry { key, place: layer.somewhere(), node: node(json, layer)? });
+            let entry =
+                |(key, json)| Some(Entry { key, location: layer.unknown_line(), node: node(json, layer)? });
             Value::Table(members.into_iter().filter_map(entry).collect())
         }
     };
-    Some(Node { value, place: layer.somewhere() })
+    Some(Node { value, location: layer.unknown_line() })
 }
 
 impl<'de> Deserialize<'de> for Json {

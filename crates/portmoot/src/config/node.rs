@@ -1,36 +1,35 @@
-//! A configuration as it was written: a tree of values that remember where they stand. Must not know what a key means,
-//! and never holds an expanded variable.
+//! Configuration tree: values with their locations, variables unexpanded.
 
 use std::fmt;
 use std::sync::Arc;
 
 use upstream::config::Origin;
 
-/// A file, or another place that settings come from.
+/// A file, flag or other source of settings.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Layer {
-    /// How it is named to the user: a path, `--listen`, `the defaults`.
+    /// Name in messages: a path, `--listen`, `the defaults`.
     pub(crate) name: String,
-    /// How far it is trusted to name commands.
+    /// Decides whether commands from this layer need consent.
     pub(crate) origin: Origin,
 }
 
-/// How the layer is named that holds what nobody has written.
+/// Name of the layer of defaults.
 pub(crate) const DEFAULTS: &str = "the defaults";
 
-/// Where a value stands.
+/// Location of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) layer: Arc<Layer>,
-    /// From 1; unknown in JSON files and for flags.
+    /// Line number from 1; unknown in JSON files and for flags.
     pub(crate) line: Option<usize>,
 }
 
-/// A value and its place.
+/// A value and its location.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) value: Value,
-    pub(crate) place: Place,
+    pub(crate) location: Location,
 }
 
 /// A value. Dates are not among them: no key takes one.
@@ -44,11 +43,11 @@ pub(crate) enum Value {
     Table(Vec<Entry>),
 }
 
-/// A key with its value, in the order in which they were written.
+/// A key with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) key: String,
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     pub(crate) node: Node,
 }
 
@@ -57,28 +56,28 @@ impl Layer {
         Arc::new(Layer { name: name.into(), origin })
     }
 
-    /// A place in this layer whose line is not known.
-    pub(crate) fn somewhere(self: &Arc<Layer>) -> Place {
-        Place { layer: Arc::clone(self), line: None }
+    /// A location in this layer whose line is not known.
+    pub(crate) fn unknown_line(self: &Arc<Layer>) -> Location {
+        Location { layer: Arc::clone(self), line: None }
     }
 }
 
 impl Node {
-    /// An empty table, to lay others on.
+    /// An empty table.
     pub(crate) fn empty(layer: &Arc<Layer>) -> Node {
-        Node { value: Value::Table(Vec::new()), place: layer.somewhere() }
+        Node { value: Value::Table(Vec::new()), location: layer.unknown_line() }
     }
 
     /// A table that holds one value under a path of keys.
     pub(crate) fn at(layer: &Arc<Layer>, path: &[&str], value: Value) -> Node {
-        let place = layer.somewhere();
-        path.iter().rev().fold(Node { value, place: place.clone() }, |node, key| {
-            let entry = Entry { key: (*key).to_owned(), place: place.clone(), node };
-            Node { value: Value::Table(vec![entry]), place: place.clone() }
+        let location = layer.unknown_line();
+        path.iter().rev().fold(Node { value, location: location.clone() }, |node, key| {
+            let entry = Entry { key: (*key).to_owned(), location: location.clone(), node };
+            Node { value: Value::Table(vec![entry]), location: location.clone() }
         })
     }
 
-    /// Lays another tree on this one: tables are merged key by key, anything else is replaced.
+    /// Merges another tree into this one: tables are merged key by key, other values are replaced.
     pub(crate) fn overlay(&mut self, upper: Node) {
         match (&mut self.value, upper.value) {
             (Value::Table(lower), Value::Table(upper)) => {
@@ -86,7 +85,7 @@ impl Node {
             }
             (lower, upper_value) => {
                 *lower = upper_value;
-                self.place = upper.place;
+                self.location = upper.location;
             }
         }
     }
@@ -106,7 +105,7 @@ impl Node {
 }
 
 impl Value {
-    /// What it is, for messages: `a text`, `a list`.
+    /// Type of the value, for messages: `a text`, `a list`.
     pub(crate) fn what(&self) -> &'static str {
         match self {
             Value::Text(_) => "a text",
@@ -118,7 +117,7 @@ impl Value {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}", self.layer.name),

@@ -1,10 +1,10 @@
-//! `[participants.NAME]`: from a table to a checked [`ParticipantConfig`]. Must not know other tables.
+//! Tables `[participants.NAME]`, read as [`ParticipantConfig`].
 
 use std::sync::Arc;
 
 use auth::{Credential, LOCAL_USER, Participant, TokenHash};
-use gateway::config::ParticipantConfig;
 use gateway::ANONYMOUS_PREFIX;
+use gateway::config::ParticipantConfig;
 use model::{Capabilities, GATEWAY, TopicName};
 
 use crate::config::node::Entry;
@@ -14,10 +14,10 @@ use crate::config::reader::Table;
 use crate::config::servers::timeouts;
 use crate::config::values::{Env, capabilities, participant_id, rate, topic_name};
 
-/// The shortest token that a configuration may name: anything shorter can be guessed.
+/// Shortest accepted token, characters; a shorter one can be guessed.
 const TOKEN_CHARS_MIN: usize = 16;
 
-/// The topic of everybody who is given no other.
+/// Topic of participants without `topics`.
 pub(crate) const MAIN_TOPIC: &str = "main";
 
 /// Reads every participant.
@@ -32,11 +32,11 @@ fn participant(
     env: Env<'_>,
     profiles: &Profiles,
 ) -> Option<ParticipantConfig> {
-    let id = participant_id(&entry.key, &entry.place, table.problems());
+    let id = participant_id(&entry.key, &entry.location, table.problems());
     if [GATEWAY, LOCAL_USER].contains(&entry.key.as_str()) || entry.key.starts_with(ANONYMOUS_PREFIX) {
         let message = format!("a participant cannot be called `{}`", entry.key);
-        let problem = Problem::new("config_name", message).at(&entry.place);
-        table.problems().note(problem.hint("that name is the gateway's: choose another"));
+        let problem = Problem::new("config_name", message).at(&entry.location);
+        table.problems().note(problem.hint("the gateway uses that name itself: choose another"));
     }
     let credentials = credentials(&table, env);
     let written = union(profile(&table, "profile", profiles), capabilities(&table));
@@ -55,7 +55,7 @@ fn participant(
     Some(ParticipantConfig { participant, credentials, capabilities_written, serves })
 }
 
-/// A profile's capabilities, then a participant's own that are not among them.
+/// The capabilities of the profile, then those of the participant that the profile does not have.
 fn union(first: Option<Arc<Capabilities>>, more: Option<Arc<Capabilities>>) -> Option<Arc<Capabilities>> {
     let (Some(first), Some(more)) = (&first, &more) else { return first.or(more) };
     let new = more.iter().filter(|capability| !first.iter().any(|known| known == *capability));
@@ -71,7 +71,7 @@ fn credentials(table: &Table<'_>, env: Env<'_>) -> Vec<Credential> {
             long.then(|| TokenHash::of(&token)).ok_or_else(|| {
                 (
                     format!("the token has fewer than {TOKEN_CHARS_MIN} characters"),
-                    "make one: portmoot token new NAME",
+                    "issue one with: portmoot token new NAME",
                 )
             })
         });
@@ -86,13 +86,18 @@ fn credentials(table: &Table<'_>, env: Env<'_>) -> Vec<Credential> {
             Ok(hash) => hashes.push(hash),
             Err(_) => {
                 let message = format!("`{}` must be 64 hexadecimal digits", table.full("token_sha256"));
-                table.note_at("token_sha256", "config_token", message, "printf %s TOKEN | sha256sum");
+                table.note_at(
+                    "token_sha256",
+                    "config_token",
+                    message,
+                    "compute it with: printf %s TOKEN | sha256sum",
+                );
             }
         }
     }
     if table.get("token").is_some() {
-        let message = format!("`{}`: a bare token does not belong into a file", table.full("token"));
-        table.note_at("token", "config_token", message, "use token_env, token_file or token_sha256");
+        let message = format!("`{}`: a token must not be in the configuration file", table.full("token"));
+        table.note_at("token", "config_token", message, "use `token_env`, `token_file` or `token_sha256`");
     }
     hashes.into_iter().map(|hash| Credential { hash, expires_ms: None }).collect()
 }
@@ -107,14 +112,14 @@ fn token_env(name: &str, env: Env<'_>) -> Result<String, (String, &'static str)>
 fn token_file(path: &str) -> Result<String, (String, &'static str)> {
     let text = std::fs::read_to_string(path);
     text.map(|text| text.trim().to_owned())
-        .map_err(|error| (format!("cannot read `{path}`: {error}"), "it holds the token and nothing else"))
+        .map_err(|error| (format!("cannot read `{path}`: {error}"), "the file must contain only the token"))
 }
 
 fn topics(table: &Table<'_>) -> Vec<TopicName> {
-    let written = table.texts("topics").unwrap_or_else(|| vec![(MAIN_TOPIC, table.place())]);
+    let written = table.texts("topics").unwrap_or_else(|| vec![(MAIN_TOPIC, table.location())]);
     if written.is_empty() {
-        let message = format!("`{}` is empty: it could enter nowhere", table.full("topics"));
-        table.note_at("topics", "config_value", message, "name a topic, or leave the key out for `main`");
+        let message = format!("`{}` is empty: the participant could join no topic", table.full("topics"));
+        table.note_at("topics", "config_value", message, "list a topic, or remove the key for `main`");
     }
-    written.into_iter().filter_map(|(name, place)| topic_name(name, place, table.problems())).collect()
+    written.into_iter().filter_map(|(name, location)| topic_name(name, location, table.problems())).collect()
 }

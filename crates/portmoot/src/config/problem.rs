@@ -1,29 +1,29 @@
-//! What is wrong with a configuration, told so that it can be mended. Must not know any key.
+//! Problem in a configuration: message, location, hint.
 
 use std::fmt;
 
-use crate::config::node::Place;
+use crate::config::node::Location;
 
-/// One thing to mend.
+/// A problem to correct.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Problem {
     /// Stable code for scripts.
     pub(crate) code: &'static str,
-    /// What is wrong, lower case, names in backticks.
+    /// Message, in lower case, names in backticks.
     pub(crate) message: String,
-    /// Where.
-    pub(crate) place: Option<Place>,
-    /// What to do next.
+    /// Location of the value.
+    pub(crate) location: Option<Location>,
+    /// What the user can do.
     pub(crate) hint: Option<String>,
 }
 
 impl Problem {
     pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Problem {
-        Problem { code, message: message.into(), place: None, hint: None }
+        Problem { code, message: message.into(), location: None, hint: None }
     }
 
-    pub(crate) fn at(mut self, place: &Place) -> Problem {
-        self.place = Some(place.clone());
+    pub(crate) fn at(mut self, location: &Location) -> Problem {
+        self.location = Some(location.clone());
         self
     }
 
@@ -36,8 +36,8 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} [{}]", self.message, self.code)?;
-        if let Some(place) = &self.place {
-            write!(f, "\n  at {place}")?;
+        if let Some(location) = &self.location {
+            write!(f, "\n  at {location}")?;
         }
         if let Some(hint) = &self.hint {
             write!(f, "\n  hint: {hint}")?;
@@ -46,7 +46,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The known word that is nearest to an unknown one, if any is near.
+/// The known word most similar to an unknown one, if any is similar.
 pub(crate) fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let score = |word: &str| strsim::jaro_winkler(&unknown.to_lowercase(), word);
     let near = known.into_iter().map(|word| (score(word), word)).filter(|(score, _)| *score > 0.8);

@@ -1,4 +1,4 @@
-//! `[profiles.NAME]`: sets of capabilities that participants and topics name. Must not know who names them.
+//! Tables `[profiles.NAME]`: named sets of capabilities for participants and topics.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) fn read(root: &Table<'_>) -> Profiles {
         let held = capabilities(&table);
         if held.is_none() && table.get("capabilities").is_none() {
             let message = format!("{} has no `capabilities`", table.name());
-            table.wrong("config_value", message, "list them; [] is a profile that may do nothing");
+            table.wrong("config_value", message, "list them; [] is a profile without capabilities");
         }
         table.finish();
         (entry.key.clone(), held.unwrap_or_default())
@@ -26,7 +26,7 @@ pub(crate) fn read(root: &Table<'_>) -> Profiles {
     root.tables("profiles").into_iter().map(one).collect()
 }
 
-/// The profile that a key names; a name that is none is noted.
+/// The profile that a key names; notes a problem if there is none.
 pub(crate) fn profile(
     table: &Table<'_>,
     key: &'static str,
@@ -35,9 +35,9 @@ pub(crate) fn profile(
     let name = table.text(key)?;
     let found = profiles.get(name).cloned();
     if found.is_none() {
-        let message = format!("`{}` names no profile: `{name}`", table.full(key));
+        let message = format!("`{}`: there is no profile `{name}`", table.full(key));
         let mut problem = Problem::new("config_unknown_profile", message);
-        problem.place = table.get(key).map(|node| node.place.clone());
+        problem.location = table.get(key).map(|node| node.location.clone());
         problem.hint = suggestion(name, profiles.keys().map(String::as_str))
             .or_else(|| Some(format!("add [profiles.{name}]")));
         table.problems().note(problem);

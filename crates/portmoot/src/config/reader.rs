@@ -1,19 +1,18 @@
-//! Typed reading of a tree: every mistake is noted with its place and reading goes on, so that one run shows all of them.
-//! Must not know any key.
+//! Typed reading of a tree. Reading continues after a problem, so that one run reports all of them.
 
 use std::cell::RefCell;
 use std::time::Duration;
 
-use crate::config::node::{Entry, Node, Place, Value};
+use crate::config::node::{Entry, Location, Node, Value};
 use crate::config::problem::{Problem, nearest};
 
-/// The mistakes found so far.
+/// The problems found so far.
 #[derive(Default)]
 pub(crate) struct Problems {
     found: RefCell<Vec<Problem>>,
-    /// Every key that was asked for, by its full name: what the documentation must list.
+    /// Every key that was read, by its full name, to compare with the documentation.
     #[cfg(test)]
-    pub(crate) asked: RefCell<std::collections::BTreeSet<String>>,
+    pub(crate) read_keys: RefCell<std::collections::BTreeSet<String>>,
 }
 
 impl Problems {
@@ -26,42 +25,42 @@ impl Problems {
     }
 }
 
-/// A table being read. Keys that nobody asked for by the time of [`Table::finish`] are unknown.
+/// A table being read. Keys that were not read before [`Table::finish`] are unknown.
 pub(crate) struct Table<'a> {
     node: &'a Node,
     path: String,
-    asked: RefCell<Vec<&'static str>>,
+    read_keys: RefCell<Vec<&'static str>>,
     problems: &'a Problems,
 }
 
 impl<'a> Table<'a> {
     pub(crate) fn root(node: &'a Node, problems: &'a Problems) -> Table<'a> {
-        Table { node, path: String::new(), asked: RefCell::default(), problems }
+        Table { node, path: String::new(), read_keys: RefCell::default(), problems }
     }
 
-    /// How the table is called in messages.
+    /// Name of the table in messages.
     pub(crate) fn name(&self) -> String {
         if self.path.is_empty() { "the configuration".into() } else { format!("`[{}]`", self.path) }
     }
 
-    pub(crate) fn place(&self) -> &'a Place {
-        &self.node.place
+    pub(crate) fn location(&self) -> &'a Location {
+        &self.node.location
     }
 
     pub(crate) fn problems(&self) -> &'a Problems {
         self.problems
     }
 
-    /// Notes a mistake in this table.
+    /// Notes a problem in this table.
     pub(crate) fn wrong(&self, code: &'static str, message: impl Into<String>, hint: &str) {
-        self.problems.note(Problem::new(code, message).at(self.place()).hint(hint));
+        self.problems.note(Problem::new(code, message).at(self.location()).hint(hint));
     }
 
-    /// The value under a key, and the key counts as known.
+    /// The value under a key; marks the key as known.
     pub(crate) fn get(&self, key: &'static str) -> Option<&'a Node> {
-        self.asked.borrow_mut().push(key);
+        self.read_keys.borrow_mut().push(key);
         #[cfg(test)]
-        self.problems.asked.borrow_mut().insert(self.full(key));
+        self.problems.read_keys.borrow_mut().insert(self.full(key));
         self.node.get(key)
     }
 
@@ -103,7 +102,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// One word of a few.
+    /// One of several words.
     pub(crate) fn choice<T: Copy>(&self, key: &'static str, choices: &[(&'static str, T)]) -> Option<T> {
         let text = self.text(key)?;
         let found = choices.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
@@ -111,7 +110,12 @@ impl<'a> Table<'a> {
             let words: Vec<_> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
             let hint = suggestion(text, choices.iter().map(|(word, _)| *word))
                 .unwrap_or_else(|| format!("one of {}", words.join(", ")));
-            self.note_at(key, "config_value", format!("`{text}` is no value for `{}`", self.full(key)), hint);
+            self.note_at(
+                key,
+                "config_value",
+                format!("`{text}` is not a value of `{}`", self.full(key)),
+                hint,
+            );
         }
         found
     }
@@ -124,13 +128,13 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// A list of texts with their places.
-    pub(crate) fn texts(&self, key: &'static str) -> Option<Vec<(&'a str, &'a Place)>> {
+    /// A list of texts with their locations.
+    pub(crate) fn texts(&self, key: &'static str) -> Option<Vec<(&'a str, &'a Location)>> {
         let items = self.list(key)?;
         let text = |item: &'a Node| match &item.value {
-            Value::Text(text) => Some((text.as_str(), &item.place)),
+            Value::Text(text) => Some((text.as_str(), &item.location)),
             other => {
-                self.mistyped(key, &item.place, "a list of texts", other);
+                self.mistyped(key, &item.location, "a list of texts", other);
                 None
             }
         };
@@ -143,13 +147,13 @@ impl<'a> Table<'a> {
         match &node.value {
             Value::Table(_) => Some(self.child(key, node)),
             other => {
-                self.mistyped(key, &node.place, "a table", other);
+                self.mistyped(key, &node.location, "a table", other);
                 None
             }
         }
     }
 
-    /// The entries of the table under a key, whatever their names.
+    /// The entries of the table under a key.
     pub(crate) fn entries(&self, key: &'static str) -> &'a [Entry] {
         self.read(key, "a table", |value| match value {
             Value::Table(entries) => Some(entries.as_slice()),
@@ -163,35 +167,35 @@ impl<'a> Table<'a> {
         let table = |entry: &'a Entry| match &entry.node.value {
             Value::Table(_) => {
                 let path = format!("{}.{}", self.full(key), quoted(&entry.key));
-                let asked = RefCell::default();
-                Some((entry, Table { node: &entry.node, path, asked, problems: self.problems }))
+                let read_keys = RefCell::default();
+                Some((entry, Table { node: &entry.node, path, read_keys, problems: self.problems }))
             }
             other => {
-                self.mistyped(key, &entry.place, "a table of tables", other);
+                self.mistyped(key, &entry.location, "a table of tables", other);
                 None
             }
         };
         self.entries(key).iter().filter_map(table).collect()
     }
 
-    /// Notes every key that was not asked for.
+    /// Notes a problem for every unknown key.
     pub(crate) fn finish(self) {
-        let asked = self.asked.borrow();
+        let read_keys = self.read_keys.borrow();
         for entry in self.node.entries() {
-            if asked.contains(&entry.key.as_str()) {
+            if read_keys.contains(&entry.key.as_str()) {
                 continue;
             }
             let message = format!("unknown key `{}` in {}", entry.key, self.name());
-            let mut problem = Problem::new("config_unknown_key", message).at(&entry.place);
-            problem.hint = suggestion(&entry.key, asked.iter().copied());
+            let mut problem = Problem::new("config_unknown_key", message).at(&entry.location);
+            problem.hint = suggestion(&entry.key, read_keys.iter().copied());
             self.problems.note(problem);
         }
     }
 
-    /// Notes a mistake in the value of a key.
+    /// Notes a problem in the value of a key.
     pub(crate) fn note_at(&self, key: &str, code: &'static str, message: String, hint: impl Into<String>) {
-        let place = self.node.get(key).map_or(self.place(), |node| &node.place);
-        self.problems.note(Problem::new(code, message).at(place).hint(hint));
+        let location = self.node.get(key).map_or(self.location(), |node| &node.location);
+        self.problems.note(Problem::new(code, message).at(location).hint(hint));
     }
 
     /// The full name of a key of this table.
@@ -200,19 +204,19 @@ impl<'a> Table<'a> {
     }
 
     fn child(&self, key: &str, node: &'a Node) -> Table<'a> {
-        Table { node, path: self.full(key), asked: RefCell::default(), problems: self.problems }
+        Table { node, path: self.full(key), read_keys: RefCell::default(), problems: self.problems }
     }
 
     fn read<T>(&self, key: &'static str, wanted: &str, read: impl Fn(&'a Value) -> Option<T>) -> Option<T> {
         let node = self.get(key)?;
         let value = read(&node.value);
         if value.is_none() {
-            self.mistyped(key, &node.place, wanted, &node.value);
+            self.mistyped(key, &node.location, wanted, &node.value);
         }
         value
     }
 
-    fn mistyped(&self, key: &str, place: &Place, wanted: &str, found: &Value) {
+    fn mistyped(&self, key: &str, location: &Location, wanted: &str, found: &Value) {
         let found = match found {
             Value::Text(text) => format!("\"{text}\""),
             Value::Integer(number) => number.to_string(),
@@ -221,15 +225,15 @@ impl<'a> Table<'a> {
             Value::List(_) | Value::Table(_) => found.what().to_owned(),
         };
         let message = format!("`{}` must be {wanted}, not {found}", self.full(key));
-        self.problems.note(Problem::new("config_value", message).at(place));
+        self.problems.note(Problem::new("config_value", message).at(location));
     }
 }
 
-/// What a span of time must look like, for messages.
+/// The format of durations, for messages.
 pub(crate) const DURATION: &str =
-    "a time with its unit, such as \"500ms\", \"30s\", \"5m\", \"2h\" or \"7d\"";
+    "a duration with its unit, such as \"500ms\", \"30s\", \"5m\", \"2h\" or \"7d\"";
 
-/// Reads `"500ms"`, `"30s"`, `"5m"`, `"2h"`, `"7d"`; zero is refused.
+/// Parses `"500ms"`, `"30s"`, `"5m"`, `"2h"`, `"7d"`; zero is not accepted.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
     let number: u64 = number.parse().ok().filter(|number| *number > 0)?;
@@ -244,7 +248,7 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     number.checked_mul(millis).map(Duration::from_millis)
 }
 
-/// "did you mean", if something is near.
+/// A "did you mean" hint, if a known word is similar.
 pub(crate) fn suggestion<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(unknown, known).map(|word| format!("did you mean `{word}`?"))
 }

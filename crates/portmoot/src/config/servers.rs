@@ -1,4 +1,4 @@
-//! `[servers.NAME]`: from a table to a checked [`ServerConfig`]. Must not know other tables.
+//! Tables `[servers.NAME]`, read as [`ServerConfig`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Vec<ServerConfig> {
 
 fn server(entry: &Entry, table: Table<'_>, env: Env<'_>) -> Option<ServerConfig> {
     let enabled = table.flag("enabled").unwrap_or(true);
-    // What is not started needs no variables.
+    // A disabled server needs no variables.
     let written = |_: &str| Some(String::new());
     let env: Env<'_> = if enabled { env } else { &written };
     let name = server_id(entry, table.problems());
@@ -58,7 +58,7 @@ fn server(entry: &Entry, table: Table<'_>, env: Env<'_>) -> Option<ServerConfig>
     let era = table.choice("era", &ERAS);
     let other_era = table.choice("protocolEra", &ERAS);
     if let (Some(_), Some(_)) = (era, other_era) {
-        table.wrong("config_twice", "`era` and `protocolEra` are one setting", "keep one of them");
+        table.wrong("config_twice", "`era` and `protocolEra` are the same setting", "keep one of them");
     }
     let sessions = table.choice("sessions", &SESSIONS).unwrap_or_default();
     let timeouts = timeouts(&table);
@@ -77,17 +77,17 @@ fn server(entry: &Entry, table: Table<'_>, env: Env<'_>) -> Option<ServerConfig>
     })
 }
 
-/// Clients allow white space in names; a participant's name has none.
+/// The id of a server. MCP clients allow white space in names; ids have none, so it becomes `-`.
 fn server_id(entry: &Entry, problems: &Problems) -> Option<ParticipantId> {
     let words: Vec<&str> = entry.key.split_whitespace().collect();
     let name = if words.is_empty() { entry.key.clone() } else { words.join("-") };
     if name == GATEWAY {
         let problem =
-            Problem::new("config_name", format!("a server cannot be called `{GATEWAY}`")).at(&entry.place);
-        problems.note(problem.hint("that is the gateway's own name: choose another"));
+            Problem::new("config_name", format!("a server cannot be called `{GATEWAY}`")).at(&entry.location);
+        problems.note(problem.hint("the gateway uses that name itself: choose another"));
         return None;
     }
-    participant_id(&name, &entry.place, problems)
+    participant_id(&name, &entry.location, problems)
 }
 
 fn transport(table: &Table<'_>, env: Env<'_>) -> Option<Transport> {
@@ -105,12 +105,12 @@ fn transport(table: &Table<'_>, env: Env<'_>) -> Option<Transport> {
         (None, None, Some(_)) => Type::Http,
         (None, None, None) if typed_wrongly => return None,
         (None, None, None) => {
-            let message = format!("{} says neither `command` nor `url`", table.name());
-            table.wrong("config_missing", message, "give a `command` to start, or a `url` to reach");
+            let message = format!("{} has neither `command` nor `url`", table.name());
+            table.wrong("config_missing", message, "add a `command` to start, or a `url` to connect to");
             return None;
         }
         (None, Some(_), Some(_)) => {
-            let message = format!("{} says both `command` and `url`", table.name());
+            let message = format!("{} has both `command` and `url`", table.name());
             table.wrong("config_twice", message, "keep one of them");
             return None;
         }
@@ -139,26 +139,31 @@ fn needed(table: &Table<'_>, key: &'static str, value: Option<Secret>) -> Option
     let value = value.filter(|value| !value.written().is_empty());
     if value.is_none() {
         let message = format!("{} needs a `{key}`", table.name());
-        table.wrong("config_missing", message, "its `type` demands it");
+        table.wrong("config_missing", message, "servers of this `type` need it");
     }
     value
 }
 
 fn args(table: &Table<'_>, env: Env<'_>) -> Vec<Secret> {
     let texts = table.texts("args").unwrap_or_default();
-    texts.into_iter().map(|(text, place)| secret(text, place, env, table.problems())).collect()
+    texts.into_iter().map(|(text, location)| secret(text, location, env, table.problems())).collect()
 }
 
 fn env_names(table: &Table<'_>, variables: &[(String, Secret)]) {
     for (name, value) in variables {
         if name.is_empty() || name.contains(['=', '\0']) || value.expose().contains('\0') {
-            let message = format!("`{}` is no environment variable", name.escape_debug());
-            table.note_at("env", "config_value", message, "a name has no `=`, and nothing here a NUL");
+            let message = format!("`{}` is not a valid environment variable", name.escape_debug());
+            table.note_at(
+                "env",
+                "config_value",
+                message,
+                "a name has no `=`, and names and values have no NUL",
+            );
         }
     }
 }
 
-/// The URL itself is not repeated: its variables may be secrets.
+/// Checks the expanded URL. The message shows it unexpanded: its variables may be secrets.
 fn check_url(table: &Table<'_>, url: &Secret) -> bool {
     // A disabled server's variables are empty.
     if url.expose().is_empty() {
@@ -168,7 +173,7 @@ fn check_url(table: &Table<'_>, url: &Secret) -> bool {
     let good =
         parsed.is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some());
     if !good {
-        let message = format!("`{}` is no absolute http or https URL", url.written());
+        let message = format!("`{}` is not an absolute http or https URL", url.written());
         table.note_at("url", "config_value", message, "for example \"http://127.0.0.1:9000/mcp\"");
     }
     good
@@ -180,24 +185,24 @@ fn check_headers(table: &Table<'_>, headers: &[(String, Secret)]) -> bool {
             || hyper::header::HeaderValue::from_str(value.expose()).is_err()
     });
     if let Some((name, _)) = wrong {
-        let message = format!("`{}` is no header", name.escape_debug());
+        let message = format!("`{}` is not a valid header", name.escape_debug());
         table.note_at(
             "headers",
             "config_value",
             message,
-            "a header has a plain name and a value of one line",
+            "a header has a name of letters, digits and `-`, and a value of one line",
         );
     }
     wrong.is_none()
 }
 
-/// What is no letter, digit, `_`, `-` or `.` cannot stand in a tool's name.
+/// The prefix of public names. Tool names have letters, digits, `_`, `-` and `.` only.
 fn prefix(table: &Table<'_>, name: Option<&ParticipantId>) -> Arc<str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     match table.text("prefix") {
         Some(prefix) if prefix.chars().all(fits) => prefix.into(),
         Some(prefix) => {
-            let message = format!("`{}` cannot stand in a tool's name", prefix.escape_debug());
+            let message = format!("`{}` cannot be part of a tool name", prefix.escape_debug());
             table.note_at("prefix", "config_value", message, "use letters, digits, `_`, `-` and `.`");
             prefix.into()
         }
@@ -208,7 +213,7 @@ fn prefix(table: &Table<'_>, name: Option<&ParticipantId>) -> Arc<str> {
     }
 }
 
-/// How long whoever serves may take.
+/// Timeouts of a server, or of a participant that serves.
 pub(crate) fn timeouts(table: &Table<'_>) -> Timeouts {
     let standard = Timeouts::default();
     let mut tools = BTreeMap::new();
@@ -221,7 +226,7 @@ pub(crate) fn timeouts(table: &Table<'_>) -> Timeouts {
             Some(time) => drop(tools.insert(entry.key.clone(), time)),
             None => {
                 let message = format!("the timeout of `{}` must be {DURATION}", entry.key);
-                table.problems().note(Problem::new("config_value", message).at(&entry.place));
+                table.problems().note(Problem::new("config_value", message).at(&entry.location));
             }
         }
     }
@@ -230,24 +235,29 @@ pub(crate) fn timeouts(table: &Table<'_>) -> Timeouts {
     let written_max = table.duration("max_timeout");
     if written_max.is_some_and(|max| max < longest) {
         let message = format!("`{}` is shorter than another timeout", table.full("max_timeout"));
-        table.note_at("max_timeout", "config_value", message, "nothing may take longer than `max_timeout`");
+        table.note_at(
+            "max_timeout",
+            "config_value",
+            message,
+            "`max_timeout` limits all other timeouts: raise it",
+        );
     }
     let max = written_max.unwrap_or_else(|| standard.max.max(longest));
     Timeouts { start: table.duration("start_timeout").unwrap_or(standard.start), request, tools, max }
 }
 
-/// Of all that says what is started, the least trusted place counts.
+/// The least trusted origin of all values that decide what is started.
 fn origin(node: &Node) -> Origin {
-    fn strangest(node: &Node) -> Origin {
+    fn least_trusted(node: &Node) -> Origin {
         let below: Vec<Origin> = match &node.value {
-            Value::Table(entries) => entries.iter().map(|entry| strangest(&entry.node)).collect(),
-            Value::List(items) => items.iter().map(strangest).collect(),
+            Value::Table(entries) => entries.iter().map(|entry| least_trusted(&entry.node)).collect(),
+            Value::List(items) => items.iter().map(least_trusted).collect(),
             Value::Text(_) | Value::Integer(_) | Value::Decimal(_) | Value::Flag(_) => Vec::new(),
         };
-        let own = node.place.layer.origin;
+        let own = node.location.layer.origin;
         below.into_iter().fold(own, |worst, next| if next.needs_consent() { next } else { worst })
     }
-    let telling = ["type", "command", "args", "env", "cwd", "url", "headers"];
-    let origins = telling.iter().filter_map(|key| node.get(key)).map(strangest);
-    origins.fold(node.place.layer.origin, |worst, next| if worst.needs_consent() { worst } else { next })
+    let keys = ["type", "command", "args", "env", "cwd", "url", "headers"];
+    let origins = keys.iter().filter_map(|key| node.get(key)).map(least_trusted);
+    origins.fold(node.location.layer.origin, |worst, next| if worst.needs_consent() { worst } else { next })
 }

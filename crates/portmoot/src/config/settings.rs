@@ -1,4 +1,4 @@
-//! `[server]`, `[server.limits]` and `[audit]`. Must not know other tables.
+//! Tables `[server]`, `[server.limits]` and `[audit]`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::config::reader::Table;
 const PAYLOADS: [(&str, Payloads); 3] =
     [("full", Payloads::Full), ("digest", Payloads::Digest), ("none", Payloads::None)];
 
-/// What `[server]` says.
+/// Settings of `[server]`.
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     pub(crate) data_dir: Option<PathBuf>,
@@ -21,7 +21,7 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
 }
 
-/// Reads `[server]`; `None` when it cannot be used.
+/// Reads `[server]`; `None` if it is not valid.
 pub(crate) fn read(root: &Table<'_>) -> Option<Settings> {
     let table = root.table("server")?;
     let listen = listen(&table);
@@ -45,7 +45,7 @@ pub(crate) fn audit(root: &Table<'_>) -> AuditConfig {
     AuditConfig { enabled, payloads, redact }
 }
 
-/// `localhost:PORT` and `:PORT` are understood as loopback: no name is looked up.
+/// Parses the listen address. `localhost:PORT` and `:PORT` mean loopback; no name is looked up.
 fn listen(table: &Table<'_>) -> Option<SocketAddr> {
     let written = table.text("listen")?;
     let loopback = |port: &str| port.parse().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port)));
@@ -59,7 +59,7 @@ fn listen(table: &Table<'_>) -> Option<SocketAddr> {
             "listen",
             "config_value",
             message,
-            "for example \"127.0.0.1:7070\", or \"[::]:7070\" for everywhere",
+            "for example \"127.0.0.1:7070\", or \"[::]:7070\" for all interfaces",
         );
     }
     parsed
@@ -103,7 +103,7 @@ fn limits(table: Table<'_>) -> Limits {
 fn above_zero(table: &Table<'_>, key: &'static str, value: Option<usize>, standard: usize) -> usize {
     if value == Some(0) {
         let message = format!("`{}` must be more than 0", table.full(key));
-        table.note_at(key, "config_value", message, "leave it out for the default");
+        table.note_at(key, "config_value", message, "remove it for the default");
     }
     value.unwrap_or(standard)
 }

@@ -1,4 +1,4 @@
-//! A tree back to text: TOML or JSON, variables unexpanded, bare secrets left out. Must not know how it is printed.
+//! Trees as TOML or JSON, with variables unexpanded and secrets hidden.
 
 use std::fmt::Write as _;
 
@@ -7,11 +7,11 @@ use serde_json::{Map, Value as Json};
 use crate::config::expand::is_reference;
 use crate::config::node::{Entry, Node, Value};
 
-/// Tables whose bare texts are likely secrets.
+/// Tables whose texts are hidden unless they have a variable.
 const SECRET_TABLES: [&str; 2] = ["env", "headers"];
 const HIDDEN: &str = "(hidden)";
 
-/// The tree as TOML; with `origins`, every value says where it stands.
+/// The tree as TOML; with `origins`, every value has a comment with its location.
 pub(crate) fn to_toml(tree: &Node, origins: bool) -> String {
     let mut out = String::new();
     table(&mut out, &[], tree, origins);
@@ -35,7 +35,7 @@ fn table<'a>(out: &mut String, path: &[&'a str], node: &'a Node, origins: bool) 
     for entry in plain {
         let _ = write!(out, "{} = {}", toml_key(&entry.key), inline(&entry.node, secret));
         if origins {
-            let _ = write!(out, "  # {}", entry.node.place);
+            let _ = write!(out, "  # {}", entry.node.location);
         }
         out.push('\n');
     }
@@ -98,7 +98,7 @@ fn toml_text(text: &str) -> String {
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
-            c if crate::visible::is_hidden(c) => {
+            c if json::visible::is_hidden(c) => {
                 let _ = write!(out, "\\U{:08X}", u32::from(c));
             }
             c => out.push(c),

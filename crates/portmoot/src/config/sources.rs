@@ -1,5 +1,4 @@
-//! Where settings come from and in which order they are laid over each other. Reads files; must not know any key but
-//! those that flags set.
+//! Sources of settings and their order: defaults, file, client files, flags.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,48 +16,48 @@ use crate::config::{json_file, toml_file, topics};
 const DEFAULTS: &str = include_str!("defaults.toml");
 const DEMO: &str = include_str!("demo.toml");
 const FILE_NAME: &str = "portmoot.toml";
-/// A larger file is a mistake.
+/// Largest configuration file, bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// What the command line and the environment say about where the configuration is.
+/// Configuration files and overrides from the command line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sources {
     /// `--config`.
     pub(crate) config: Option<PathBuf>,
-    /// `--mcp-config`, each laid over those before it.
+    /// `--mcp-config`; each file overrides those before it.
     pub(crate) mcp_config: Vec<PathBuf>,
     /// `--listen`.
     pub(crate) listen: Option<String>,
     /// `--data-dir`.
     pub(crate) data_dir: Option<PathBuf>,
-    /// Keep nothing on disk unless `data_dir` above says so: `portmoot stdio`.
+    /// Store nothing on disk unless `--data-dir` is given: `portmoot stdio`.
     pub(crate) keep_nothing: bool,
 }
 
-/// A configuration that was read and checked.
+/// A loaded and checked configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Loaded {
-    /// What a gateway runs on.
+    /// The checked configuration.
     pub(crate) config: Config,
-    /// The same as it was written, variables unexpanded.
+    /// The merged tree, variables unexpanded.
     pub(crate) tree: Node,
-    /// The files it came from, to watch.
+    /// The files it was read from, to watch for changes.
     pub(crate) files: Vec<PathBuf>,
-    /// What was left out of other clients' files, and what does nothing.
+    /// Messages about ignored keys of client files and settings without effect.
     pub(crate) notices: Vec<String>,
-    /// Whether nothing was configured, so that the demo server stands in.
+    /// Whether there is no configuration file, so that the demo server is used.
     pub(crate) demo: bool,
 }
 
 impl Sources {
-    /// Reads and checks everything, again and again for a reload.
+    /// Reads and checks the configuration; also used for reloads.
     ///
     /// # Errors
-    /// Everything that is wrong.
+    /// All problems.
     pub(crate) fn load(&self, env: Env<'_>) -> Result<Loaded, Vec<Problem>> {
-        let mut loaded = self.lay(env).map_err(|problem| vec![problem])?;
+        let mut loaded = self.merge(env).map_err(|problem| vec![problem])?;
         loaded.config = check(&loaded.tree, env)?;
-        loaded.notices.extend(topics::idle(&loaded.tree));
+        loaded.notices.extend(topics::unimplemented(&loaded.tree));
         if loaded.config.data_dir.is_none() && !self.keep_nothing {
             loaded.config.data_dir = state_dir(env);
         }
@@ -68,16 +67,16 @@ impl Sources {
         Ok(loaded)
     }
 
-    /// The tree of all layers, not yet checked.
+    /// The merged tree of all layers, not checked.
     pub(crate) fn tree(&self, env: Env<'_>) -> Result<Node, Problem> {
-        self.lay(env).map(|loaded| loaded.tree)
+        self.merge(env).map(|loaded| loaded.tree)
     }
 
-    fn lay(&self, env: Env<'_>) -> Result<Loaded, Problem> {
+    fn merge(&self, env: Env<'_>) -> Result<Loaded, Problem> {
         let defaults = Layer::new(node::DEFAULTS, Origin::Own);
         let mut tree = toml_file::read(DEFAULTS, &defaults)?;
         let (mut files, mut notices) = (Vec::new(), Vec::new());
-        if let Some((path, origin)) = self.own_file(env) {
+        if let Some((path, origin)) = self.main_file(env) {
             let layer = Layer::new(path.display().to_string(), origin);
             tree.overlay(toml_file::read(&read(&path, &layer)?, &layer)?);
             files.push(path);
@@ -94,14 +93,14 @@ impl Sources {
             tree.overlay(toml_file::read(DEMO, &defaults)?);
         }
         self.flags(&mut tree);
-        // Replaced by `load`; the shape of an empty one is the checker's affair.
+        // `load` replaces it after the check.
         let config = Config::default();
         Ok(Loaded { config, tree, files, notices, demo })
     }
 
-    /// The first that exists of: the one that was named, the one here, the user's. Only the one here was put there by
-    /// somebody who may not be the operator.
-    fn own_file(&self, env: Env<'_>) -> Option<(PathBuf, Origin)> {
+    /// The configuration file: `--config`, else `portmoot.toml` in the current directory, else the user's. Another user may
+    /// have put the one in the current directory there, so its commands need consent.
+    fn main_file(&self, env: Env<'_>) -> Option<(PathBuf, Origin)> {
         if let Some(named) = &self.config {
             return Some((named.clone(), Origin::Named));
         }
@@ -125,12 +124,12 @@ impl Sources {
     }
 }
 
-/// Where this user's own configuration is.
+/// Configuration directory of the user.
 pub(crate) fn config_dir(env: Env<'_>) -> Option<PathBuf> {
     base_dir(env, "XDG_CONFIG_HOME", ".config")
 }
 
-/// Where state is kept that nobody configured a place for.
+/// Default data directory of the user.
 fn state_dir(env: Env<'_>) -> Option<PathBuf> {
     base_dir(env, "XDG_STATE_HOME", ".local/state")
 }
@@ -146,7 +145,7 @@ fn base_dir(env: Env<'_>, variable: &str, below_home: &str) -> Option<PathBuf> {
 }
 
 fn read(path: &Path, layer: &Arc<Layer>) -> Result<String, Problem> {
-    let problem = |message: String| Problem::new("config_unreadable", message).at(&layer.somewhere());
+    let problem = |message: String| Problem::new("config_unreadable", message).at(&layer.unknown_line());
     let size =
         std::fs::metadata(path).map_err(|error| problem(format!("cannot open this file: {error}")))?.len();
     if size > FILE_BYTES_MAX {

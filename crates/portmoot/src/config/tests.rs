@@ -1,4 +1,4 @@
-//! Configurations and what becomes of them: texts in, checked values or problems out.
+//! Configuration tests: files to checked values or problems.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,26 +47,26 @@ fn problems(toml: &str) -> String {
 }
 
 #[test]
-fn what_is_written_and_does_nothing_is_told() {
+fn settings_without_effect_are_reported() {
     let written =
         tree("[topics.main]\nbuiltin = [\"room\", \"proxy\"]\n[topics.side]\nbuiltin = [\"search_tools\"]\n");
     assert_eq!(
-        topics::idle(&written),
+        topics::unimplemented(&written),
         [
-            "portmoot.toml:2: `topics.main.builtin`: `proxy` does nothing yet: take it out",
-            "portmoot.toml:4: `topics.side.builtin`: `search_tools` does nothing yet: take it out",
+            "portmoot.toml:2: `topics.main.builtin`: `proxy` has no effect yet: remove it",
+            "portmoot.toml:4: `topics.side.builtin`: `search_tools` has no effect yet: remove it",
         ]
     );
-    // What nobody has written, and what does something.
+    // Defaults, and tools that have an effect.
     let defaults = Layer::new(DEFAULTS, Origin::Own);
     let unwritten =
         toml_file::read("[topics.main]\nbuiltin = [\"proxy\", \"search_tools\"]\n", &defaults).unwrap();
-    assert!(topics::idle(&unwritten).is_empty());
-    assert!(topics::idle(&tree("[topics.main]\nbuiltin = [\"room\", \"proposals\"]\n")).is_empty());
+    assert!(topics::unimplemented(&unwritten).is_empty());
+    assert!(topics::unimplemented(&tree("[topics.main]\nbuiltin = [\"room\", \"proposals\"]\n")).is_empty());
 }
 
 #[test]
-fn every_problem_is_told_with_its_line_and_a_way_out() {
+fn every_problem_is_reported_with_its_line_and_a_hint() {
     let toml = r#"
 [servers.github]
 comand = "npx"
@@ -91,10 +91,10 @@ mcp_calls = "all"
 [sever]
 "#;
     insta::assert_snapshot!(problems(toml), @r#"
-    `modren` is no value for `servers.github.era` [config_value]
+    `modren` is not a value of `servers.github.era` [config_value]
       at portmoot.toml:5
       hint: did you mean `modern`?
-    `servers.github.request_timeout` must be a time with its unit, such as "500ms", "30s", "5m", "2h" or "7d", not 30 [config_value]
+    `servers.github.request_timeout` must be a duration with its unit, such as "500ms", "30s", "5m", "2h" or "7d", not 30 [config_value]
       at portmoot.toml:6
     unknown key `comand` in `[servers.github]` [config_unknown_key]
       at portmoot.toml:3
@@ -104,23 +104,23 @@ mcp_calls = "all"
       hint: set GONE, or write a default: ${GONE:-...}
     `participants.scout.token_env`: the token has fewer than 16 characters [config_token]
       at portmoot.toml:14
-      hint: make one: portmoot token new NAME
-    `participants.scout.token`: a bare token does not belong into a file [config_token]
+      hint: issue one with: portmoot token new NAME
+    `participants.scout.token`: a token must not be in the configuration file [config_token]
       at portmoot.toml:13
-      hint: use token_env, token_file or token_sha256
-    `*` is no capability: `*` cannot span namespaces: write `mcp/*`, `name/*`, or the exact word [config_capability]
+      hint: use `token_env`, `token_file` or `token_sha256`
+    `*` is not a capability: `*` cannot span namespaces: write `mcp/*`, `name/*`, or the exact word [config_capability]
       at portmoot.toml:15
       hint: for example "mcp/request:tools/call:read_*" or "chat"
     unknown key `from` in a capability: it has `kind` and `to` [config_capability]
       at portmoot.toml:15
       hint: for example "mcp/request:tools/call:read_*" or "chat"
-    `topics.side.servers` names no server: `serch` [config_unknown_server]
+    `topics.side.servers`: there is no server `serch` [config_unknown_server]
       at portmoot.toml:19
       hint: did you mean `search`?
-    `all` is no value for `topics.side.mcp_calls` [config_value]
+    `all` is not a value of `topics.side.mcp_calls` [config_value]
       at portmoot.toml:20
       hint: one of `none`, `kinds`, `full`
-    `scout` may enter `mian`, and there is no such topic [config_unknown_topic]
+    `scout` may join `mian`, but there is no such topic [config_unknown_topic]
       at portmoot.toml:16
       hint: did you mean `main`?
     unknown key `sever` in the configuration [config_unknown_key]
@@ -130,39 +130,42 @@ mcp_calls = "all"
 }
 
 #[test]
-fn small_mistakes_and_their_words() {
+fn problems_have_messages() {
     for (toml, expect) in [
-        ("[servers.a]", "`[servers.a]` says neither `command` nor `url` [config_missing]"),
+        ("[servers.a]", "`[servers.a]` has neither `command` nor `url` [config_missing]"),
         (
             "[servers.a]\ncommand = 'x'\nurl = 'http://x/'",
-            "`[servers.a]` says both `command` and `url` [config_twice]",
+            "`[servers.a]` has both `command` and `url` [config_twice]",
         ),
         ("[servers.a]\ntype = 'sse'\ncommand = 'x'", "`[servers.a]` needs a `url` [config_missing]"),
-        ("[servers.a]\nurl = 'ftp://x/'", "`ftp://x/` is no absolute http or https URL [config_value]"),
+        ("[servers.a]\nurl = 'ftp://x/'", "`ftp://x/` is not an absolute http or https URL [config_value]"),
         (
             "[servers.a]\nurl = 'http://${TOKEN} /'",
-            "`http://${TOKEN} /` is no absolute http or https URL [config_value]",
+            "`http://${TOKEN} /` is not an absolute http or https URL [config_value]",
         ),
-        ("[servers.a]\nurl = 'http://x/'\nheaders = { 'a b' = 'x' }", "`a b` is no header [config_value]"),
-        ("[servers.a]\ncommand = 'x'\nprefix = 'a/b'", "`a/b` cannot stand in a tool's name [config_value]"),
+        (
+            "[servers.a]\nurl = 'http://x/'\nheaders = { 'a b' = 'x' }",
+            "`a b` is not a valid header [config_value]",
+        ),
+        ("[servers.a]\ncommand = 'x'\nprefix = 'a/b'", "`a/b` cannot be part of a tool name [config_value]"),
         ("[servers.portmoot]\ncommand = 'x'", "a server cannot be called `portmoot` [config_name]"),
         (
             "[servers.a]\ncommand = 'x'\nera = 'auto'\nprotocolEra = 'auto'",
-            "`era` and `protocolEra` are one setting [config_twice]",
+            "`era` and `protocolEra` are the same setting [config_twice]",
         ),
         (
             "[servers.a]\ncommand = 'x'\nmax_timeout = '1s'",
             "`servers.a.max_timeout` is shorter than another timeout [config_value]",
         ),
         ("[profiles.a]", "`[profiles.a]` has no `capabilities` [config_value]"),
-        ("[topics.a]\naccess = 'open'", "`open` is no value for `topics.a.access` [config_value]"),
+        ("[topics.a]\naccess = 'open'", "`open` is not a value of `topics.a.access` [config_value]"),
         (
             "[topics.a]\nanonymous = 'a'",
-            "`topics.a.anonymous` names no profile: `a` [config_unknown_profile]",
+            "`topics.a.anonymous`: there is no profile `a` [config_unknown_profile]",
         ),
         (
             "[participants.a]\nprofile = 'a'",
-            "`participants.a.profile` names no profile: `a` [config_unknown_profile]",
+            "`participants.a.profile`: there is no profile `a` [config_unknown_profile]",
         ),
         ("[participants.anonymous-1]", "a participant cannot be called `anonymous-1` [config_name]"),
         ("[servers]\na = 1", "`servers` must be a table of tables, not 1 [config_value]"),
@@ -172,7 +175,7 @@ fn small_mistakes_and_their_words() {
         ),
         (
             "[servers.a]\ncommand = 'x'\n[topics.main]\n[participants.a]\nserves = true",
-            "`a` is the name of two: one in `[servers]` and one in `[participants]` [config_twice]",
+            "the name `a` is used twice: in `[servers]` and in `[participants]` [config_twice]",
         ),
         (
             "[topics.main]\n[participants.a]\nserves = true\n[participants.'a/b']\nserves = true\n[participants.'a_b']\nserves = true",
@@ -184,7 +187,7 @@ fn small_mistakes_and_their_words() {
         ),
         (
             "[servers.a]\ncommand = 'x'\n[participants.a]\ntoken_env = 'TOKEN'",
-            "`a` is the name of two: one in `[servers]` and one in `[participants]` [config_twice]",
+            "the name `a` is used twice: in `[servers]` and in `[participants]` [config_twice]",
         ),
         (
             "[participants.a]\ntoken_env = 'GONE'",
@@ -196,29 +199,29 @@ fn small_mistakes_and_their_words() {
         ),
         (
             "[participants.a]\ntoken = 'x'",
-            "`participants.a.token`: a bare token does not belong into a file [config_token]",
+            "`participants.a.token`: a token must not be in the configuration file [config_token]",
         ),
         (
             "[participants.a]\ntoken_sha256 = 'x'",
             "`participants.a.token_sha256` must be 64 hexadecimal digits [config_token]",
         ),
-        ("[participants.a]\ncapabilities = ['*']", "`*` is no capability"),
+        ("[participants.a]\ncapabilities = ['*']", "`*` is not a capability"),
         (
             "[participants.a]\ncapabilities = [{ kind = 'chat', from = 'x' }]",
             "unknown key `from` in a capability: it has `kind` and `to` [config_capability]",
         ),
-        ("[participants.a]\nrate = '5/h'", "`participants.a.rate` is no rate [config_value]"),
+        ("[participants.a]\nrate = '5/h'", "`participants.a.rate` is not a rate [config_value]"),
         (
             "[participants.a]\ntopics = ['mian']",
-            "`a` may enter `mian`, and there is no such topic [config_unknown_topic]",
+            "`a` may join `mian`, but there is no such topic [config_unknown_topic]",
         ),
         (
             "[topics.main]\nservers = ['x']",
-            "`topics.main.servers` names no server: `x` [config_unknown_server]",
+            "`topics.main.servers`: there is no server `x` [config_unknown_server]",
         ),
         (
             "[topics.main]\nbuiltin = ['proxi']",
-            "`topics.main.builtin` names no built-in tool: `proxi` [config_value]",
+            "`topics.main.builtin`: there is no built-in tool `proxi` [config_value]",
         ),
         (
             "[server]\nlisten = 'everywhere'",
@@ -233,7 +236,7 @@ fn small_mistakes_and_their_words() {
             "unknown key `session_max` in `[server.limits]` [config_unknown_key]",
         ),
         ("[sever]\n", "unknown key `sever` in the configuration [config_unknown_key]"),
-        ("listen = 2026-07-28", "a date means nothing here [config_value]"),
+        ("listen = 2026-07-28", "a date is not a valid value here [config_value]"),
         ("a = \n", "[config_syntax]"),
     ] {
         let found = problems(toml);
@@ -276,19 +279,19 @@ headers = { x = "${GONE}" }
     assert_eq!(
         github.timeouts.max,
         Duration::from_secs(1_200),
-        "nothing may be cut off by the default maximum"
+        "the default maximum is raised to the longest timeout"
     );
     assert_eq!((words.name.as_str(), &*words.prefix), ("two-words", "two-words"));
     let Transport::Http(http) = &words.transport else { panic!("http") };
     assert_eq!(http.headers[0].1.expose(), "Bearer hush-hush-hush-hush");
-    assert!(!format!("{config:?}").contains("hush-"), "debug output tells no secret");
+    assert!(!format!("{config:?}").contains("hush-"), "debug output has no secret");
     assert!(!old.enabled && matches!(old.transport, Transport::Sse(_)));
     let topic: Vec<_> = config.topics[0].servers.iter().map(|name| name.as_str()).collect();
     assert_eq!(topic, ["github", "two-words", "old"], "in the order of the file");
 }
 
 #[test]
-fn participants_have_what_is_written_or_a_newcomers() {
+fn participants_have_configured_or_default_capabilities() {
     let config = good(
         r#"
 [participants.scout]
@@ -311,7 +314,7 @@ rate = "30/min"
 }
 
 #[test]
-fn profiles_are_sets_that_participants_and_topics_name() {
+fn profiles_give_capabilities_to_participants_and_topics() {
     let config = good(
         r#"
 [profiles.reader]
@@ -355,7 +358,7 @@ fn client_tree(json: &str) -> Result<(Node, Vec<String>), String> {
 }
 
 #[test]
-fn clients_files_are_taken_as_they_are() {
+fn client_files_are_converted() {
     let (tree, notices) = client_tree(
         r#"{ "theme": "dark", "mcpServers": {
             "z": { "command": "npx", "args": ["-y", "x"], "env": { "A": "b" }, "autoApprove": [], "timeout": 60 },
@@ -373,9 +376,9 @@ fn clients_files_are_taken_as_they_are() {
     assert_eq!(check(&tree, &env).unwrap().servers.len(), 1);
     let (tree, _) =
         client_tree(r#"{ "servers": { "a": { "command": "x", "args": ["${input:key}"] } } }"#).unwrap();
-    assert!(check(&tree, &env).unwrap_err()[0].to_string().contains("asks for no inputs"));
+    assert!(check(&tree, &env).unwrap_err()[0].to_string().contains("does not support inputs"));
     for (json, expect) in [
-        ("{}", "has no `mcpServers`"),
+        ("{}", "has neither `mcpServers`"),
         ("[", "[config_syntax]"),
         ("// no\n{}", "without comments"),
         (r#"{"mcpServers":{"a":{"command":"x","command":"y"}}}"#, "the member `command` occurs twice"),
@@ -386,7 +389,7 @@ fn clients_files_are_taken_as_they_are() {
 }
 
 #[test]
-fn the_least_trusted_place_that_says_what_is_started_counts() {
+fn the_least_trusted_origin_decides_about_consent() {
     let layers = |first: Origin, second: Origin, laid: &str| {
         let mut tree = tree("");
         let layer = |origin| Layer::new("x", origin);
@@ -405,7 +408,7 @@ fn the_least_trusted_place_that_says_what_is_started_counts() {
 }
 
 #[test]
-fn what_is_shown_can_be_read_again_and_holds_no_secret() {
+fn a_shown_configuration_can_be_read_again_and_has_no_secret() {
     let toml = "[servers.\"a b\"]\ncommand = \"x\\u0007\\\"\"\nenv = { KEY = \"bare\", OTHER = \"${TOKEN}\" }\ntool_timeouts = { t = '1s' }\n\
                 [participants.p]\ncapabilities = ['chat', { kind = 'chat', to = ['x'] }]\n";
     let shown = to_toml(&tree(toml), false);

@@ -1,9 +1,9 @@
-//! `[topics.NAME]`: from a table to a checked [`TopicConfig`]. Must not know how a server is reached.
+//! Tables `[topics.NAME]`, read as [`TopicConfig`].
 
 use std::time::Duration;
 
-use gateway::config::{Access, BuiltIn, McpCalls, TopicConfig};
 use gateway::GUEST_RATE;
+use gateway::config::{Access, BuiltIn, McpCalls, TopicConfig};
 use model::ParticipantId;
 use upstream::config::ServerConfig;
 
@@ -23,36 +23,36 @@ const BUILT_IN: [(&str, BuiltIn); 4] = [
     ("proxy", BuiltIn::Proxy),
     ("search_tools", BuiltIn::SearchTools),
 ];
-/// Those of them that are not there yet.
-const IDLE: [&str; 2] = ["proxy", "search_tools"];
+/// Built-in tools that are not implemented yet.
+const UNIMPLEMENTED: [&str; 2] = ["proxy", "search_tools"];
 const HISTORY_MAX: u64 = 100_000;
 const LIST_WAIT: Duration = Duration::from_secs(5);
 const PROPOSAL_TTL: Duration = Duration::from_secs(300);
 
-/// Reads every topic; `servers` and `profiles` are those that are configured.
+/// Reads every topic. `servers` and `profiles` are the configured ones.
 pub(crate) fn read(root: &Table<'_>, servers: &[ServerConfig], profiles: &Profiles) -> Vec<TopicConfig> {
     let tables = root.tables("topics");
     tables.into_iter().filter_map(|(entry, table)| topic(entry, table, servers, profiles)).collect()
 }
 
-/// What somebody has written and does nothing, for people; the defaults name it, too, and are nobody's.
-pub(crate) fn idle(tree: &Node) -> Vec<String> {
-    let mut told = Vec::new();
+/// Messages about built-in tools that have no effect yet. Those of the default layer give no message.
+pub(crate) fn unimplemented(tree: &Node) -> Vec<String> {
+    let mut reported = Vec::new();
     let topics = tree.get("topics").map(Node::entries).unwrap_or_default();
     for topic in topics {
         let Some(Value::List(items)) = topic.node.get("builtin").map(|node| &node.value) else { continue };
-        for item in items.iter().filter(|item| item.place.layer.name != DEFAULTS) {
+        for item in items.iter().filter(|item| item.location.layer.name != DEFAULTS) {
             if let Value::Text(name) = &item.value
-                && IDLE.contains(&name.as_str())
+                && UNIMPLEMENTED.contains(&name.as_str())
             {
-                told.push(format!(
-                    "{}: `topics.{}.builtin`: `{name}` does nothing yet: take it out",
-                    item.place, topic.key
+                reported.push(format!(
+                    "{}: `topics.{}.builtin`: `{name}` has no effect yet: remove it",
+                    item.location, topic.key
                 ));
             }
         }
     }
-    told
+    reported
 }
 
 fn topic(
@@ -61,14 +61,19 @@ fn topic(
     servers: &[ServerConfig],
     profiles: &Profiles,
 ) -> Option<TopicConfig> {
-    let name = topic_name(&entry.key, &entry.place, table.problems());
+    let name = topic_name(&entry.key, &entry.location, table.problems());
     let access = table.choice("access", &ACCESS).unwrap_or_default();
     let anonymous = profile(&table, "anonymous", profiles);
     let anonymous_rate = rate(&table, "anonymous_rate").unwrap_or(GUEST_RATE);
     let history = table.count("history").unwrap_or(0);
     if history > HISTORY_MAX {
         let message = format!("`{}` is more than {HISTORY_MAX}", table.full("history"));
-        table.note_at("history", "config_value", message, "every envelope of it is held in memory");
+        table.note_at(
+            "history",
+            "config_value",
+            message,
+            "all envelopes of the history are kept in memory: choose a smaller number",
+        );
     }
     let chosen = chosen_servers(&table, servers);
     let mcp_calls = table.choice("mcp_calls", &MCP_CALLS).unwrap_or_default();
@@ -92,12 +97,12 @@ fn topic(
 }
 
 fn chosen_servers(table: &Table<'_>, servers: &[ServerConfig]) -> Vec<ParticipantId> {
-    let wanted = table.texts("servers").unwrap_or_else(|| vec![("*", table.place())]);
+    let wanted = table.texts("servers").unwrap_or_else(|| vec![("*", table.location())]);
     let known = || servers.iter().map(|server| server.name.as_str());
-    for (name, place) in &wanted {
+    for (name, location) in &wanted {
         if *name != "*" && !known().any(|known| known == *name) {
-            let message = format!("`{}` names no server: `{name}`", table.full("servers"));
-            let mut problem = Problem::new("config_unknown_server", message).at(place);
+            let message = format!("`{}`: there is no server `{name}`", table.full("servers"));
+            let mut problem = Problem::new("config_unknown_server", message).at(location);
             problem.hint =
                 suggestion(name, known()).or_else(|| Some(format!("add [servers.{name}], or write \"*\"")));
             table.problems().note(problem);
@@ -110,13 +115,14 @@ fn chosen_servers(table: &Table<'_>, servers: &[ServerConfig]) -> Vec<Participan
 
 fn builtin(table: &Table<'_>) -> Vec<BuiltIn> {
     let wanted = table.texts("builtin").unwrap_or_default();
-    let known = |(name, place): (&str, &_)| {
+    let known = |(name, location): (&str, &_)| {
         let found = BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, built_in)| *built_in);
         if found.is_none() {
-            let message = format!("`{}` names no built-in tool: `{name}`", table.full("builtin"));
-            let mut problem = Problem::new("config_value", message).at(place);
-            problem.hint = suggestion(name, BUILT_IN.iter().map(|(known, _)| *known))
-                .or_else(|| Some("there are `proposals`, `room`, `proxy` and `search_tools`".into()));
+            let message = format!("`{}`: there is no built-in tool `{name}`", table.full("builtin"));
+            let mut problem = Problem::new("config_value", message).at(location);
+            problem.hint = suggestion(name, BUILT_IN.iter().map(|(known, _)| *known)).or_else(|| {
+                Some("the built-in tools are `proposals`, `room`, `proxy` and `search_tools`".into())
+            });
             table.problems().note(problem);
         }
         found

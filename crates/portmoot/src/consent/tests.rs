@@ -1,4 +1,4 @@
-//! Consent: what is shown, who is asked, what happens without anybody to ask.
+//! Consent tests: texts shown, questions asked, behaviour without a terminal.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use model::{Capabilities, ParticipantId};
 use upstream::config::{EraChoice, HttpConfig, Origin, Sessions, Timeouts};
 
 use super::*;
-use crate::terminal::Script;
+use crate::terminal::ScriptedTerminal;
 
 fn server(origin: Origin, transport: Transport) -> ServerConfig {
     ServerConfig {
@@ -32,7 +32,7 @@ fn child(command: &str, args: &[(&str, &str)], env: &[&str]) -> Transport {
 }
 
 #[test]
-fn the_whole_command_is_shown_and_no_secret() {
+fn the_whole_command_is_shown_without_secrets() {
     let args = [("hush", "${TOKEN}"), ("two words", "two words"), ("a\u{202e}\n", "a\u{202e}\n"), ("", "")];
     let text = describe(&server(Origin::Api, child("sudo", &args, &["GITHUB_TOKEN", "LD_PRELOAD"])));
     assert_eq!(
@@ -40,21 +40,18 @@ fn the_whole_command_is_shown_and_no_secret() {
         "server `github` starts: sudo ${TOKEN} 'two words' 'a\\u{202e}\\u{a}' ''\n    \
          environment: GITHUB_TOKEN, LD_PRELOAD\n    \
          DANGER: runs with another user's rights (sudo or the like)\n    \
-         DANGER: its environment makes programs load other code"
+         DANGER: its environment can make programs load other code"
     );
     let url = Secret::expanded("https://x.example/?key=hush", "https://x.example/?key=${KEY}");
     let http = HttpConfig { url, headers: vec![("authorization".into(), Secret::new("hush"))] };
     let text = describe(&server(Origin::Api, Transport::Http(http)));
-    assert_eq!(
-        text,
-        "server `github` is reached at https://x.example/?key=${KEY}\n    headers: authorization"
-    );
+    assert_eq!(text, "server `github` connects to https://x.example/?key=${KEY}\n    headers: authorization");
 }
 
 #[test]
-fn only_strangers_need_consent() {
+fn only_imported_and_api_servers_need_consent() {
     let output = Output::new(false, true, true);
-    for (origin, attended, yes, answers, expect) in [
+    for (origin, interactive, yes, answers, expect) in [
         (Origin::Named, false, false, &[][..], Ok(true)),
         (Origin::Own, false, false, &[], Ok(true)),
         (Origin::Imported, false, true, &[], Ok(true)),
@@ -67,14 +64,18 @@ fn only_strangers_need_consent() {
         (Origin::Imported, true, false, &[], Ok(false)),
     ] {
         let mut config = Config { servers: vec![server(origin, child("x", &[], &[]))], ..Config::default() };
-        let mut script = Script::new(attended, answers);
+        let mut script = ScriptedTerminal::new(interactive, answers);
         let found = obtain(&mut config, &mut script, yes, output).map(|()| config.servers[0].enabled);
-        assert_eq!(found.map_err(|failure| failure.exit), expect, "{origin:?} {attended} {yes} {answers:?}");
+        assert_eq!(
+            found.map_err(|failure| failure.exit),
+            expect,
+            "{origin:?} {interactive} {yes} {answers:?}"
+        );
     }
 }
 
 #[test]
-fn a_reload_starts_nothing_that_nobody_agreed_to() {
+fn a_reload_starts_no_server_without_consent() {
     let config = |origin, command: &str, enabled| {
         let server = ServerConfig { enabled, ..server(origin, child(command, &[], &[])) };
         Config { servers: vec![server], ..Config::default() }

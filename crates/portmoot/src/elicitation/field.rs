@@ -1,51 +1,51 @@
-//! One field of a form: how it is asked for, and what a typed line means. Must not know the schema's spelling.
+//! Form field: prompt text and parsing of a typed line.
 
 use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
 
-use crate::visible;
+use json::visible;
 
-/// A field.
+/// A field of a form.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Field {
+pub(crate) struct FormField {
     pub(crate) name: String,
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) required: bool,
     pub(crate) default: Option<Value>,
-    pub(crate) shape: Shape,
+    pub(crate) field_type: FieldType,
 }
 
-/// What goes into a field.
+/// Type of a field, with its bounds.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Shape {
+pub(crate) enum FieldType {
     Text { min: Option<usize>, max: Option<usize>, format: Option<String> },
     Number { whole: bool, min: Option<f64>, max: Option<f64> },
     Flag,
-    One(Vec<Choice>),
-    Many { choices: Vec<Choice>, min: Option<usize>, max: Option<usize> },
+    One(Vec<FieldChoice>),
+    Many { choices: Vec<FieldChoice>, min: Option<usize>, max: Option<usize> },
 }
 
-/// One of several values.
+/// A value of a choice, with its title.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct FieldChoice {
     pub(crate) value: String,
     pub(crate) title: Option<String>,
 }
 
-impl Field {
-    /// What the field is, on one line, and its choices below. Nothing that the server wrote stays hidden.
+impl FormField {
+    /// The prompt: title, description, type and default on one line, choices below. Hidden characters are made visible.
     pub(crate) fn prompt(&self) -> String {
         let mut out = visible::line(self.title.as_deref().unwrap_or(&self.name));
         if let Some(description) = &self.description {
             let _ = write!(out, ": {}", visible::line(description));
         }
-        let _ = write!(out, " ({}{})", self.shape.what(), if self.required { "" } else { ", optional" });
+        let _ = write!(out, " ({}{})", self.field_type.what(), if self.required { "" } else { ", optional" });
         if let Some(default) = &self.default {
             let _ = write!(out, " [{}]", visible::line(&plain(default)));
         }
-        for (at, choice) in self.shape.choices().iter().enumerate() {
+        for (at, choice) in self.field_type.choices().iter().enumerate() {
             let title = choice.title.as_ref().filter(|title| **title != choice.value);
             let title = title.map(|title| format!(" - {}", visible::line(title))).unwrap_or_default();
             let _ = write!(out, "\n  {}. {}{title}", at + 1, visible::line(&choice.value));
@@ -53,58 +53,58 @@ impl Field {
         out
     }
 
-    /// What a typed line means: `None` leaves the field out.
+    /// Parses a typed line; `None` leaves the field out.
     ///
     /// # Errors
-    /// Why the line does not fit, to be asked again.
+    /// Why the line is not a valid value, to show before asking again.
     pub(crate) fn read(&self, line: &str) -> Result<Option<Value>, String> {
         let line = line.trim();
         if line.is_empty() {
             return match (&self.default, self.required) {
                 (Some(default), _) => Ok(Some(default.clone())),
                 (None, false) => Ok(None),
-                (None, true) => Err("this field is needed".into()),
+                (None, true) => Err("this field is required".into()),
             };
         }
-        self.shape.read(line).map(Some)
+        self.field_type.read(line).map(Some)
     }
 }
 
-impl Shape {
+impl FieldType {
     fn what(&self) -> String {
         match self {
-            Shape::Text { format: Some(format), .. } => visible::line(format),
-            Shape::Text { format: None, .. } => "text".into(),
-            Shape::Number { whole: true, .. } => "whole number".into(),
-            Shape::Number { whole: false, .. } => "number".into(),
-            Shape::Flag => "yes or no".into(),
-            Shape::One(_) => "one of these".into(),
-            Shape::Many { .. } => "any of these, with commas between".into(),
+            FieldType::Text { format: Some(format), .. } => visible::line(format),
+            FieldType::Text { format: None, .. } => "text".into(),
+            FieldType::Number { whole: true, .. } => "whole number".into(),
+            FieldType::Number { whole: false, .. } => "number".into(),
+            FieldType::Flag => "yes or no".into(),
+            FieldType::One(_) => "one of these".into(),
+            FieldType::Many { .. } => "any of these, separated by commas".into(),
         }
     }
 
-    fn choices(&self) -> &[Choice] {
+    fn choices(&self) -> &[FieldChoice] {
         match self {
-            Shape::One(choices) | Shape::Many { choices, .. } => choices,
-            Shape::Text { .. } | Shape::Number { .. } | Shape::Flag => &[],
+            FieldType::One(choices) | FieldType::Many { choices, .. } => choices,
+            FieldType::Text { .. } | FieldType::Number { .. } | FieldType::Flag => &[],
         }
     }
 
     fn read(&self, line: &str) -> Result<Value, String> {
         match self {
-            Shape::Text { min, max, format } => {
+            FieldType::Text { min, max, format } => {
                 within("characters", line.chars().count(), *min, *max)?;
                 format.as_deref().map_or(Ok(()), |format| check_format(format, line))?;
                 Ok(Value::from(line))
             }
-            Shape::Number { whole, min, max } => read_number(line, *whole, *min, *max),
-            Shape::Flag => match line.to_lowercase().as_str() {
+            FieldType::Number { whole, min, max } => read_number(line, *whole, *min, *max),
+            FieldType::Flag => match line.to_lowercase().as_str() {
                 "y" | "yes" | "true" | "1" => Ok(Value::from(true)),
                 "n" | "no" | "false" | "0" => Ok(Value::from(false)),
                 _ => Err("type yes or no".into()),
             },
-            Shape::One(choices) => pick(choices, line).map(Value::from),
-            Shape::Many { choices, min, max } => {
+            FieldType::One(choices) => pick(choices, line).map(Value::from),
+            FieldType::Many { choices, min, max } => {
                 let words = line.split(',').map(str::trim).filter(|word| !word.is_empty());
                 let mut picked: Vec<String> =
                     words.map(|word| pick(choices, word)).collect::<Result<_, _>>()?;
@@ -117,13 +117,13 @@ impl Shape {
     }
 }
 
-/// The value itself counts before its number, its number before its title.
-fn pick(choices: &[Choice], word: &str) -> Result<String, String> {
+/// Finds a choice by value, else by number, else by title.
+fn pick(choices: &[FieldChoice], word: &str) -> Result<String, String> {
     let by_value = choices.iter().find(|choice| choice.value == word);
     let by_number = || choices.get(word.parse::<usize>().ok()?.checked_sub(1)?);
     let by_title = || choices.iter().find(|choice| choice.title.as_deref() == Some(word));
     let found = by_value.or_else(by_number).or_else(by_title);
-    found.map(|choice| choice.value.clone()).ok_or_else(|| format!("`{word}` is none of the choices"))
+    found.map(|choice| choice.value.clone()).ok_or_else(|| format!("`{word}` is not one of the choices"))
 }
 
 fn read_number(line: &str, whole: bool, min: Option<f64>, max: Option<f64>) -> Result<Value, String> {
@@ -143,13 +143,13 @@ fn read_number(line: &str, whole: bool, min: Option<f64>, max: Option<f64>) -> R
 
 fn within(what: &str, count: usize, min: Option<usize>, max: Option<usize>) -> Result<(), String> {
     match (min, max) {
-        (Some(min), _) if count < min => Err(format!("at least {min} {what} are needed")),
+        (Some(min), _) if count < min => Err(format!("at least {min} {what} are required")),
         (_, Some(max)) if count > max => Err(format!("at most {max} {what} are allowed")),
         _ => Ok(()),
     }
 }
 
-/// The four formats that forms may name; others are not checked.
+/// Checks the four formats of MCP forms; others are accepted.
 fn check_format(format: &str, line: &str) -> Result<(), String> {
     let good = match format {
         "email" => line.split_once('@').is_some_and(|(name, host)| {

@@ -1,4 +1,4 @@
-//! From a requested schema to fields, in the order in which the server wrote them. Must not know how they are asked.
+//! Parser of requested schemas: fields in the order of the server's schema.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
-use crate::form::field::{Choice, Field, Shape};
+use crate::elicitation::field::{FieldChoice, FieldType, FormField};
 
-/// Why a form cannot be shown.
+/// Error in a requested schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SchemaError {
-    /// Not an object with properties.
-    #[error("the form is no flat object schema: {0}")]
-    NoForm(String),
-    /// A field of a kind that forms may not have.
-    #[error("the field `{0}` is neither text, number, true or false, nor a choice")]
+    /// The schema is not an object with properties.
+    #[error("the form is not a flat object schema: {0}")]
+    NotAForm(String),
+    /// A field has a type that forms do not support.
+    #[error("the field `{0}` is neither a text, a number, a boolean nor a choice")]
     Field(String),
 }
 
@@ -27,62 +27,62 @@ struct Requested {
     required: Vec<String>,
 }
 
-/// The fields of a form.
+/// Parses the fields of a form.
 ///
 /// # Errors
-/// When the schema is not one that forms may have.
-pub(crate) fn fields(schema: &str) -> Result<Vec<Field>, SchemaError> {
+/// When the schema is not a valid form schema.
+pub(crate) fn fields(schema: &str) -> Result<Vec<FormField>, SchemaError> {
     if !schema.trim_start().starts_with('{') {
-        return Err(SchemaError::NoForm("it is no object".into()));
+        return Err(SchemaError::NotAForm("it is not an object".into()));
     }
     let requested: Requested =
-        serde_json::from_str(schema).map_err(|error| SchemaError::NoForm(error.to_string()))?;
+        serde_json::from_str(schema).map_err(|error| SchemaError::NotAForm(error.to_string()))?;
     let field = |(name, schema): (String, Value)| {
-        let shape = shape(&schema).ok_or_else(|| SchemaError::Field(name.clone()))?;
+        let field_type = field_type(&schema).ok_or_else(|| SchemaError::Field(name.clone()))?;
         let text = |key: &str| schema.get(key).and_then(Value::as_str).map(str::to_owned);
-        Ok(Field {
+        Ok(FormField {
             required: requested.required.contains(&name),
             title: text("title"),
             description: text("description"),
             default: schema.get("default").cloned(),
             name,
-            shape,
+            field_type,
         })
     };
     requested.properties.0.into_iter().map(field).collect()
 }
 
-fn shape(schema: &Value) -> Option<Shape> {
+fn field_type(schema: &Value) -> Option<FieldType> {
     let count =
         |key: &str| schema.get(key).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
     let number = |key: &str| schema.get(key).and_then(Value::as_f64);
     match schema.get("type").and_then(Value::as_str)? {
         "string" => Some(match choices(schema, "oneOf") {
-            Some(choices) => Shape::One(choices),
-            None => Shape::Text {
+            Some(choices) => FieldType::One(choices),
+            None => FieldType::Text {
                 min: count("minLength"),
                 max: count("maxLength"),
                 format: schema.get("format").and_then(Value::as_str).map(str::to_owned),
             },
         }),
-        "number" => Some(Shape::Number { whole: false, min: number("minimum"), max: number("maximum") }),
-        "integer" => Some(Shape::Number { whole: true, min: number("minimum"), max: number("maximum") }),
-        "boolean" => Some(Shape::Flag),
+        "number" => Some(FieldType::Number { whole: false, min: number("minimum"), max: number("maximum") }),
+        "integer" => Some(FieldType::Number { whole: true, min: number("minimum"), max: number("maximum") }),
+        "boolean" => Some(FieldType::Flag),
         "array" => {
             let choices = choices(schema.get("items")?, "anyOf")?;
-            Some(Shape::Many { choices, min: count("minItems"), max: count("maxItems") })
+            Some(FieldType::Many { choices, min: count("minItems"), max: count("maxItems") })
         }
         _ => None,
     }
 }
 
 /// `enum` with `enumNames`, or `{const, title}` under `oneOf` or `anyOf`.
-fn choices(schema: &Value, titled: &str) -> Option<Vec<Choice>> {
+fn choices(schema: &Value, titled: &str) -> Option<Vec<FieldChoice>> {
     if let Some(options) = schema.get(titled).and_then(Value::as_array) {
         let choice = |option: &Value| {
             let value = option.get("const")?.as_str()?.to_owned();
             let title = option.get("title").and_then(Value::as_str).map(str::to_owned);
-            Some(Choice { value, title })
+            Some(FieldChoice { value, title })
         };
         return options.iter().map(choice).collect();
     }
@@ -90,12 +90,12 @@ fn choices(schema: &Value, titled: &str) -> Option<Vec<Choice>> {
     let options = schema.get("enum").and_then(Value::as_array)?;
     let choice = |(at, option): (usize, &Value)| {
         let title = names.and_then(|names| names.get(at)).and_then(Value::as_str).map(str::to_owned);
-        Some(Choice { value: option.as_str()?.to_owned(), title })
+        Some(FieldChoice { value: option.as_str()?.to_owned(), title })
     };
     options.iter().enumerate().map(choice).collect()
 }
 
-/// Members of an object in the order in which they were written.
+/// Members of an object in their order in the text.
 #[derive(Default)]
 struct Members(Vec<(String, Value)>);
 

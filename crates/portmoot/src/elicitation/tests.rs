@@ -1,17 +1,17 @@
-//! Forms: what a schema asks, and what typed lines become.
+//! Form tests: schemas to fields, typed lines to values.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-fn one(schema: Value, required: bool) -> Field {
+fn one(schema: Value, required: bool) -> FormField {
     let required: &[&str] = if required { &["x"] } else { &[] };
     let schema = json!({ "type": "object", "properties": { "x": schema }, "required": required });
     fields(&schema.to_string()).unwrap().remove(0)
 }
 
 #[test]
-fn fields_keep_the_servers_order() {
+fn fields_keep_the_order_of_the_schema() {
     let schema = r#"{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"boolean"},"m":{"type":"number"}},"required":["a"]}"#;
     let fields: Vec<_> =
         fields(schema).unwrap().into_iter().map(|field| (field.name, field.required)).collect();
@@ -19,7 +19,7 @@ fn fields_keep_the_servers_order() {
 }
 
 #[test]
-fn what_is_typed_is_checked() {
+fn typed_values_are_checked() {
     let color = json!({ "type": "string", "enum": ["red", "green"], "enumNames": ["Rot", "Grün"] });
     let titled = json!({ "type": "string", "oneOf": [{ "const": "r", "title": "Red" }, { "const": "2", "title": "Two" }] });
     let many = json!({ "type": "array", "items": { "type": "string", "enum": ["a", "b", "c"] }, "minItems": 1, "maxItems": 2 });
@@ -76,7 +76,7 @@ fn what_is_typed_is_checked() {
 }
 
 #[test]
-fn an_empty_line_is_the_default_or_leaves_out_or_is_asked_again() {
+fn an_empty_line_gives_the_default_or_no_value_or_an_error() {
     assert_eq!(one(json!({ "type": "string", "default": "x" }), true).read(""), Ok(Some(json!("x"))));
     assert_eq!(one(json!({ "type": "boolean", "default": false }), false).read(" "), Ok(Some(json!(false))));
     assert_eq!(one(json!({ "type": "string" }), false).read(""), Ok(None));
@@ -84,7 +84,7 @@ fn an_empty_line_is_the_default_or_leaves_out_or_is_asked_again() {
 }
 
 #[test]
-fn prompts_hide_nothing() {
+fn prompts_show_hidden_characters() {
     let schema = json!({ "type": "string", "title": "Name\u{1b}[2K", "description": "a\nb\u{202e}", "default": "\u{7}" });
     assert_eq!(one(schema, true).prompt(), "Name\\u{1b}[2K: a\\u{a}b\\u{202e} (text) [\\u{7}]");
     let choice = json!({ "type": "string", "oneOf": [{ "const": "r", "title": "Red" }] });
@@ -92,7 +92,7 @@ fn prompts_hide_nothing() {
 }
 
 #[test]
-fn what_is_no_form_is_refused() {
+fn invalid_form_schemas_are_rejected() {
     for schema in [
         "[]",
         r#"{"type":"object","properties":{"x":{"type":"object"}}}"#,

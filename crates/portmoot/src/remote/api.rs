@@ -1,4 +1,4 @@
-//! The REST API `/api/v1` from the client's side. Must not know what the answers are shown as.
+//! REST API client for `/api/v1`.
 
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
@@ -6,22 +6,22 @@ use serde_json::Value;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::gate::http;
-use crate::gate::source::Source;
+use crate::remote::endpoint::Endpoint;
+use crate::remote::http;
 
 const BASE: &str = "/api/v1";
 
 /// The API of one gateway.
 pub(crate) struct Api<'a> {
-    source: &'a dyn Source,
+    endpoint: &'a dyn Endpoint,
 }
 
 impl<'a> Api<'a> {
-    pub(crate) fn new(source: &'a dyn Source) -> Api<'a> {
-        Api { source }
+    pub(crate) fn new(endpoint: &'a dyn Endpoint) -> Api<'a> {
+        Api { endpoint }
     }
 
-    /// `GET /api/v1/{segments}`, with a query if there is one.
+    /// `GET /api/v1/{segments}?{query}`.
     pub(crate) async fn get(&self, segments: &[&str], query: &[(&str, &str)]) -> Result<Value, Failure> {
         self.request(Method::GET, segments, query, None).await
     }
@@ -31,7 +31,7 @@ impl<'a> Api<'a> {
         self.request(Method::POST, segments, &[], Some(body)).await
     }
 
-    /// The same with a query.
+    /// `POST /api/v1/{segments}?{query}`.
     pub(crate) async fn post_at(
         &self,
         segments: &[&str],
@@ -41,7 +41,7 @@ impl<'a> Api<'a> {
         self.request(Method::POST, segments, query, Some(body)).await
     }
 
-    /// `GET /api/v1/{segments}`, as the gateway wrote it.
+    /// `GET /api/v1/{segments}?{query}`; returns the body as text, spelled as the gateway wrote it.
     pub(crate) async fn get_text(
         &self,
         segments: &[&str],
@@ -50,7 +50,7 @@ impl<'a> Api<'a> {
         text(self.exchange(Method::GET, segments, query, None).await?)
     }
 
-    /// `POST /api/v1/{segments}` with this JSON, which goes as it is; so comes the answer.
+    /// `POST /api/v1/{segments}` with this JSON text; returns the body as text. Both keep their spelling.
     pub(crate) async fn post_text(&self, segments: &[&str], body: String) -> Result<String, Failure> {
         text(self.exchange(Method::POST, segments, &[], Some(body)).await?)
     }
@@ -71,7 +71,7 @@ impl<'a> Api<'a> {
         if body.is_empty() {
             return Ok(Value::Null);
         }
-        serde_json::from_slice(&body).map_err(|_| foreign())
+        serde_json::from_slice(&body).map_err(|_| not_portmoot())
     }
 
     async fn exchange(
@@ -85,7 +85,8 @@ impl<'a> Api<'a> {
         let headers = [("accept", "application/json"), ("content-type", "application/json")];
         let headers = if body.is_some() { headers.as_slice() } else { &headers[..1] };
         let body = body.map(Bytes::from).unwrap_or_default();
-        let (status, body) = http::read(http::send(self.source, method, &path, headers, body).await?).await?;
+        let (status, body) =
+            http::read(http::send(self.endpoint, method, &path, headers, body).await?).await?;
         if !status.is_success() {
             return Err(http::failure(status, &body));
         }
@@ -94,12 +95,13 @@ impl<'a> Api<'a> {
 }
 
 fn text(body: Bytes) -> Result<String, Failure> {
-    String::from_utf8(body.into()).map_err(|_| foreign())
+    String::from_utf8(body.into()).map_err(|_| not_portmoot())
 }
 
-fn foreign() -> Failure {
-    let message = "what answers there is not a Portmoot gateway, or is another version of it";
-    Failure::new(Exit::Failed, "gateway_foreign", message).hint("check --url")
+fn not_portmoot() -> Failure {
+    let message = "the answer is not from a Portmoot gateway, or its version differs from this program's";
+    Failure::new(Exit::Failed, "gateway_foreign", message)
+        .hint("check the URL (--url) and the versions (portmoot --version)")
 }
 
 fn path(segments: &[&str], query: &[(&str, &str)]) -> String {
@@ -117,7 +119,7 @@ fn path(segments: &[&str], query: &[(&str, &str)]) -> String {
     path
 }
 
-/// Percent-encoding of all that is not unreserved (RFC 3986 section 2.3).
+/// Percent-encodes all bytes but the unreserved ones (RFC 3986 section 2.3).
 fn encode(out: &mut String, text: &str) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -1,4 +1,4 @@
-//! Where a gateway is: something that gives connections to it. Must not know what is said on them.
+//! Gateway endpoints: connections, `Host` value, token.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,26 +10,26 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// A connection to a gateway that speaks HTTP/1.1.
-pub(crate) type Stream = Box<dyn Wire>;
+pub(crate) type Connection = Box<dyn Duplex>;
 
-/// What a connection must be able to do.
-pub(crate) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+/// Read and write halves of a connection.
+pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// A gateway that can be connected to. One that runs in this process gives the near end of a pipe.
-pub(crate) trait Source: Send + Sync {
-    /// A new connection.
-    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<Stream, Failure>> + Send + '_>>;
+/// A gateway to connect to: over TCP, or in this process through a pipe.
+pub(crate) trait Endpoint: Send + Sync {
+    /// Opens a new connection.
+    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<Connection, Failure>> + Send + '_>>;
 
-    /// What stands in the `Host` header.
+    /// Value of the `Host` header.
     fn authority(&self) -> &str;
 
-    /// The token to show, if any.
+    /// Bearer token, if any.
     fn token(&self) -> Option<&str>;
 }
 
-/// A gateway behind a URL.
+/// A gateway at an http URL.
 #[derive(Debug)]
 pub(crate) struct Remote {
     authority: String,
@@ -39,41 +39,43 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Takes `http://HOST[:PORT]`; a path is ignored, so that the URL of `/mcp` does too.
+    /// Parses `http://HOST[:PORT]`; a path is ignored, so that the URL of `/mcp` works too.
     ///
     /// # Errors
-    /// What is wrong with the URL.
+    /// When the URL is not an http URL, or has a user or password.
     pub(crate) fn new(url: &str, token: Option<String>) -> Result<Remote, Failure> {
         let wrong = |message: String| {
             Failure::new(Exit::Usage, "bad_url", message).hint("for example --url http://127.0.0.1:7070")
         };
-        let uri: hyper::Uri = url.parse().map_err(|_| wrong(format!("`{url}` is no URL")))?;
+        let uri: hyper::Uri = url.parse().map_err(|_| wrong(format!("`{url}` is not a URL")))?;
         match uri.scheme_str() {
             Some("http") => {}
             Some("https") => {
-                let failure = wrong("this command speaks plain http to a gateway".into());
-                return Err(failure.hint("run it beside the gateway, or reach it through an SSH tunnel"));
+                let failure = wrong("this command supports plain http only".into());
+                return Err(failure.hint("run it on the gateway's machine, or use an SSH tunnel"));
             }
             Some(_) | None => return Err(wrong(format!("`{url}` does not begin with http://"))),
         }
-        let authority = uri.authority().ok_or_else(|| wrong(format!("`{url}` names no host")))?;
+        let authority = uri.authority().ok_or_else(|| wrong(format!("`{url}` has no host")))?;
         if authority.as_str().contains('@') {
-            return Err(wrong("a gateway's URL carries no user or password".into()).hint("use --token"));
+            return Err(wrong("a gateway URL must not contain a user or password".into())
+                .hint("pass a token with --token"));
         }
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         Ok(Remote { authority: authority.to_string(), host, port: authority.port_u16().unwrap_or(80), token })
     }
 }
 
-impl Source for Remote {
-    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<Stream, Failure>> + Send + '_>> {
+impl Endpoint for Remote {
+    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<Connection, Failure>> + Send + '_>> {
         Box::pin(async move {
             let connected = TcpStream::connect((self.host.as_str(), self.port)).await;
             let stream = connected.map_err(|error| {
-                let message = format!("no gateway answers at {}: {error}", self.authority);
-                Failure::new(Exit::Failed, "gateway_unreachable", message).hint("start one: portmoot serve")
+                let message = format!("cannot connect to a gateway at {}: {error}", self.authority);
+                Failure::new(Exit::Failed, "gateway_unreachable", message)
+                    .hint("start one with: portmoot serve")
             })?;
-            Ok(Box::new(stream) as Stream)
+            Ok(Box::new(stream) as Connection)
         })
     }
 
@@ -91,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_and_what_they_name() {
+    fn urls_are_parsed() {
         let check = |url: &str| {
             Remote::new(url, None).map(|remote| (remote.authority, remote.host, remote.port)).ok()
         };

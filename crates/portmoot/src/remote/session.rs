@@ -1,5 +1,4 @@
-//! A legacy MCP session over Streamable HTTP, from the client's side: enough to make one request, and to answer what the
-//! server asks meanwhile. Must not know who answers, nor what a result is shown as.
+//! MCP client session of revision 2025-11-25 over Streamable HTTP: one request at a time, answers to server requests.
 
 use std::borrow::Cow;
 
@@ -15,32 +14,32 @@ use wire::sse::Decoder;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::gate::http;
-use crate::gate::source::Source;
+use crate::remote::endpoint::Endpoint;
+use crate::remote::http;
 
 const REVISION: &str = "2025-11-25";
 const EVENT_BYTES_MAX: usize = 64 << 20;
 const METHOD_NOT_FOUND: i64 = -32601;
 
-/// Who answers what the server asks, and hears what it tells.
-pub(crate) trait Answers {
-    /// The answer to a request of the server: a result, or an error's code and message.
-    fn answer(&mut self, question: &Question) -> Result<Value, (i64, String)>;
-    /// A notification.
+/// Answers requests of the server and receives its notifications.
+pub(crate) trait Responder {
+    /// Answers a request of the server: a result, or code and message of an error.
+    fn answer(&mut self, request: &ServerRequest) -> Result<Value, (i64, String)>;
+    /// Receives a notification.
     fn notice(&mut self, method: &str, params: &Value);
 }
 
 /// A request of the server to this client.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Question {
+pub(crate) struct ServerRequest {
     pub(crate) method: String,
-    /// As it was written: members keep their order.
+    /// JSON text as the server wrote it: members keep their order.
     pub(crate) params: String,
 }
 
-/// An open session. It is ended by [`Session::close`]; one that is dropped ends when it has been idle.
-pub(crate) struct Session<'a> {
-    source: &'a dyn Source,
+/// An open session. [`ClientSession::close`] ends it; the gateway ends a dropped session when it is idle.
+pub(crate) struct ClientSession<'a> {
+    endpoint: &'a dyn Endpoint,
     path: String,
     id: Option<String>,
     last_request: u64,
@@ -67,38 +66,38 @@ struct RpcError {
     data: Value,
 }
 
-impl<'a> Session<'a> {
+impl<'a> ClientSession<'a> {
     /// Opens a session in a topic, with these client capabilities.
     ///
     /// # Errors
     /// When the gateway cannot be reached or refuses.
     pub(crate) async fn open(
-        source: &'a dyn Source,
+        endpoint: &'a dyn Endpoint,
         topic: &str,
         capabilities: &Value,
-        answers: &mut dyn Answers,
-    ) -> Result<Session<'a>, Failure> {
+        responder: &mut dyn Responder,
+    ) -> Result<ClientSession<'a>, Failure> {
         let path = if topic == "main" { "/mcp".to_owned() } else { format!("/mcp/{topic}") };
-        let mut session = Session { source, path, id: None, last_request: 0 };
+        let mut session = ClientSession { endpoint, path, id: None, last_request: 0 };
         let params = json!({
             "protocolVersion": REVISION,
             "capabilities": capabilities,
             "clientInfo": { "name": "portmoot-cli", "version": env!("CARGO_PKG_VERSION") },
         });
-        session.request("initialize", &params.to_string(), answers).await?;
+        session.request("initialize", &params.to_string(), responder).await?;
         session.post(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string()).await?;
         Ok(session)
     }
 
-    /// Makes one request and gives its result as it came.
+    /// Sends one request and returns its result as JSON text, unchanged.
     ///
     /// # Errors
-    /// The server's or the gateway's refusal, or that the connection broke.
+    /// When the server or the gateway refuses the request, or the connection breaks.
     pub(crate) async fn request(
         &mut self,
         method: &str,
         params: &str,
-        answers: &mut dyn Answers,
+        responder: &mut dyn Responder,
     ) -> Result<String, Failure> {
         self.last_request += 1;
         let id = self.last_request;
@@ -111,18 +110,18 @@ impl<'a> Session<'a> {
         let kind =
             response.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
         if kind.starts_with("text/event-stream") {
-            return self.read_stream(response, id, answers).await;
+            return self.read_stream(response, id, responder).await;
         }
         let (_, body) = http::read(response).await?;
-        self.take(&body, id, answers).await?.ok_or_else(no_answer)
+        self.take(&body, id, responder).await?.ok_or_else(no_answer)
     }
 
     /// Ends the session.
     pub(crate) async fn close(self) {
         let Some(id) = &self.id else { return };
         let headers = [("mcp-session-id", id.as_str()), ("mcp-protocol-version", REVISION)];
-        // It ends by itself too, only later.
-        let _ = http::send(self.source, Method::DELETE, &self.path, &headers, Bytes::new()).await;
+        // Without this request the session ends later, when it is idle.
+        let _ = http::send(self.endpoint, Method::DELETE, &self.path, &headers, Bytes::new()).await;
     }
 
     async fn post(&self, frame: String) -> Result<Response<Incoming>, Failure> {
@@ -134,7 +133,7 @@ impl<'a> Session<'a> {
         if let Some(id) = &self.id {
             headers.push(("mcp-session-id", id));
         }
-        let response = http::send(self.source, Method::POST, &self.path, &headers, frame.into()).await?;
+        let response = http::send(self.endpoint, Method::POST, &self.path, &headers, frame.into()).await?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -146,7 +145,7 @@ impl<'a> Session<'a> {
         &self,
         response: Response<Incoming>,
         id: u64,
-        answers: &mut dyn Answers,
+        responder: &mut dyn Responder,
     ) -> Result<String, Failure> {
         let mut body = response.into_body();
         let mut decoder = Decoder::new(EVENT_BYTES_MAX);
@@ -158,7 +157,7 @@ impl<'a> Session<'a> {
                 if event.data.is_empty() {
                     continue;
                 }
-                if let Some(result) = self.take(&event.data, id, answers).await? {
+                if let Some(result) = self.take(&event.data, id, responder).await? {
                     return Ok(result);
                 }
             }
@@ -166,19 +165,19 @@ impl<'a> Session<'a> {
         Err(no_answer())
     }
 
-    /// Takes one message; the result if it is the one that is waited for.
+    /// Processes one message; returns the result if it answers request `wanted`.
     async fn take(
         &self,
         message: &[u8],
         wanted: u64,
-        answers: &mut dyn Answers,
+        responder: &mut dyn Responder,
     ) -> Result<Option<String>, Failure> {
         let frame: Frame<'_> = serde_json::from_slice(message).map_err(|error| http::broken(&error))?;
         let Some(method) = &frame.method else {
-            let ours = frame.id.is_some_and(|id| id.get() == wanted.to_string());
+            let matches_wanted = frame.id.is_some_and(|id| id.get() == wanted.to_string());
             return match (frame.result, frame.error) {
-                (Some(result), None) if ours => Ok(Some(result.get().to_owned())),
-                (None, Some(error)) if ours || frame.id.is_none() => Err(rpc_failure(&error)),
+                (Some(result), None) if matches_wanted => Ok(Some(result.get().to_owned())),
+                (None, Some(error)) if matches_wanted || frame.id.is_none() => Err(rpc_failure(&error)),
                 _ => Ok(None),
             };
         };
@@ -186,11 +185,12 @@ impl<'a> Session<'a> {
         match frame.id {
             None => {
                 let params = serde_json::from_str(params).unwrap_or_default();
-                answers.notice(method, &params);
+                responder.notice(method, &params);
             }
             Some(id) => {
-                let question = Question { method: method.clone().into_owned(), params: params.to_owned() };
-                let answer = tokio::task::block_in_place(|| answers.answer(&question));
+                let request =
+                    ServerRequest { method: method.clone().into_owned(), params: params.to_owned() };
+                let answer = tokio::task::block_in_place(|| responder.answer(&request));
                 let answer = match answer {
                     Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id.get()),
                     Err((code, message)) => {
@@ -205,13 +205,13 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The error for a question of a kind that this client never offered to answer.
-pub(crate) fn not_offered(method: &str) -> (i64, String) {
-    (METHOD_NOT_FOUND, format!("{method} is not offered"))
+/// The error for a request whose capability this client did not declare.
+pub(crate) fn unsupported(method: &str) -> (i64, String) {
+    (METHOD_NOT_FOUND, format!("this client does not support {method}"))
 }
 
 fn no_answer() -> Failure {
-    Failure::new(Exit::Failed, "gateway_broken", "the gateway ended the stream without an answer")
+    Failure::new(Exit::Failed, "gateway_broken", "the gateway closed the stream without an answer")
 }
 
 fn refused(status: StatusCode, body: &[u8]) -> Failure {
@@ -221,15 +221,15 @@ fn refused(status: StatusCode, body: &[u8]) -> Failure {
     }
 }
 
-/// The gateway's refusals carry their stable code in the error's data.
+/// Maps a JSON-RPC error to a failure. Refusals of the gateway have their stable code in `data`.
 fn rpc_failure(error: &RpcError) -> Failure {
     let text = |name: &str| error.data.get(name).and_then(Value::as_str);
     let known =
         text("code").and_then(|code| RefusalCode::ALL.into_iter().find(|known| known.as_str() == code));
     let hint = text("hint");
-    // For clients that show nothing but the message, the hint stands at its end too.
-    let twice = hint.and_then(|hint| error.message.strip_suffix(&format!(" ({hint})")));
-    let message = twice.unwrap_or(&error.message).to_owned();
+    // The gateway also appends the hint to the message, for clients that show only the message.
+    let stripped = hint.and_then(|hint| error.message.strip_suffix(&format!(" ({hint})")));
+    let message = stripped.unwrap_or(&error.message).to_owned();
     let failure = match known {
         Some(code) => Failure::from(model::Refusal::new(code, message)),
         None => Failure::new(Exit::Failed, &format!("rpc{}", error.code), message),

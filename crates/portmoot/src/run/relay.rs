@@ -1,6 +1,6 @@
-//! `portmoot stdio --url`: a client's pipe on this side, a running gateway's HTTP endpoint on the other.
+//! Relay for `portmoot stdio --url`: stdin and stdout of a client to the HTTP endpoint of a running gateway.
 //!
-//! Owns nothing but the way across: messages pass as they are, ids included. Must not know what they mean.
+//! Messages pass unchanged, ids included.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use wire::rpc::{self, Id, Message, Shape, code};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::gate::Source;
 use crate::output::Output;
+use crate::remote::Endpoint;
 
-/// Bytes of one line from the client.
+/// Longest line from the client, bytes.
 const LINE_BYTES_MAX: usize = 16 << 20;
-/// How long answers are waited for once the client has closed its end.
-const LAST_ANSWERS: Duration = Duration::from_secs(5);
-/// Messages that may wait for the client to read them.
+/// How long the relay waits for answers after the client has closed stdin.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Messages queued for the client.
 const QUEUE_LEN_MAX: usize = 4096;
 
-/// A request that the client waits for.
-struct Open {
+/// A request whose answer the client awaits.
+struct PendingRequest {
     id: Id,
     method: String,
     modern: bool,
@@ -38,127 +38,128 @@ struct Open {
 
 const LISTEN: &str = "subscriptions/listen";
 
-/// What both directions know.
+/// State shared by both directions.
 #[derive(Default)]
-struct Known {
-    open: HashMap<u64, Open>,
-    /// Arguments that tools want mirrored in headers, by the tool's name (2026-07-28, `x-mcp-header`).
+struct RelayState {
+    pending: HashMap<u64, PendingRequest>,
+    /// Arguments that tools mirror in headers, by tool name (2026-07-28, `x-mcp-header`).
     mirrored: HashMap<String, Vec<HeaderParam>>,
 }
 
-/// Takes what the gateway says to the client's stdout.
-struct Back {
+/// The client's side: writes messages of the gateway to stdout.
+struct ClientSide {
     out: mpsc::Sender<Bytes>,
-    known: Mutex<Known>,
-    /// Something that was open is no longer.
+    state: Mutex<RelayState>,
+    /// Notified when a pending request is settled.
     settled: Notify,
 }
 
-impl Back {
-    fn settle(&self, number: u64) -> Option<Open> {
-        let open = self.known().open.remove(&number)?;
+impl ClientSide {
+    fn settle(&self, number: u64) -> Option<PendingRequest> {
+        let open = self.state().pending.remove(&number)?;
         self.settled.notify_one();
         Some(open)
     }
 
-    /// A modern request that the client takes back. Over HTTP that is told by closing its stream (2026-07-28,
-    /// "Cancellation"); a number of ours is needed for it.
-    fn taken_back(&self, message: &Message) -> Option<u64> {
+    /// The number of the modern request that a `notifications/cancelled` names. Over HTTP, closing the stream cancels the
+    /// request (2026-07-28, "Cancellation").
+    fn cancelled_request(&self, message: &Message) -> Option<u64> {
         let params = Params::read(message).ok()?;
         let id = params.request_id()?;
-        let known = self.known();
-        let taken = known.open.iter().find(|(_, open)| open.modern && open.id == id);
+        let state = self.state();
+        let taken = state.pending.iter().find(|(_, open)| open.modern && open.id == id);
         taken.map(|(number, _)| *number)
     }
 
-    /// Whether the client waits for an answer. A listen request has one only when it ends.
-    fn is_waited_for(&self) -> bool {
-        self.known().open.values().any(|open| open.method != LISTEN)
+    /// Whether the client awaits an answer. A listen request is answered only when it ends.
+    fn is_awaited(&self) -> bool {
+        self.state().pending.values().any(|open| open.method != LISTEN)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock()
+    fn state(&self) -> MutexGuard<'_, RelayState> {
+        self.state.lock()
     }
 
-    fn say(&self, frame: Bytes) {
+    fn send(&self, frame: Bytes) {
         if self.out.try_send(rpc::one_line(frame)).is_err() {
-            tracing::warn!("the client does not read: a message was dropped");
+            tracing::warn!("the client does not read its messages: a message was dropped");
         }
     }
 
-    fn learn(&self, message: &Message) {
+    fn learn_headers(&self, message: &Message) {
         let Ok(page) = list::split(ListKind::Tools, message) else { return };
-        let mut known = self.known();
+        let mut state = self.state();
         for item in page.items {
             let params = item.get("inputSchema").and_then(|schema| header::annotations(&schema).ok());
             if let Some(params) = params.filter(|params| !params.is_empty()) {
-                known.mirrored.insert(item.key, params);
+                state.mirrored.insert(item.key, params);
             }
         }
     }
 }
 
-impl Inbox for Back {
+impl Inbox for ClientSide {
     fn frame(&self, frame: Bytes, about: Option<u64>) -> Flow {
         let answered =
             Message::read(frame.clone()).ok().filter(|m| matches!(m.shape(), Shape::Result | Shape::Error));
-        self.say(frame);
+        self.send(frame);
         let (Some(message), Some(about)) = (answered, about) else { return Flow::Open };
         let open = self.settle(about);
         if open.is_some_and(|open| open.method == "tools/list") {
-            self.learn(&message);
+            self.learn_headers(&message);
         }
         Flow::Settled
     }
 
     fn failed(&self, request: u64, failure: LinkError) {
         let Some(open) = self.settle(request) else { return };
-        // An error that HTTP wrapped is the gateway's own answer.
+        // A JSON-RPC error in an HTTP error body is the gateway's own answer.
         if let LinkError::Http { body, .. } = &failure
             && let Ok(message) = Message::read(body.clone())
             && let Some(error) = message.error_object()
         {
-            return self.say(rpc::error(Some(&open.id), error.code, &error.message, error.data));
+            return self.send(rpc::error(Some(&open.id), error.code, &error.message, error.data));
         }
-        let why = format!("the gateway gave no answer: {failure}");
-        self.say(rpc::error(Some(&open.id), code::INTERNAL_ERROR, &why, None));
+        let why = format!("the gateway did not answer: {failure}");
+        self.send(rpc::error(Some(&open.id), code::INTERNAL_ERROR, &why, None));
     }
 
     fn closed(&self, why: LinkError) {
-        tracing::info!(%why, "the gateway is gone");
+        tracing::info!(%why, "the connection to the gateway is closed");
     }
 }
 
-/// Serves one client on stdin and stdout as a door to a running gateway.
+/// Relays between stdin and stdout of one client and a running gateway, until the client closes stdin.
 ///
 /// # Errors
 /// When the gateway cannot be reached.
-pub(crate) async fn stdio_door(
-    source: Box<dyn Source>,
+pub(crate) async fn stdio_relay(
+    endpoint: Box<dyn Endpoint>,
     topic: &str,
     _output: Output,
 ) -> Result<Exit, Failure> {
-    // Says at once, and not with the first request, that nobody is there.
-    drop(source.connect().await?);
+    // Fails at once, not with the first request, if the gateway cannot be reached.
+    drop(endpoint.connect().await?);
     let (out, lines) = mpsc::channel(QUEUE_LEN_MAX);
     let writer = tokio::spawn(write(lines));
-    let back = Arc::new(Back { out, known: Mutex::default(), settled: Notify::new() });
-    let inbox: Arc<dyn Inbox> = Arc::<Back>::clone(&back);
-    let url = format!("http://{}/mcp/{topic}", source.authority());
+    let client = Arc::new(ClientSide { out, state: Mutex::default(), settled: Notify::new() });
+    let inbox: Arc<dyn Inbox> = Arc::<ClientSide>::clone(&client);
+    let url = format!("http://{}/mcp/{topic}", endpoint.authority());
     let unreachable = |why: String| Failure::new(Exit::Failed, "gateway_unreachable", why);
     let spec = HttpSpec {
         name: "portmoot".into(),
         url,
-        headers: authorization(source.token()),
+        headers: authorization(endpoint.token()),
         limits: HttpLimits::default(),
     };
     let link = Link::http(&spec, inbox).map_err(|error| unreachable(error.to_string()))?;
-    let read = read(&link, &back).await;
+    let read = read(&link, &client).await;
     link.close(CloseTimeouts::default()).await;
-    drop((link, back));
+    drop((link, client));
     let written = writer.await;
-    read.and(written.unwrap_or(Ok(())))
-        .map_err(|error| Failure::new(Exit::Failed, "pipe", format!("the client's pipe: {error}")))?;
+    read.and(written.unwrap_or(Ok(()))).map_err(|error| {
+        Failure::new(Exit::Failed, "pipe", format!("the connection to the client broke: {error}"))
+    })?;
     Ok(Exit::Ok)
 }
 
@@ -179,65 +180,65 @@ async fn write(mut lines: mpsc::Receiver<Bytes>) -> std::io::Result<()> {
     Ok(())
 }
 
-async fn read(link: &Link, back: &Arc<Back>) -> std::io::Result<()> {
+async fn read(link: &Link, client: &Arc<ClientSide>) -> std::io::Result<()> {
     let (mut stdin, mut lines, mut number) = (tokio::io::stdin(), Lines::new(LINE_BYTES_MAX), 0);
     while stdin.read_buf(lines.buffer()).await? > 0 {
         while let Some(line) = lines.next_line() {
             number += 1;
-            take(link, back, line, number);
+            take(link, client, line, number);
         }
     }
-    // What was asked is still answered, within a bound.
+    // Pending requests are still answered, for a bounded time.
     let answered = async {
-        while back.is_waited_for() {
-            back.settled.notified().await;
+        while client.is_awaited() {
+            client.settled.notified().await;
         }
     };
-    let _ = tokio::time::timeout(LAST_ANSWERS, answered).await;
+    let _ = tokio::time::timeout(DRAIN_TIMEOUT, answered).await;
     Ok(())
 }
 
-fn take(link: &Link, back: &Arc<Back>, line: Line, number: u64) {
+fn take(link: &Link, client: &Arc<ClientSide>, line: Line, number: u64) {
     let message = match line {
         Line::Whole(line) => Message::read(line).map_err(|malformed| malformed.answer()),
         Line::Overlong => Err(rpc::error(None, code::INVALID_REQUEST, "the line is too long", None)),
     };
     let message = match message {
         Ok(message) => message,
-        Err(error) => return back.say(error),
+        Err(error) => return client.send(error),
     };
     if message.method() == "notifications/cancelled"
-        && let Some(number) = back.taken_back(&message)
+        && let Some(number) = client.cancelled_request(&message)
     {
-        return cancel(link, back, number);
+        return cancel(link, client, number);
     }
     let request = message.id().filter(|_| message.shape() == Shape::Request);
-    let headers = headers(back, &message);
+    let headers = headers(client, &message);
     let (modern, method) = (headers.is_some(), message.method().to_owned());
     let meta = SendMeta { request: request.map(|_| number), headers, ..SendMeta::default() };
     if let Some(id) = request {
-        back.known().open.insert(number, Open { id: id.clone(), method, modern });
+        client.state().pending.insert(number, PendingRequest { id: id.clone(), method, modern });
     }
     if message.method() == "notifications/initialized" {
         link.listen();
     }
     if let Err(unsent) = link.send(message.frame().clone(), meta) {
-        back.failed(number, LinkError::Broken(unsent.to_string()));
+        client.failed(number, LinkError::Broken(unsent.to_string()));
     }
 }
 
-/// Ends a modern request at the client's wish. A listen request is answered with its end.
-fn cancel(link: &Link, back: &Arc<Back>, number: u64) {
+/// Cancels a modern request for the client. A listen request is answered with its final result.
+fn cancel(link: &Link, client: &Arc<ClientSide>, number: u64) {
     link.cancel(number);
-    let Some(open) = back.settle(number).filter(|open| open.method == LISTEN) else { return };
-    back.say(rpc::result(&open.id, &result::listened(&open.id)));
+    let Some(open) = client.settle(number).filter(|open| open.method == LISTEN) else { return };
+    client.send(rpc::result(&open.id, &result::listened(&open.id)));
 }
 
-/// The headers that repeat a modern request's body.
-fn headers(back: &Back, message: &Message) -> Option<Box<HeaderMap>> {
+/// The headers that mirror the body of a modern request.
+fn headers(client: &ClientSide, message: &Message) -> Option<Box<HeaderMap>> {
     let params = Params::read(message).ok().filter(Params::is_modern)?;
     let target = params.target().map(wire::mcp::Target::text);
-    let mirrored = target.and_then(|name| back.known().mirrored.get(name).cloned()).unwrap_or_default();
+    let mirrored = target.and_then(|name| client.state().mirrored.get(name).cloned()).unwrap_or_default();
     let version =
         params.protocol_version().and_then(|version| Version::parse(&version)).unwrap_or(Version::NEWEST);
     let mut headers = HeaderMap::new();

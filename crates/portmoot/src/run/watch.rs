@@ -1,40 +1,40 @@
-//! Whether the configuration's files have changed. Must not know what is in them.
+//! Change detection for configuration files, by polling.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-/// How often the files are looked at. Looking works on every file system, where waiting for events does not.
-const LOOK: Duration = Duration::from_secs(1);
+/// Poll interval. Polling works on every file system; change events do not.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The files of a configuration, as they were last seen.
+/// The files of a configuration with their last known time and size.
 pub(super) struct Files {
     paths: Vec<PathBuf>,
-    seen: Vec<Option<(SystemTime, u64)>>,
+    known: Vec<Option<(SystemTime, u64)>>,
 }
 
 impl Files {
     pub(super) fn new(paths: Vec<PathBuf>) -> Self {
-        let seen = look(&paths);
-        Self { paths, seen }
+        let known = stamps(&paths);
+        Self { paths, known }
     }
 
-    /// Returns when a file has changed since the last time.
+    /// Waits until a file has changed since the last call.
     pub(super) async fn changed(&mut self) {
         loop {
-            tokio::time::sleep(LOOK).await;
-            let now = look(&self.paths);
-            if now != self.seen {
-                self.seen = now;
+            tokio::time::sleep(POLL_INTERVAL).await;
+            let now = stamps(&self.paths);
+            if now != self.known {
+                self.known = now;
                 return;
             }
         }
     }
 }
 
-fn look(paths: &[PathBuf]) -> Vec<Option<(SystemTime, u64)>> {
-    let look = |path: &PathBuf| {
+fn stamps(paths: &[PathBuf]) -> Vec<Option<(SystemTime, u64)>> {
+    let stamp = |path: &PathBuf| {
         let meta = std::fs::metadata(path).ok()?;
         Some((meta.modified().ok()?, meta.len()))
     };
-    paths.iter().map(look).collect()
+    paths.iter().map(stamp).collect()
 }

@@ -1,9 +1,9 @@
-//! Any bytes as an MCPx envelope. What is read keeps its frame, and comes back the same when written anew.
+//! Any bytes as an MCPx envelope. An envelope that was read keeps its frame, and reads the same when written anew.
 #![no_main]
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use wire::digest::Shown;
+use wire::digest::ReviewedCall;
 use wire::mcpx::check::{Act, strict};
 use wire::mcpx::system::System;
 use wire::mcpx::{Chat, Draft, Envelope, envelope};
@@ -29,7 +29,8 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(again.to().eq(read.to()) && again.correlation_id() == read.correlation_id());
     if let Ok(Act::Request(call) | Act::Proposal(call)) = strict(read.kind(), read.payload_bytes()) {
         assert!(read.kind().contains(call.method()));
-        let _ = Shown { method: call.method(), to: &to, params: call.params(), definition: None }.digest();
+        let _ =
+            ReviewedCall { method: call.method(), to: &to, params: call.params(), definition: None }.digest();
     }
     let _ = (System::read(&read), Chat::read(read.payload()));
 });

@@ -1,4 +1,4 @@
-//! Any bytes as the page of a list; what is split must survive being rendered.
+//! Any bytes as the page of a list; the items of a page must survive rendering.
 #![no_main]
 
 use bytes::Bytes;

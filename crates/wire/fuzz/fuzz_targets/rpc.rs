@@ -1,9 +1,9 @@
-//! Any bytes as one message. What is read must come back unchanged, and a new id must change nothing else.
+//! Any bytes as one message. A message that was read keeps its frame, and a new id must change nothing else.
 #![no_main]
 
 use bytes::Bytes;
-use libfuzzer_sys::fuzz_target;
 use json::{Splice, canonical, refuse_duplicates};
+use libfuzzer_sys::fuzz_target;
 use wire::rpc::{Id, Message, one_line};
 
 fuzz_target!(|bytes: &[u8]| {

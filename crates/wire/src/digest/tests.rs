@@ -4,7 +4,7 @@ fn params(text: &str) -> Result<String, JsonError> {
     Ok(String::from_utf8(call_params(text.as_bytes())?).unwrap())
 }
 
-const BASE: Shown<'_> = Shown {
+const BASE: ReviewedCall<'_> = ReviewedCall {
     method: "tools/call",
     to: &["github"],
     params: Some(br#"{"name":"x","arguments":{"a":1}}"#),
@@ -12,40 +12,52 @@ const BASE: Shown<'_> = Shown {
 };
 
 #[test]
-fn what_is_shown_is_bound_and_how_it_is_spelled_is_not() {
+fn the_digest_binds_the_call_and_not_its_spelling() {
     let digest = BASE.digest().unwrap();
     for (same, why) in [
-        (Shown { params: Some(br#" { "arguments" : {"\u0061":1}, "name":"x" } "#), ..BASE }, "spelling"),
         (
-            Shown { params: Some(br#"{"name":"x","arguments":{"a":1},"task":{"ttl":1}}"#), ..BASE },
+            ReviewedCall { params: Some(br#" { "arguments" : {"\u0061":1}, "name":"x" } "#), ..BASE },
+            "spelling",
+        ),
+        (
+            ReviewedCall { params: Some(br#"{"name":"x","arguments":{"a":1},"task":{"ttl":1}}"#), ..BASE },
             "asked for as a task",
         ),
         (
-            Shown {
+            ReviewedCall {
                 params: Some(br#"{"name":"x","_meta":{"progressToken":1},"arguments":{"a":1}}"#),
                 ..BASE
             },
             "progress",
         ),
         (
-            Shown { definition: Some(br#"{"inputSchema": {}, "name": "x"}"#), ..BASE },
+            ReviewedCall { definition: Some(br#"{"inputSchema": {}, "name": "x"}"#), ..BASE },
             "order in the definition",
         ),
-        (Shown { to: &["github", "github"], ..BASE }, "an addressee twice"),
+        (ReviewedCall { to: &["github", "github"], ..BASE }, "an addressee twice"),
     ] {
         assert_eq!(same.digest(), Ok(digest), "{why}");
     }
     for (other, why) in [
-        (Shown { method: "tools/cal", ..BASE }, "method"),
-        (Shown { to: &["gitlab"], ..BASE }, "addressee"),
-        (Shown { to: &["github", "gitlab"], ..BASE }, "another addressee"),
-        (Shown { to: &[], ..BASE }, "nobody"),
-        (Shown { params: None, ..BASE }, "no params"),
-        (Shown { params: Some(br#"{"name":"y","arguments":{"a":1}}"#), ..BASE }, "name"),
-        (Shown { params: Some(br#"{"name":"x","arguments":{"a":1.0}}"#), ..BASE }, "a number's spelling"),
-        (Shown { params: Some(br#"{"name":"x","arguments":{"a":1},"_meta":{"v/k":1}}"#), ..BASE }, "_meta"),
-        (Shown { definition: None, ..BASE }, "no definition"),
-        (Shown { definition: Some(br#"{"name":"x","inputSchema":{"a":1}}"#), ..BASE }, "another definition"),
+        (ReviewedCall { method: "tools/cal", ..BASE }, "method"),
+        (ReviewedCall { to: &["gitlab"], ..BASE }, "addressee"),
+        (ReviewedCall { to: &["github", "gitlab"], ..BASE }, "another addressee"),
+        (ReviewedCall { to: &[], ..BASE }, "no addressee"),
+        (ReviewedCall { params: None, ..BASE }, "no params"),
+        (ReviewedCall { params: Some(br#"{"name":"y","arguments":{"a":1}}"#), ..BASE }, "name"),
+        (
+            ReviewedCall { params: Some(br#"{"name":"x","arguments":{"a":1.0}}"#), ..BASE },
+            "a number's spelling",
+        ),
+        (
+            ReviewedCall { params: Some(br#"{"name":"x","arguments":{"a":1},"_meta":{"v/k":1}}"#), ..BASE },
+            "_meta",
+        ),
+        (ReviewedCall { definition: None, ..BASE }, "no definition"),
+        (
+            ReviewedCall { definition: Some(br#"{"name":"x","inputSchema":{"a":1}}"#), ..BASE },
+            "another definition",
+        ),
     ] {
         assert_ne!(other.digest(), Ok(digest), "{why}");
     }
@@ -53,16 +65,17 @@ fn what_is_shown_is_bound_and_how_it_is_spelled_is_not() {
 
 #[test]
 fn parts_cannot_reach_into_each_other() {
-    let of = |method, to| Shown { method, to, params: None, definition: None }.input().unwrap();
+    let of = |method, to| ReviewedCall { method, to, params: None, definition: None }.input().unwrap();
     assert_ne!(of("ab", &["c"]), of("a", &["bc"]));
     assert_ne!(of("a", &["b", "c"]), of("a", &["bc"]));
-    let with = |params, definition| Shown { method: "m", to: &[], params, definition }.input().unwrap();
+    let with =
+        |params, definition| ReviewedCall { method: "m", to: &[], params, definition }.input().unwrap();
     assert_ne!(with(Some(b"{}"), Some(b"{}")), with(Some(b"{}"), None));
 }
 
 #[test]
 fn no_params_are_an_empty_object() {
-    let with = |params| Shown { method: "m", to: &[], params, definition: None }.digest();
+    let with = |params| ReviewedCall { method: "m", to: &[], params, definition: None }.digest();
     assert_eq!(with(None), with(Some(b" { } ")));
 }
 
@@ -76,7 +89,7 @@ fn the_digest_of_a_known_call_stays() {
 }
 
 #[test]
-fn transport_is_left_out_of_params() {
+fn params_leave_out_transport_members() {
     for (text, expect) in [
         ("{}", Ok("{}")),
         (r#"{"task":{}}"#, Ok("{}")),

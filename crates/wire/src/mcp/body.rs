@@ -1,6 +1,4 @@
-//! Changes to an object that has a `_meta` in it: params and results alike.
-//!
-//! It must not know which of the two it changes, nor why.
+//! Edits of a body and its `_meta`: params and results alike.
 
 use json::{MemberChange, Members, Span, Splice, edit_object, leaves_nothing, object_of};
 use smallvec::SmallVec;
@@ -10,11 +8,11 @@ use smallvec::SmallVec;
 pub(super) struct BodyEdit {
     // Most edits are a few short changes: these need no allocation of their own.
     changes: SmallVec<[Kept; 2]>,
-    /// The text of all keys and values, one after the other.
+    /// The text of all keys and values, concatenated.
     text: SmallVec<[u8; 64]>,
 }
 
-/// One change; `raw` is none if the member goes.
+/// One change; `raw` is none if the member is removed.
 #[derive(Debug, Clone)]
 struct Kept {
     in_meta: bool,
@@ -41,7 +39,7 @@ impl BodyEdit {
         }
     }
 
-    /// Writes the changes into `splice`. Where there is no body yet, gives the one to make, if any.
+    /// Writes the changes into `splice`. Without a body, returns the one to add, if any.
     pub(super) fn finish(
         &self,
         body: Option<&Members<'_>>,

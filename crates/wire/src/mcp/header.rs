@@ -1,8 +1,7 @@
-//! The request headers of Streamable HTTP since 2026-07-28, and how they must agree with the body.
+//! Request headers of Streamable HTTP since 2026-07-28, and their agreement with the body.
 //!
 //! Works over a function that gives a header's value by its lower-case name, so that no HTTP library is needed here.
 //! **That function must give all values of a repeated header joined with `, `**, else one of them could go unseen.
-//! It must not know sessions, tokens or upstreams.
 
 mod check;
 mod error;

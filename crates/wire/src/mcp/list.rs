@@ -7,7 +7,7 @@ mod render;
 mod split;
 
 pub use item::Item;
-pub use render::{Hints, Joined, render};
+pub use render::{Hints, RenderedList, render};
 pub use split::{BadItem, Page, split};
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ fn names(members: &Members<'_>, key: &str, (max, what): (usize, &str)) -> Result
     Ok(names)
 }
 
-/// The notification that tells the caller what the gateway agrees to notify of.
+/// The notification that lists the notifications which the gateway agrees to send.
 #[must_use]
 pub fn acknowledgement<S: AsRef<str>>(lists: &[ListKind], resources: &[S], tasks: &[S]) -> Notice {
     let body = json::object(|params| {

@@ -1,12 +1,12 @@
-//! The methods that MCP's revisions define: who sends them, in which era, and what they aim at.
+//! Method table of MCP's revisions: senders, eras and targets.
 //!
-//! It must not know params' bytes. A method that is not here is unknown to us, yet may be passed on.
+//! A method outside the table is unknown to the gateway, yet the gateway may relay it.
 
 use model::{Form, ListKind};
 
 use super::version::Era;
 
-/// Who sends a message.
+/// The sender of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The client only.
@@ -17,10 +17,10 @@ pub enum Origin {
     Both,
 }
 
-/// Which member of params names what is asked for.
+/// The member of params that names the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetKind {
-    /// Nothing does.
+    /// None.
     None,
     /// `name`: a tool or a prompt.
     Name,
@@ -32,11 +32,11 @@ pub enum TargetKind {
     Task,
 }
 
-/// How MCP names the parts of a list.
+/// Names of the parts of a list in MCP.
 pub trait ListFields {
     /// The member of the result that holds the items.
     fn items(self) -> &'static str;
-    /// The member of an item by which it is called.
+    /// The member of an item that identifies it.
     fn key(self) -> &'static str;
     /// The method that reads the list.
     fn method(self) -> &'static str;
@@ -80,20 +80,20 @@ impl ListFields for ListKind {
     }
 }
 
-/// What is known about one method.
+/// One row of the method table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Method {
     /// Its name.
     pub name: &'static str,
-    /// Who sends it.
+    /// Its sender.
     pub origin: Origin,
     /// Whether revisions up to 2025-11-25 have it as a message.
     pub legacy: bool,
     /// Whether 2026-07-28 (or an extension of it) has it as a message.
     pub modern: bool,
-    /// What it aims at.
+    /// Its target.
     pub target: TargetKind,
-    /// Which list it reads.
+    /// The list that it reads.
     pub list: Option<ListKind>,
     /// Whether modern results of it carry `ttlMs` and `cacheScope` (2026-07-28, caching).
     pub cached: bool,
@@ -118,7 +118,7 @@ impl Method {
     }
 }
 
-/// What is known about the method of this name.
+/// The row of the method of this name.
 #[must_use]
 pub fn lookup(name: &str) -> Option<&'static Method> {
     TABLE.iter().find(|method| method.name == name)
@@ -141,7 +141,7 @@ const fn listing(name: &'static str, list: ListKind) -> Method {
     Method { list: Some(list), cached: true, ..row(name, Origin::Client, "both") }
 }
 
-/// Ordered by how often a method is met.
+/// Ordered by how often clients use a method.
 static TABLE: [Method; 39] = [
     Method { asks: true, ..aimed("tools/call", "both", TargetKind::Name) },
     listing("tools/list", ListKind::Tools),

@@ -1,6 +1,6 @@
-//! The params of a request or notification: the members that route it, read once where they lie, and their edits.
+//! Params of a request or notification: the members that route it, read in place, and their edits.
 //!
-//! All other members stay as they were written. It must not know headers, results or the gateway's names.
+//! All other members stay as they were written.
 
 mod edit;
 mod read;

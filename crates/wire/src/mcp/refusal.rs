@@ -9,7 +9,7 @@ use super::version::Era;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR};
 use crate::rpc::{self, Id};
 
-/// The codes of our own: outside -32768..-32000, which JSON-RPC and MCP keep for themselves.
+/// Portmoot's codes: outside -32768..-32000, which JSON-RPC and MCP reserve.
 pub mod own {
     /// `capability_violation`.
     pub const CAPABILITY_VIOLATION: i64 = -31001;
@@ -47,20 +47,20 @@ pub mod own {
     pub const CONFLICT: i64 = -31017;
 }
 
-/// A refusal as MCP writes it.
+/// A refusal in MCP's form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spelled {
-    /// The HTTP status, if nothing of the answer was sent yet.
+pub struct EncodedRefusal {
+    /// The HTTP status, for an answer that has not begun.
     pub status: u16,
     /// The JSON-RPC code.
     pub code: i64,
-    /// What happened and what to do.
+    /// The cause and what to do next.
     pub message: String,
     /// `data`, valid JSON: `code` (the stable one), `hint`, `retryAfterMs`, and `uri` for resources.
     pub data: Option<String>,
 }
 
-impl Spelled {
+impl EncodedRefusal {
     /// The JSON-RPC error that answers the request of this id.
     #[must_use]
     pub fn answer(&self, id: Option<&Id>) -> Bytes {
@@ -68,11 +68,11 @@ impl Spelled {
     }
 }
 
-/// Spells a refusal of a request of `method` that aimed at `target`.
+/// Encodes the refusal of a request of `method` with this target.
 ///
-/// For legacy callers the status of a refused request is 200: a 404 would say that their session is gone.
+/// For legacy callers the status of a refused request is 200: a 404 would mean that their session has ended.
 #[must_use]
-pub fn spell(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -> Spelled {
+pub fn encode(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -> EncodedRefusal {
     let known = lookup(method);
     let aims_at_uri = known.is_some_and(|method| method.target == TargetKind::Uri);
     let (code, legacy, modern) = match refusal.code {
@@ -85,7 +85,7 @@ pub fn spell(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) ->
         RefusalCode::UpstreamDown => (own::UPSTREAM_DOWN, 200, 200),
         RefusalCode::UpstreamTimeout => (own::UPSTREAM_TIMEOUT, 200, 200),
         RefusalCode::UpstreamFailed => (own::UPSTREAM_FAILED, 200, 200),
-        // Of a request whose method is known only the params can still be wrong.
+        // If the method is known, only the params can be wrong.
         RefusalCode::Malformed if known.is_some() => (INVALID_PARAMS, 200, 400),
         RefusalCode::Malformed => (INVALID_REQUEST, 400, 400),
         RefusalCode::TooLarge => (own::TOO_LARGE, 413, 413),
@@ -107,10 +107,10 @@ pub fn spell(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) ->
         Era::Modern => modern,
     };
     let uri = target.filter(|_| aims_at_uri && refusal.code == RefusalCode::UnknownTarget);
-    Spelled { status, code, message: refusal.to_string(), data: Some(data(refusal, uri)) }
+    EncodedRefusal { status, code, message: refusal.to_string(), data: Some(data(refusal, uri)) }
 }
 
-/// The HTTP status of a JSON-RPC error that the gateway itself gives at its door, before a request is accepted.
+/// The HTTP status of a JSON-RPC error that a door returns before it accepts a request.
 #[must_use]
 pub fn status(code: i64, era: Era) -> u16 {
     match (code, era) {
@@ -137,13 +137,13 @@ mod tests {
 
     use super::*;
 
-    fn spelled(code: RefusalCode, era: Era, method: &str, target: &str) -> (u16, i64, String) {
-        let spelled = spell(&Refusal::new(code, "m"), era, method, Some(target));
-        (spelled.status, spelled.code, spelled.data.unwrap())
+    fn encoded(code: RefusalCode, era: Era, method: &str, target: &str) -> (u16, i64, String) {
+        let encoded = encode(&Refusal::new(code, "m"), era, method, Some(target));
+        (encoded.status, encoded.code, encoded.data.unwrap())
     }
 
     #[test]
-    fn unknown_things_look_as_the_era_has_them() {
+    fn unknown_targets_have_the_code_of_the_era() {
         let unknown = RefusalCode::UnknownTarget;
         for (era, method, status, code, uri) in [
             (Era::Legacy, "tools/call", 200, -32602, false),
@@ -156,7 +156,7 @@ mod tests {
             let data =
                 if uri { r#"{"code":"unknown_target","uri":"t"}"# } else { r#"{"code":"unknown_target"}"# };
             assert_eq!(
-                spelled(unknown, era, method, "t"),
+                encoded(unknown, era, method, "t"),
                 (status, code, data.to_owned()),
                 "{era:?} {method}"
             );
@@ -167,10 +167,10 @@ mod tests {
     fn own_codes_are_distinct_and_outside_the_reserved_range() {
         let mut seen = HashMap::new();
         for code in RefusalCode::ALL {
-            let spelled = spelled(code, Era::Modern, "tools/call", "t");
-            assert!((200..600).contains(&spelled.0));
-            if !(-32768..=-32000).contains(&spelled.1) {
-                assert_eq!(seen.insert(spelled.1, code), None);
+            let encoded = encoded(code, Era::Modern, "tools/call", "t");
+            assert!((200..600).contains(&encoded.0));
+            if !(-32768..=-32000).contains(&encoded.1) {
+                assert_eq!(seen.insert(encoded.1, code), None);
             }
         }
         assert_eq!(seen.len(), 17);
@@ -179,16 +179,16 @@ mod tests {
     #[test]
     fn only_a_lost_session_is_a_legacy_404() {
         for code in RefusalCode::ALL {
-            let status = spelled(code, Era::Legacy, "vendor/x", "t").0;
+            let status = encoded(code, Era::Legacy, "vendor/x", "t").0;
             assert_eq!(status == 404, code == RefusalCode::UnknownSession, "{code}");
         }
     }
 
     #[test]
-    fn hint_and_wait_are_told() {
+    fn hint_and_wait_are_encoded() {
         let refusal =
             Refusal::new(RefusalCode::RateLimited, "too many requests").hint("wait").retry_after_ms(9);
-        let answer = spell(&refusal, Era::Legacy, "tools/call", None).answer(Some(&Id::number(1)));
+        let answer = encode(&refusal, Era::Legacy, "tools/call", None).answer(Some(&Id::number(1)));
         assert_eq!(
             answer,
             r#"{"jsonrpc":"2.0","id":1,"error":{"code":-31002,"message":"too many requests (wait)","data":{"code":"rate_limited","hint":"wait","retryAfterMs":9}}}"#

@@ -1,4 +1,4 @@
-//! JSON-RPC messages of MCP as the neutral nouns of `model`, and back: decoded once at a door, encoded once at the far end.
+//! Relay codec: JSON-RPC messages of MCP to the neutral nouns of `model` and back, decoded once and encoded once.
 //!
 //! Between equal forms an encoder copies the bytes and replaces only the marked parts: id, target, progress token. Between forms
 //! it converts the payload first.
@@ -33,7 +33,7 @@ pub(crate) fn read_again(bytes: Bytes, form: Form) -> Payload {
     Payload { form, bytes, marks }
 }
 
-/// The length of what a payload holds, for accounts of waiting bytes.
+/// The length of a payload in bytes, for limits on queued bytes.
 #[must_use]
 pub fn len(payload: &Payload) -> usize {
     payload.bytes.len()

@@ -9,16 +9,16 @@ use super::meta;
 use super::method::Method;
 use crate::rpc::{Id, Message};
 
-/// What kind of result it is (2026-07-28, `resultType`).
+/// The type of a result (2026-07-28, `resultType`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResultType<'m> {
-    /// The end of the request; also when nothing is said.
+    /// The end of the request; also without `resultType`.
     Complete,
     /// The server asks something first.
     InputRequired,
     /// Work goes on as a task (tasks extension).
     Task,
-    /// Of an extension that is not known here.
+    /// A type of an extension that the gateway does not know.
     Other(Cow<'m, str>),
 }
 
@@ -54,7 +54,7 @@ impl<'m> ResultView<'m> {
         Ok(Self { members, meta })
     }
 
-    /// What kind of result it is.
+    /// The type of the result.
     #[must_use]
     pub fn result_type(&self) -> ResultType<'m> {
         match self.get("resultType").and_then(|member| json::text(member.raw)) {
@@ -68,19 +68,19 @@ impl<'m> ResultView<'m> {
         }
     }
 
-    /// How long it may be reused, in milliseconds. Negative counts as 0.
+    /// The time for which it may be reused, in milliseconds. Negative counts as 0.
     #[must_use]
     pub fn ttl_ms(&self) -> Option<u64> {
         json::integer(self.get("ttlMs")?.raw).map(|ttl| u64::try_from(ttl).unwrap_or(0))
     }
 
-    /// Whether it says that it may be shared between callers.
+    /// Whether it may be shared between callers.
     #[must_use]
     pub fn is_public(&self) -> bool {
         self.get("cacheScope").and_then(|member| json::text(member.raw)).as_deref() == Some("public")
     }
 
-    /// Where the next page begins.
+    /// The cursor of the next page.
     #[must_use]
     pub fn next_cursor(&self) -> Option<Cow<'m, str>> {
         json::text(self.get("nextCursor")?.raw)
@@ -119,8 +119,8 @@ pub struct ResultEdit<'v, 'm> {
 }
 
 impl ResultEdit<'_, '_> {
-    /// Adds what a complete modern result of this method needs and this one lacks: `resultType`, and on those that may
-    /// be cached `ttlMs` 0 and `cacheScope` private.
+    /// Adds the members of a complete modern result that this one lacks: `resultType`, and for methods with cacheable
+    /// results `ttlMs` 0 and `cacheScope` private.
     pub fn complete(&mut self, method: Option<&Method>) -> &mut Self {
         let mut wanted: Vec<(&str, &[u8])> = vec![("resultType", b"\"complete\"")];
         if method.is_some_and(|method| method.cached) {
@@ -135,7 +135,7 @@ impl ResultEdit<'_, '_> {
         self
     }
 
-    /// Takes out what legacy results do not have: `resultType`, `ttlMs`, `cacheScope` and the modern keys of `_meta`.
+    /// Removes the members that legacy results do not have: `resultType`, `ttlMs`, `cacheScope` and the modern keys of `_meta`.
     pub fn plain(&mut self) -> &mut Self {
         for key in ["resultType", "ttlMs", "cacheScope"] {
             self.body.remove(key);
@@ -150,7 +150,7 @@ impl ResultEdit<'_, '_> {
         self
     }
 
-    /// Takes any member out.
+    /// Removes any member.
     pub fn remove(&mut self, key: &str) -> &mut Self {
         self.body.remove(key);
         self
@@ -162,7 +162,7 @@ impl ResultEdit<'_, '_> {
         self
     }
 
-    /// Takes keys out of `_meta`; a `_meta` that is empty then goes too, if any of them was there.
+    /// Removes keys from `_meta`, and with the last of them `_meta` itself.
     pub fn remove_meta(&mut self, keys: &[&str]) -> &mut Self {
         self.body.remove_meta(keys);
         self
@@ -170,7 +170,7 @@ impl ResultEdit<'_, '_> {
 
     /// Writes the changes into `splice`, in places of the message's frame.
     pub fn finish(&self, splice: &mut Splice) {
-        // There is a body, so nothing is left to be made.
+        // The message has a body, so none is to be added.
         let _ = self.body.finish(Some(&self.view.members), self.view.meta.as_ref(), splice);
     }
 }

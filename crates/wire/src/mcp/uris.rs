@@ -1,7 +1,7 @@
-//! URIs of resources wherever they occur in what a server sends, and rewriting them.
+//! Resource URIs wherever a server's messages contain them, and their rewriting.
 //!
 //! Looks only where the protocol puts such URIs: contents, resource links, embedded resources (also in tool results
-//! inside sampling messages), `_meta.ui.resourceUri`, `resources/updated`. It must not know which URI belongs to whom.
+//! inside sampling messages), `_meta.ui.resourceUri`, `resources/updated`.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use memchr::memmem::Finder;
 use crate::rpc::{Message, Shape};
 use model::ListKind;
 
-/// Content inside content is followed this deep.
+/// The greatest depth of content inside content that is searched.
 const DEEPEST: usize = 4;
 
 /// Writes into `splice` what `map` gives for each URI in a result of `method`, or in a request or notification from a
@@ -20,7 +20,7 @@ const DEEPEST: usize = 4;
 ///
 /// # Errors
 /// [`JsonError`] when an object on the way has a member twice.
-pub fn respell(
+pub fn map_uris(
     message: &Message,
     method: &str,
     map: &dyn Fn(&str) -> Option<String>,
@@ -48,21 +48,21 @@ pub fn respell(
 /// The message with all its URIs mapped; the same frame, not a copy, if none changes.
 ///
 /// # Errors
-/// As [`respell`].
+/// As [`map_uris`].
 pub fn rewrite(
     message: &Message,
     method: &str,
     map: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Bytes, JsonError> {
     let mut splice = Splice::new();
-    respell(message, method, map, &mut splice)?;
+    map_uris(message, method, map, &mut splice)?;
     Ok(message.edited(&splice))
 }
 
-/// An item of a list with the URIs in its `_meta` mapped. The item's own key is the list's affair.
+/// An item of a list with the URIs in its `_meta` mapped. The caller maps the item's own key.
 ///
 /// # Errors
-/// As [`respell`].
+/// As [`map_uris`].
 pub fn rewrite_item(
     kind: ListKind,
     raw: &Bytes,
@@ -75,7 +75,7 @@ pub fn rewrite_item(
     Ok(splice.apply(raw))
 }
 
-/// Both `uri` and `resourceUri` end so; a key could also hide in escapes.
+/// Whether the text contains the end of `uri` or `resourceUri`, or an escape that could hide one.
 pub(super) fn may_hold_uris(raw: &[u8]) -> bool {
     static SIGNS: LazyLock<[Finder<'static>; 2]> =
         LazyLock::new(|| [Finder::new("ri\""), Finder::new("\\u")]);

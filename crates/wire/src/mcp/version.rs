@@ -1,6 +1,4 @@
-//! The published revisions of MCP, and the era of each.
-//!
-//! It must not know messages.
+//! Published revisions of MCP, and the era of each.
 
 use std::fmt;
 
@@ -42,7 +40,7 @@ pub enum Version {
     V2024_11_05,
     /// Streamable HTTP, and the only one with batches.
     V2025_03_26,
-    /// Elicitation, structured output; assumed nowhere.
+    /// Elicitation, structured output.
     V2025_06_18,
     /// Tasks, URL elicitation; the newest legacy one.
     V2025_11_25,
@@ -58,10 +56,10 @@ impl Version {
     pub const NEWEST_LEGACY: Self = Self::V2025_11_25;
     /// The newest of all.
     pub const NEWEST: Self = Self::V2026_07_28;
-    /// What a legacy HTTP request without a version header speaks (2025-11-25, transports).
+    /// The revision of a legacy HTTP request without a version header (2025-11-25, transports).
     pub const ASSUMED: Self = Self::V2025_03_26;
 
-    /// The revision of this name, if it is one of those published.
+    /// The published revision of this name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|version| version.as_str() == text)
@@ -79,7 +77,7 @@ impl Version {
         }
     }
 
-    /// How it is spoken.
+    /// Its era.
     #[must_use]
     pub fn era(self) -> Era {
         match self {
@@ -94,8 +92,8 @@ impl Version {
         self == Self::V2025_03_26
     }
 
-    /// What to answer to an `initialize` that asks for `asked`: the same if it is a known legacy revision, else the
-    /// newest legacy one.
+    /// The answer to an `initialize` that asks for `asked`: the same if it is a known legacy revision, else the newest
+    /// legacy one.
     #[must_use]
     pub fn answer_to(asked: &str) -> Self {
         Self::parse(asked).filter(|version| version.era() == Era::Legacy).unwrap_or(Self::NEWEST_LEGACY)

@@ -7,27 +7,27 @@ use json::{JsonError, Span};
 /// The kind of chat.
 pub const CHAT: &str = "chat";
 
-/// How a text is meant to be read.
+/// The format of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// As it stands.
+    /// Plain text.
     #[default]
     Plain,
-    /// As Markdown.
+    /// Markdown.
     Markdown,
 }
 
-/// One thing said.
+/// A chat message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chat<'a> {
-    /// The text. It may hold control characters: whoever shows it must mind them.
+    /// The text. It may contain control characters: a program that displays it must escape them.
     pub text: Cow<'a, str>,
-    /// How it is meant.
+    /// Its format.
     pub format: Format,
 }
 
 impl<'a> Chat<'a> {
-    /// Reads the payload of a `chat`. Without `format`, or with one that is not known, it is plain.
+    /// Reads the payload of a `chat`. Without `format`, or with an unknown one, it is plain.
     ///
     /// # Errors
     /// [`JsonError`] when it is no object, has a member twice, or has no string `text`.

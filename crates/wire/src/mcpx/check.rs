@@ -1,6 +1,6 @@
-//! Strict validation by whoever acts on an envelope: its kind must say what its payload says (MCPx v0.1, 4.3).
+//! Strict validation of an envelope before an addressee acts on it: kind and payload must agree (MCPx v0.1, 4.3).
 //!
-//! The gateway's forwarding path never comes here. It must not know whom an envelope is for or who may send it.
+//! The gateway's forwarding path does not use it.
 
 use bytes::Bytes;
 use json::{JsonError, Members, Span};
@@ -10,20 +10,20 @@ use super::kind::{Head, kind_of};
 use crate::mcp::Params;
 use crate::rpc::{self, Id, Malformed, Message, Shape};
 
-/// What an envelope asks for or tells, once kind and payload agree.
+/// The meaning of an envelope whose kind and payload agree.
 #[derive(Debug, Clone)]
 pub enum Act {
-    /// To be done, by an addressee. The only act that may be executed.
+    /// A call for an addressee to carry out. The only act that may be executed.
     Request(Call),
-    /// Not to be done, but to be reviewed.
+    /// A call for review, not for execution.
     Proposal(Call),
     /// The answer to a request: a result or an error. [`answers`] says whether its kind fits that request's.
     Answer(Message),
-    /// No MCP message: chat, or a kind of somebody's own. Its payload was not looked into.
+    /// No MCP message: chat, or an application's own kind. Its payload was not examined.
     Other,
 }
 
-/// A call that somebody makes or proposes.
+/// A call that a participant makes or proposes.
 #[derive(Debug, Clone)]
 pub struct Call {
     message: Message,
@@ -31,7 +31,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// The JSON-RPC message. Of a proposal it is made here, with the params as they were written and an id of no meaning.
+    /// The JSON-RPC message. For a proposal, one with its params as they were written and a placeholder id.
     #[must_use]
     pub fn message(&self) -> &Message {
         &self.message
@@ -55,7 +55,7 @@ impl Call {
         self.message.params()
     }
 
-    /// Whether it wants no answer.
+    /// Whether it expects no answer.
     #[must_use]
     pub fn is_notification(&self) -> bool {
         self.message.shape() == Shape::Notification
@@ -70,36 +70,36 @@ impl Call {
     }
 }
 
-/// Why a payload is not what its kind says, or nothing that can be acted on.
+/// Why a payload disagrees with its kind, or cannot be acted on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
-    /// The kind is none.
+    /// The kind is malformed.
     #[error("{0}")]
     Kind(#[from] KindError),
-    /// The payload cannot be read as what the kind's head promises.
+    /// The payload does not have the shape that the kind's head requires.
     #[error("{0}")]
     Payload(String),
-    /// Another method than the kind's.
-    #[error("the kind says `{said}`, the payload's method is `{found}`")]
+    /// The payload's method differs from the kind's.
+    #[error("the kind says `{expected}`, the payload's method is `{found}`")]
     Method {
         /// The kind's method.
-        said: String,
+        expected: String,
         /// The payload's.
         found: String,
     },
-    /// Another target than the kind's context.
-    #[error("the kind says `{said}`, the payload names `{found}`")]
+    /// The payload's target differs from the kind's context.
+    #[error("the kind says `{expected}`, the payload names `{found}`")]
     Context {
         /// The kind's context.
-        said: String,
+        expected: String,
         /// The target in the params.
         found: String,
     },
-    /// The kind has a context, but the method aims at nothing that could be compared with it.
-    #[error("the kind says `{said}`, but the payload names nothing")]
+    /// The kind has a context, but the payload has no target to compare with it.
+    #[error("the kind says `{expected}`, but the payload names nothing")]
     NoTarget {
         /// The kind's context.
-        said: String,
+        expected: String,
     },
 }
 
@@ -117,11 +117,11 @@ impl From<JsonError> for Mismatch {
 
 /// Checks a payload against its kind (4.3; reference 2.3, "kind vs payload").
 ///
-/// A kind without context is accepted: it says less, but nothing wrong. In a call no member may occur twice, at any
+/// A kind without context is accepted: it is less specific, not wrong. In a call no member may occur twice, at any
 /// depth, nor may a member that matters have a double in other letter case, which some JSON readers take for the same.
 ///
 /// # Errors
-/// [`Mismatch`]; nothing of such an envelope may be executed.
+/// [`Mismatch`]; such an envelope must not be executed.
 pub fn strict(kind: &str, payload: Bytes) -> Result<Act, Mismatch> {
     let kind = KindRef::parse(kind)?;
     match Head::of(kind) {
@@ -187,9 +187,9 @@ fn response(payload: Bytes) -> Result<Message, Mismatch> {
 }
 
 fn call(kind: KindRef<'_>, message: Message) -> Result<Call, Mismatch> {
-    let said = kind.method().unwrap_or_default();
-    if message.method() != said {
-        return Err(Mismatch::Method { said: said.to_owned(), found: message.method().to_owned() });
+    let expected = kind.method().unwrap_or_default();
+    if message.method() != expected {
+        return Err(Mismatch::Method { expected: expected.to_owned(), found: message.method().to_owned() });
     }
     let params = Params::read(&message)?;
     if let Some(members) = params.members() {
@@ -197,15 +197,17 @@ fn call(kind: KindRef<'_>, message: Message) -> Result<Call, Mismatch> {
     }
     let target = params.target().map(|target| target.text().to_owned());
     match (kind.context(), target) {
-        (Some(said), Some(found)) if said != found => Err(Mismatch::Context { said: said.to_owned(), found }),
-        (Some(said), None) => Err(Mismatch::NoTarget { said: said.to_owned() }),
+        (Some(expected), Some(found)) if expected != found => {
+            Err(Mismatch::Context { expected: expected.to_owned(), found })
+        }
+        (Some(expected), None) => Err(Mismatch::NoTarget { expected: expected.to_owned() }),
         (Some(_) | None, target) => Ok(Call { message, target }),
     }
 }
 
-/// Refuses members that are spelled as one of these but for the case of letters.
+/// Refuses members that differ from one of these only in letter case.
 fn refuse_doubles(members: &Members<'_>, exact: &[&str]) -> Result<(), Mismatch> {
-    // Up and then down, so that letters which are no ASCII but fold to it are found too.
+    // To upper and then to lower case, which also finds letters outside ASCII that fold to it.
     let folded = |text: &str| text.to_uppercase().to_lowercase();
     for (key, _) in members.iter() {
         if let Some(meant) = exact.iter().find(|one| **one != key && folded(one) == folded(key)) {

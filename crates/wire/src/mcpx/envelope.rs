@@ -1,7 +1,6 @@
-//! Reading an envelope: the places of its members, in one pass over the frame.
+//! Envelope reader: places of the members, found in one pass over the frame.
 //!
-//! The syntax of the whole frame is checked, the payload is not looked into. It must not know what a kind means beyond
-//! its head, nor who may send it.
+//! The reader checks the syntax of the whole frame and does not look into the payload.
 
 use bytes::Bytes;
 use json::{JsonError, Span, StringSpan};
@@ -17,7 +16,7 @@ pub const KIND_BYTES_MAX: usize = 4096;
 /// The most addressees of one envelope.
 pub const TO_MAX: usize = 64;
 
-/// An envelope that was read: the frame as it came, and the places of its members. Cheap to clone.
+/// An envelope: the frame as it came, and the places of its members. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Envelope {
     frame: Bytes,
@@ -36,11 +35,11 @@ struct Places {
     payload: Span,
 }
 
-/// What is wrong with an envelope, as `system/error` names it.
+/// The fault of an envelope, as `system/error` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BreachCode {
-    /// No JSON object, a member that is missing, of the wrong type, too long or there twice, or a `correlation_id` where
-    /// there must be none, or none where there must be one.
+    /// No JSON object; a member that is missing, of the wrong type, too long or there twice; or a `correlation_id` that is
+    /// forbidden or missing.
     Malformed,
     /// Another protocol, or another version of this one (section 6.1: versions must be equal).
     UnsupportedProtocol,
@@ -53,7 +52,7 @@ impl BreachCode {
         refusal::code(self.refusal())
     }
 
-    /// The same as a code of refusals.
+    /// The code as a refusal's.
     #[must_use]
     pub fn refusal(self) -> RefusalCode {
         match self {
@@ -69,14 +68,14 @@ impl BreachCode {
 pub struct Breach {
     /// What kind of breach.
     pub code: BreachCode,
-    /// What is wrong; may be told outside.
+    /// What is wrong; the sender may read it.
     pub message: String,
     /// The envelope's id, if there is one to refer to.
     pub id: Option<String>,
 }
 
 impl Breach {
-    /// The same as a refusal, for a log of refusals.
+    /// The breach as a refusal, for the audit log.
     #[must_use]
     pub fn refusal(&self) -> Refusal {
         Refusal::new(self.code.refusal(), self.message.clone())
@@ -84,18 +83,18 @@ impl Breach {
 }
 
 impl Envelope {
-    /// Reads an envelope as a gateway takes it (section 3; reference 2.3).
+    /// Reads an envelope by a gateway's rules (section 3; reference 2.3).
     ///
-    /// `ts` may be missing. Members that the protocol does not know are not looked at.
+    /// `ts` may be missing. Members that the protocol does not define are ignored.
     ///
     /// # Errors
-    /// [`Breach`]: the frame is no JSON object, a top-level member occurs twice (after unescaping), the protocol is not
-    /// ours, a member is missing, mistyped or longer than its limit, a proposal has a `correlation_id` or a response none.
+    /// [`Breach`]: the frame is no JSON object, a top-level member occurs twice (after unescaping), the protocol
+    /// is another, a member is missing, mistyped or longer than its limit, a proposal has a `correlation_id` or a response none.
     pub fn read(frame: Bytes) -> Result<Self, Breach> {
         Self::read_as(frame, false)
     }
 
-    /// Reads an envelope as a participant takes it: as [`Envelope::read`], but `correlation_id` may be an array of one
+    /// Reads an envelope by a participant's rules: as [`Envelope::read`], but `correlation_id` may be an array of one
     /// string, as later versions of the protocol write it.
     ///
     /// # Errors
@@ -122,18 +121,18 @@ impl Envelope {
         Some(self.at.ts.as_ref()?.text(&self.frame))
     }
 
-    /// Who says that they sent it: 1 to [`PARTICIPANT_BYTES_MAX`] bytes. Only the door knows whether it is true.
+    /// The sender that the envelope claims: 1 to [`PARTICIPANT_BYTES_MAX`] bytes. Only the door knows whether the claim is true.
     #[must_use]
     pub fn from(&self) -> &str {
         self.at.from.text(&self.frame)
     }
 
-    /// The addressees, at most [`TO_MAX`]; none means everybody.
+    /// The addressees, at most [`TO_MAX`]; none means the whole topic.
     pub fn to(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
         self.at.to.iter().map(|spot| spot.text(&self.frame))
     }
 
-    /// Whether it is for everybody.
+    /// Whether it is for the whole topic.
     #[must_use]
     pub fn is_broadcast(&self) -> bool {
         self.at.to.is_empty()
@@ -198,14 +197,14 @@ fn malformed(message: impl Into<String>) -> Why {
     (BreachCode::Malformed, message.into())
 }
 
-/// The members that the protocol knows.
+/// The members that the protocol defines.
 #[derive(Default)]
 struct Parts<'a> {
     frame: &'a [u8],
     tolerant: bool,
-    /// The first member that the protocol knows and that came twice.
+    /// The first member that the protocol defines and that occurs twice.
     twice: Option<&'a [u8]>,
-    /// The names of all members that it does not know.
+    /// The names of all other members.
     unknown: Vec<&'a [u8]>,
     protocol: Option<Span>,
     id: Option<Span>,
@@ -323,7 +322,7 @@ impl<'a> Parts<'a> {
         StringSpan::read(self.frame, span).ok_or_else(|| malformed(format!("`{key}` must be a string")))
     }
 
-    /// A string that is neither empty nor too long.
+    /// A string that is neither empty nor longer than its limit.
     fn short(&self, key: &str, place: Option<Span>, bytes_max: usize) -> Result<StringSpan, Why> {
         let spot = self.string(key, place)?;
         match spot.len() {

@@ -1,22 +1,20 @@
-//! The kinds of MCP messages: `mcp/request:METHOD[:CONTEXT]` and its two sisters (MCPx v0.1, 3.1 and 3.2; Decision 002).
-//!
-//! It must not know payloads.
+//! Kinds of MCP messages: `mcp/request:METHOD[:CONTEXT]` and its two siblings (MCPx v0.1, 3.1, 3.2; Decision 002).
 
 use model::{KindError, KindRef, PROPOSAL, REQUEST};
 
-/// Which of the three an MCP message is.
+/// The first part of an MCP message's kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Head {
-    /// A request or notification: to be done.
+    /// A request or notification, for an addressee to carry out.
     Request,
     /// The answer to a request.
     Response,
-    /// What somebody else may do.
+    /// A call that another participant may make.
     Proposal,
 }
 
 impl Head {
-    /// The first part of the kind.
+    /// The head as text.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -26,14 +24,14 @@ impl Head {
         }
     }
 
-    /// Which of the three a kind has; `None` for chat and all others.
+    /// The head of a kind; `None` for chat and all others.
     #[must_use]
     pub fn of(kind: KindRef<'_>) -> Option<Self> {
         [Self::Request, Self::Response, Self::Proposal].into_iter().find(|head| head.as_str() == kind.head())
     }
 }
 
-/// The kind of an MCP message, with its context wherever there is one (Decision 002, guideline 1).
+/// The kind of an MCP message, with its context if it has one (Decision 002, guideline 1).
 ///
 /// # Errors
 /// [`KindError`] when the method is empty or holds `:` or `*`, or the context is empty.

@@ -13,7 +13,7 @@ const USER_ANSWERS: [&str; 2] = ["inputResponses", "requestState"];
 /// The state of a task, and the type of a result, in which the client's user is asked first.
 const INPUT_REQUIRED: &str = "input_required";
 
-/// A request that the gateway writes, with an id of no meaning.
+/// A request that the gateway writes, with a placeholder id.
 #[must_use]
 pub fn request(method: &str, params: Option<&[u8]>) -> Bytes {
     rpc::request(&Id::number(1), method, params)
@@ -30,7 +30,7 @@ pub fn proposal(method: &str, params: Option<&[u8]>) -> Vec<u8> {
     })
 }
 
-/// The answer to a request of this id, or to one with an id of no meaning.
+/// The answer to a request of this id, or of a placeholder id.
 #[must_use]
 pub fn answer(answer: &Answer, method: &str, id: Option<&Id>) -> Bytes {
     let any = Id::number(1);
@@ -40,7 +40,7 @@ pub fn answer(answer: &Answer, method: &str, id: Option<&Id>) -> Bytes {
 /// The refusal of a request of this id.
 #[must_use]
 pub fn refused(refusal: &Refusal, method: &str, id: Option<&Id>) -> Bytes {
-    refusal::spell(refusal, Era::Legacy, method, None).answer(id)
+    refusal::encode(refusal, Era::Legacy, method, None).answer(id)
 }
 
 /// The error that answers an envelope whose kind and payload differ.
@@ -63,7 +63,7 @@ pub fn read_answer(payload: Bytes) -> Option<Answer> {
     Some(relay::decode_answer(&message, Form::Legacy))
 }
 
-/// A client's request as watchers see it: under the server's own name, without the answers of the client's user.
+/// A client's request as the members of a topic see it: under the server's own name, without the answers of the client's user.
 #[must_use]
 pub fn mirrored_request(request: &Request, own: Option<&str>) -> Option<Bytes> {
     let params = relay::legacy_params(request, own)?;
@@ -78,8 +78,8 @@ pub fn mirrored_request(request: &Request, own: Option<&str>) -> Option<Bytes> {
     Some(self::request(request.method.as_str(), Some(&params)))
 }
 
-/// Whether an answer asks the client's user something first: by itself (2026-07-28, `resultType`), or by the task that it is
-/// about (tasks extension, `inputRequests` and `status`).
+/// Whether an answer asks the client's user something first: in itself (2026-07-28, `resultType`), or in the task that it
+/// describes (tasks extension, `inputRequests` and `status`).
 #[must_use]
 pub fn asks_for_input(answer: &Answer, method: &str) -> bool {
     if Era::of(answer.payload.form) == Era::Legacy {

@@ -1,10 +1,8 @@
-//! How a refusal is spelled in MCPx: the `error` of a `system/error`. One table (MCPx v0.1, 3.5.2; reference 2.3).
-//!
-//! It must not know why something is refused.
+//! Refusal codes of MCPx: the `error` of a `system/error`, in one table (MCPx v0.1, 3.5.2; reference 2.3).
 
 use model::RefusalCode;
 
-/// The code as receivers see it. What the protocol has no word for keeps its own.
+/// The code as receivers see it. A refusal that the protocol does not define keeps Portmoot's code.
 #[must_use]
 pub fn code(code: RefusalCode) -> &'static str {
     match code {

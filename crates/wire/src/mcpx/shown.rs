@@ -1,4 +1,4 @@
-//! Calls of MCP clients as a topic shows them without their payloads: consistent with their kinds, and not executable.
+//! Mirrored calls of MCP clients without their payloads: consistent with their kinds, and not executable.
 
 use bytes::Bytes;
 use json::Object;
@@ -6,16 +6,16 @@ use json::Object;
 use crate::mcp::method::{TargetKind, lookup};
 use crate::rpc::{self, Id};
 
-/// The key of `_meta` that says what became of a call whose payload is not shown.
+/// The key of `_meta` with the verdict on a call whose payload is not shown.
 pub const VERDICT: &str = "portmoot/verdict";
-/// The code of an error that is not shown (JSON-RPC: reserved for servers).
+/// The error code in place of one that is not shown (JSON-RPC: reserved for servers).
 const NOT_SHOWN: i64 = -32000;
-/// Instead of what is not shown and must be there.
+/// The text in place of a required one that is not shown.
 const HIDDEN: &str = "not shown";
 
-/// A request whose params are not shown, but for the target, which its kind names anyway. It has no id: it is no request
-/// that anybody could answer, and says `method` and target so that whoever compares them with the kind finds them equal
-/// (MCPx v0.1, 4.3).
+/// A request without its params, except the target, which its kind names anyway. It has no id, so that no participant can
+/// answer it, and names method and target, so that a receiver that compares them with the kind finds them equal (MCPx v0.1,
+/// 4.3).
 #[must_use]
 pub fn request(method: &str, target: Option<&str>, verdict: &str) -> Bytes {
     let params = json::object(|params| {
@@ -27,7 +27,7 @@ pub fn request(method: &str, target: Option<&str>, verdict: &str) -> Bytes {
     rpc::notification(method, Some(&params))
 }
 
-/// An answer whose result or error is not shown.
+/// An answer without its result or error.
 #[must_use]
 pub fn response(is_result: bool, verdict: &str) -> Bytes {
     let id = Id::number(1);
@@ -48,7 +48,7 @@ fn write_target(params: &mut Object<'_>, method: &str, target: &str) {
     match method.target {
         TargetKind::Name => params.text("name", target),
         TargetKind::Uri => params.text("uri", target),
-        // Whether it is a prompt or a template the kind does not say either.
+        // The kind does not tell prompts from templates either.
         TargetKind::Ref => params.object("ref", |place| {
             place.text("type", "ref/prompt").text("name", target);
         }),
@@ -64,7 +64,7 @@ mod tests {
     use crate::mcpx::{Head, kind_of};
 
     #[test]
-    fn a_call_that_is_shown_agrees_with_its_kind_and_asks_nobody() {
+    fn a_mirrored_call_agrees_with_its_kind_and_expects_no_answer() {
         for (method, target) in [
             ("tools/call", Some("e\"cho")),
             ("prompts/get", Some("greet")),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_target_and_verdict_is_in_it() {
+    fn a_mirrored_call_contains_only_target_and_verdict() {
         let shown = request("tools/call", Some("echo"), "admitted");
         let expected = r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo","_meta":{"portmoot/verdict":"admitted"}}}"#;
         assert_eq!(shown, expected);

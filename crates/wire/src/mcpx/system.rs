@@ -11,12 +11,12 @@ use super::{Breach, Envelope};
 
 /// The kind of a welcome (3.5.1).
 pub const WELCOME: &str = "system/welcome";
-/// The kind of joining and leaving (3.4).
+/// The kind of a join or leave (3.4).
 pub const PRESENCE: &str = "system/presence";
 /// The kind of a refusal (3.5.2).
 pub const ERROR: &str = "system/error";
 
-/// What the gateway's own envelope is known by.
+/// Id and time of an envelope that the gateway sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp<'a> {
     /// The envelope's id.
@@ -25,49 +25,49 @@ pub struct Stamp<'a> {
     pub ts: Option<&'a str>,
 }
 
-/// A participant as others see it.
+/// A participant as other participants see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Person<'a> {
     /// Its id.
     pub id: &'a str,
-    /// What it may do.
+    /// Its capabilities.
     pub capabilities: &'a Capabilities,
 }
 
-/// Somebody comes or goes.
+/// A join or a leave.
 #[derive(Debug, Clone, Copy)]
 pub enum Presence<'a> {
-    /// Comes, with what it may do.
+    /// A participant joins, with these capabilities.
     Join(Person<'a>),
-    /// Goes.
+    /// The participant of this id leaves.
     Leave(&'a str),
 }
 
-/// What a refusal says. Only `error` and `message` are always there.
+/// The members of a refusal. Only `error` and `message` are required.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Notice<'a> {
+pub struct ErrorDraft<'a> {
     /// The stable code.
     pub error: &'a str,
-    /// What happened and what to do.
+    /// The cause and what to do next.
     pub message: &'a str,
     /// The id of the envelope that caused it, if it could be read.
     pub correlation_id: Option<&'a str>,
-    /// The kind that was not admitted.
+    /// The kind that the gateway did not admit.
     pub attempted_kind: Option<&'a str>,
-    /// What its sender may do.
+    /// The sender's capabilities.
     pub your_capabilities: Option<&'a Capabilities>,
     /// When trying again may help, in milliseconds from now.
     pub retry_after_ms: Option<u64>,
 }
 
-/// What a latecomer missed, in a welcome; Portmoot's own member `history`.
+/// The envelopes before a join, in a welcome; Portmoot's own member `history`.
 #[derive(Debug, Clone)]
 pub struct History<'a> {
-    /// The number of the process that counts the offsets.
+    /// The number of the gateway process that assigns the offsets.
     pub epoch: u64,
     /// The offset of the next envelope.
     pub offset: u64,
-    /// Whether nothing is missing since the offset that was asked for.
+    /// Whether no envelope since the requested offset is missing.
     pub complete: bool,
     /// The envelopes, oldest first.
     pub envelopes: Vec<&'a [u8]>,
@@ -102,7 +102,7 @@ pub fn welcome<'p>(
     say(stamp, &[you.id], WELCOME, None, &payload)
 }
 
-/// Writes that somebody joined or left, for everybody (3.4).
+/// Writes that a participant joined or left, for the whole topic (3.4).
 #[must_use]
 pub fn presence(stamp: Stamp<'_>, presence: Presence<'_>) -> Bytes {
     let payload = json::object(|payload| {
@@ -120,7 +120,7 @@ pub fn presence(stamp: Stamp<'_>, presence: Presence<'_>) -> Bytes {
 
 /// Writes a refusal, for `to` alone (3.5.2).
 #[must_use]
-pub fn error(stamp: Stamp<'_>, to: &str, notice: &Notice<'_>) -> Bytes {
+pub fn error(stamp: Stamp<'_>, to: &str, notice: &ErrorDraft<'_>) -> Bytes {
     let payload = json::object(|payload| {
         payload.text("error", notice.error).text("message", notice.message);
         payload.optional_text("attempted_kind", notice.attempted_kind);
@@ -134,24 +134,24 @@ pub fn error(stamp: Stamp<'_>, to: &str, notice: &Notice<'_>) -> Bytes {
     say(stamp, &[to], ERROR, notice.correlation_id, &payload)
 }
 
-/// Writes what answers bytes that are no envelope, for `to` alone.
+/// Writes the answer to bytes that are no envelope, for `to` alone.
 #[must_use]
 pub fn breach(stamp: Stamp<'_>, to: &str, breach: &Breach) -> Bytes {
-    let notice = Notice {
+    let notice = ErrorDraft {
         error: breach.code.as_str(),
         message: &breach.message,
         correlation_id: breach.id.as_deref(),
-        ..Notice::default()
+        ..ErrorDraft::default()
     };
     error(stamp, to, &notice)
 }
 
-/// Writes what answers an envelope that is refused, for its sender alone. A `capability_violation` tells the kind and what
-/// the sender may do (3.5.2).
+/// Writes the answer to a refused envelope, for its sender alone. A `capability_violation` names the kind and the sender's
+/// capabilities (3.5.2).
 #[must_use]
 pub fn refused(stamp: Stamp<'_>, refusal: &Refusal, cause: &Envelope, sender: Person<'_>) -> Bytes {
     let tells = refusal.code == model::RefusalCode::CapabilityViolation;
-    let notice = Notice {
+    let notice = ErrorDraft {
         error: refusal::code(refusal.code),
         message: &refusal.to_string(),
         correlation_id: Some(cause.id()),
@@ -168,7 +168,7 @@ fn say(stamp: Stamp<'_>, to: &[&str], kind: &str, correlation_id: Option<&str>, 
 }
 
 /// Writes a participant as a welcome or presence names it: an object with `id` and `capabilities`, and with `narrowed`
-/// where some of them hold towards certain addressees only.
+/// if some of them are limited to certain addressees.
 #[must_use]
 pub fn person(who: Person<'_>) -> String {
     json::object_string(|object| write_person(object, who))
@@ -179,8 +179,8 @@ fn write_person<B: Buffer>(object: &mut Object<'_, B>, who: Person<'_>) {
     write_capabilities(object, "capabilities", who.capabilities);
 }
 
-/// Adds capabilities as texts, and under `narrowed` the addressees of those that are narrowed by addressee: the protocol has
-/// only texts for capabilities.
+/// Adds capabilities as texts, and under `narrowed` the addressees of those that are limited to some: the protocol itself has
+/// only texts.
 fn write_capabilities<B: Buffer>(object: &mut Object<'_, B>, key: &str, all: &Capabilities) {
     object.texts(key, all.iter().map(Capability::as_str));
     let is_free = |kind: &str| all.iter().any(|one| one.addressees().is_none() && one.as_str() == kind);
@@ -199,28 +199,28 @@ fn write_capabilities<B: Buffer>(object: &mut Object<'_, B>, key: &str, all: &Ca
 
 /// A participant, as a welcome or presence names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-pub struct Seen {
+pub struct ParticipantInfo {
     /// Its id.
     pub id: String,
-    /// What it may do, as texts; none when it leaves.
+    /// Its capabilities, as texts; empty when it leaves.
     #[serde(default)]
     pub capabilities: Vec<String>,
-    /// Those of them that hold towards certain addressees only.
+    /// The capabilities that are limited to certain addressees.
     #[serde(default)]
     pub narrowed: Vec<Narrowed>,
 }
 
-/// A capability that holds towards certain addressees only.
+/// A capability that is limited to certain addressees.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Narrowed {
     /// The capability as text.
     pub kind: String,
-    /// Whom it reaches; `*` in a name stands for any text.
+    /// Its addressees; `*` in a name stands for any text.
     pub to: Vec<String>,
 }
 
-impl Seen {
-    /// What it may do. A capability that this version cannot read allows nothing.
+impl ParticipantInfo {
+    /// Its capabilities. A text that this version cannot read allows nothing.
     #[must_use]
     pub fn allowed(&self) -> Capabilities {
         let free = |text: &&String| !self.narrowed.iter().any(|one| one.kind == **text);
@@ -236,46 +236,46 @@ impl Seen {
 /// A welcome that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Welcome {
-    /// Who one is, and what one may do: the authoritative list.
-    pub you: Seen,
-    /// The others in the topic.
-    pub participants: Vec<Seen>,
+    /// The receiver itself, with the authoritative list of its capabilities.
+    pub you: ParticipantInfo,
+    /// The other participants of the topic.
+    pub participants: Vec<ParticipantInfo>,
 }
 
-/// Somebody came or went.
+/// A presence message that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "event", content = "participant", rename_all = "lowercase")]
-pub enum Change {
-    /// Came.
-    Join(Seen),
-    /// Went.
-    Leave(Seen),
+pub enum PresenceChange {
+    /// The participant joined.
+    Join(ParticipantInfo),
+    /// The participant left.
+    Leave(ParticipantInfo),
 }
 
 /// A refusal that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Told {
+pub struct SystemError {
     /// The stable code.
     pub error: String,
-    /// What happened and what to do.
+    /// The cause and what to do next.
     pub message: String,
-    /// The kind that was not admitted.
+    /// The kind that the gateway did not admit.
     pub attempted_kind: Option<String>,
-    /// What its sender may do.
+    /// The sender's capabilities.
     pub your_capabilities: Option<Vec<String>>,
     /// When trying again may help, in milliseconds.
     pub retry_after_ms: Option<u64>,
 }
 
-/// What a message of the gateway says.
+/// A message of the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum System {
     /// [`WELCOME`]
     Welcome(Welcome),
     /// [`PRESENCE`]
-    Presence(Change),
+    Presence(PresenceChange),
     /// [`ERROR`]
-    Error(Told),
+    Error(SystemError),
     /// A kind below `system/` that this version does not know; to be ignored.
     Other,
 }
@@ -284,7 +284,7 @@ impl System {
     /// Reads a message of the gateway; `None` if the envelope is not from [`SYSTEM`].
     ///
     /// # Errors
-    /// [`JsonError::Syntax`] when the payload is not what its kind promises.
+    /// [`JsonError::Syntax`] when the payload does not fit its kind.
     pub fn read(envelope: &Envelope) -> Option<Result<Self, JsonError>> {
         if envelope.from() != SYSTEM {
             return None;

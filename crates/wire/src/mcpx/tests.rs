@@ -1,4 +1,4 @@
-//! The examples of the specification and of Decision 002, what is refused, and properties.
+//! Examples of the specification and of Decision 002, rejected frames, and properties.
 
 mod acts;
 mod examples;
@@ -30,7 +30,7 @@ fn with(changes: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn what_is_no_envelope_is_refused_with_its_reason() {
+fn malformed_envelopes_are_refused_with_a_reason() {
     let long = |bytes: usize| format!("\"{}\"", "x".repeat(bytes));
     let many = format!("[{}]", vec!["\"b\""; TO_MAX + 1].join(","));
     let (id, name, kind) = (long(ID_BYTES_MAX + 1), long(129), long(KIND_BYTES_MAX + 1));
@@ -89,7 +89,7 @@ fn what_is_no_envelope_is_refused_with_its_reason() {
 }
 
 #[test]
-fn another_protocol_is_told_ours_whatever_else_is_wrong() {
+fn another_protocol_is_refused_before_any_other_fault() {
     for other in ["mcp-x/v0", "meup/v0.2", "mew/v0.4", "mcpx/v0.10", "MCPX/v0.1", ""] {
         let text = with(&[("protocol", &format!("\"{other}\"")), ("payload", "-")]);
         let breach = read(&text).unwrap_err();
@@ -100,7 +100,7 @@ fn another_protocol_is_told_ours_whatever_else_is_wrong() {
 }
 
 #[test]
-fn limits_themselves_are_allowed() {
+fn lengths_at_the_limits_are_accepted() {
     let long = |bytes: usize| format!("\"{}\"", "x".repeat(bytes));
     let many = format!("[{}]", vec![long(128); TO_MAX].join(","));
     let text = with(&[
@@ -114,14 +114,14 @@ fn limits_themselves_are_allowed() {
 }
 
 #[test]
-fn what_the_protocol_does_not_know_passes() {
+fn unknown_members_are_ignored() {
     let text =
         format!(" {}\n", with(&[("x", "[1e400,{\"a\":1,\"a\":2}]"), ("to", "[ ]"), ("ts", "\"soon\"")]));
     let envelope = read(&text).unwrap();
     assert_eq!(envelope.frame(), text.as_bytes());
     assert!(envelope.is_broadcast());
     assert_eq!((envelope.id(), envelope.from(), envelope.ts()), ("e1", "a", Some("soon")));
-    // The payload is not looked into: a member there may even occur twice.
+    // The reader does not look into the payload: a member there may even occur twice.
     let twice = with(&[("payload", "{\"a\":1,\"a\":2}")]);
     assert_eq!(read(&twice).unwrap().payload(), b"{\"a\":1,\"a\":2}");
 }
@@ -136,7 +136,7 @@ fn escapes_are_understood() {
     let envelope = read(&text).unwrap();
     assert_eq!((envelope.id(), envelope.kind()), ("e\"1", "mcp/request:x"));
     assert_eq!(envelope.to().collect::<Vec<_>>(), ["bb", "c"]);
-    // A head hidden by an escape is still seen.
+    // A head with an escape is recognised too.
     let hidden = with(&[("kind", "\"mcp/\\u0072esponse:x\"")]);
     assert!(read(&hidden).unwrap_err().message.starts_with("a response needs"));
 }
@@ -155,7 +155,7 @@ fn participants_take_a_correlation_id_in_an_array() {
 }
 
 #[test]
-fn refusals_are_spelled_with_what_helps() {
+fn refusals_carry_hints_and_capabilities() {
     let stamp = Stamp { id: "s1", ts: Some("T") };
     let able = Capabilities::parse(["chat"]).unwrap();
     let sender = Person { id: "a", capabilities: &able };
@@ -172,15 +172,15 @@ fn refusals_are_spelled_with_what_helps() {
         (Refusal::new(RefusalCode::TooLarge, "big"), r#"{"error":"message_too_large","message":"big"}"#),
     ] {
         let frame = system::refused(stamp, &refusal, &cause, sender);
-        let told = Envelope::read(frame).unwrap();
-        assert_eq!((told.from(), told.kind(), told.ts()), ("system:gateway", "system/error", Some("T")));
-        assert_eq!((told.correlation_id(), told.to().collect::<Vec<_>>()), (Some("e1"), vec!["a"]));
-        assert_eq!(std::str::from_utf8(told.payload()).unwrap(), payload);
+        let error = Envelope::read(frame).unwrap();
+        assert_eq!((error.from(), error.kind(), error.ts()), ("system:gateway", "system/error", Some("T")));
+        assert_eq!((error.correlation_id(), error.to().collect::<Vec<_>>()), (Some("e1"), vec!["a"]));
+        assert_eq!(std::str::from_utf8(error.payload()).unwrap(), payload);
     }
     let breach = read(&with(&[("payload", "1")])).unwrap_err();
-    let told = Envelope::read(system::breach(stamp, "a", &breach)).unwrap();
-    assert_eq!(told.correlation_id(), Some("e1"));
-    assert_eq!(told.payload(), br#"{"error":"malformed_envelope","message":"`payload` must be an object"}"#);
+    let error = Envelope::read(system::breach(stamp, "a", &breach)).unwrap();
+    assert_eq!(error.correlation_id(), Some("e1"));
+    assert_eq!(error.payload(), br#"{"error":"malformed_envelope","message":"`payload` must be an object"}"#);
 }
 
 #[test]

@@ -5,18 +5,18 @@ use json::Object;
 
 use super::PROTOCOL;
 
-/// What an envelope is to say. The payload goes in as it is, and must be a JSON object.
+/// The members of an envelope to write. The payload is copied as it is, and must be a JSON object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draft<'a> {
     /// The message's id.
     pub id: &'a str,
-    /// When it is sent, as RFC 3339 (see [`crate::time::rfc3339`]).
+    /// The time of sending, as RFC 3339 (see [`crate::time::rfc3339`]).
     pub ts: Option<&'a str>,
-    /// Who sends it.
+    /// The sender.
     pub from: &'a str,
-    /// Whom it is for; none means everybody, and `to` is left out.
+    /// The addressees; none means the whole topic, and `to` is left out.
     pub to: &'a [&'a str],
-    /// What it is.
+    /// The kind.
     pub kind: &'a str,
     /// The id of the envelope that it answers, fulfils or continues.
     pub correlation_id: Option<&'a str>,

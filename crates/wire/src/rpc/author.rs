@@ -32,7 +32,7 @@ pub fn error(id: Option<&Id>, code: i64, message: &str, data: Option<&[u8]>) -> 
     })
 }
 
-/// An error answer whose error object, valid JSON, is given whole.
+/// An error answer with this error object, which must be valid JSON.
 #[must_use]
 pub fn error_object(id: &Id, error: &[u8]) -> Bytes {
     write(error.len(), |message| {
@@ -73,9 +73,9 @@ fn write(body_bytes: usize, members: impl FnOnce(&mut Object<'_>)) -> Bytes {
     Bytes::from(out)
 }
 
-/// The same message on one line: raw CR and LF, which valid JSON has only between tokens, become spaces.
+/// The message on one line: raw CR and LF, which valid JSON has only between tokens, become spaces.
 ///
-/// Without any, it is the same frame, not a copy. Call it on frames that were read as JSON.
+/// A frame without any is returned as it is, not copied. Call it on frames that were read as JSON.
 #[must_use]
 pub fn one_line(frame: Bytes) -> Bytes {
     if memchr::memchr2(b'\n', b'\r', &frame).is_none() {

@@ -1,13 +1,11 @@
 //! JSON-RPC batches, which only revision 2025-03-26 has.
-//!
-//! It must not know who may send one.
 
 use bytes::Bytes;
 use json::Span;
 
 use super::message::{Malformed, Message};
 
-/// Reads a batch: one result for each element, in order. A bad element costs itself only.
+/// Reads a batch: one result for each element, in order. A bad element affects no other.
 ///
 /// # Errors
 /// [`Malformed`] when the frame is no JSON array, is empty, or has more than `limit` elements.

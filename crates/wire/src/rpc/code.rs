@@ -1,12 +1,12 @@
-//! The codes that JSON-RPC 2.0 itself defines.
+//! Error codes that JSON-RPC 2.0 itself defines.
 
 /// Not JSON, or not UTF-8.
 pub const PARSE_ERROR: i64 = -32700;
-/// JSON, but not a message.
+/// JSON, but no JSON-RPC message.
 pub const INVALID_REQUEST: i64 = -32600;
-/// The method does not exist here.
+/// The receiver does not have the method.
 pub const METHOD_NOT_FOUND: i64 = -32601;
-/// The params are not what the method wants.
+/// The params do not fit the method.
 pub const INVALID_PARAMS: i64 = -32602;
-/// Something went wrong inside.
+/// The receiver failed.
 pub const INTERNAL_ERROR: i64 = -32603;

@@ -1,6 +1,4 @@
-//! The id of a request: a string or an integer, echoed exactly as it was spelled.
-//!
-//! It must not know who gave the id.
+//! Request ids: strings or integers, echoed exactly as they were spelled.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -39,13 +37,13 @@ impl Id {
         valid.then(|| Self::keep(raw))
     }
 
-    /// An integer id of our own.
+    /// An integer id that the gateway chose.
     #[must_use]
     pub fn number(number: u64) -> Self {
         Self::keep(itoa::Buffer::new().format(number).as_bytes())
     }
 
-    /// A string id of our own.
+    /// A string id that the gateway chose.
     #[must_use]
     pub fn string(text: &str) -> Self {
         Self::keep(json::quote(text).as_bytes())
@@ -60,7 +58,7 @@ impl Id {
         }
     }
 
-    /// The value if this is an integer that fits; ids of our own do.
+    /// The value if this is an integer that fits; the gateway's own ids do.
     #[must_use]
     pub fn as_number(&self) -> Option<u64> {
         self.raw().iter().try_fold(0_u64, |sum, byte| {
@@ -86,7 +84,7 @@ impl Id {
         }
     }
 
-    /// What is compared: the spelling, or for a string with escapes the quoted text without them.
+    /// The bytes that are compared: the spelling, or for a string with escapes the quoted text without them.
     fn value(&self) -> Cow<'_, [u8]> {
         let raw = self.raw();
         if !raw.contains(&b'\\') {

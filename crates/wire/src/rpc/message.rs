@@ -1,6 +1,4 @@
-//! One JSON-RPC message: its frame, and where its parts lie in it.
-//!
-//! It must not know MCP's methods or eras.
+//! JSON-RPC message: its frame, and the places of its parts.
 
 use bytes::Bytes;
 use json::{JsonError, Member, Members, Outline, Span, Splice, StringSpan};
@@ -9,10 +7,10 @@ use super::author;
 use super::code;
 use super::id::Id;
 
-/// Along these keys lie the objects that are outlined when a message is read, so that they are not scanned again.
+/// Path of the objects that are outlined when a message is read, so that they are not scanned again.
 const PATH: [&[u8]; 2] = [b"params", b"_meta"];
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// A method with an id.
@@ -21,11 +19,11 @@ pub enum Shape {
     Notification,
     /// An id with a result.
     Result,
-    /// An error, with an id unless the other side could not read ours.
+    /// An error, with an id unless its sender could not read the request's.
     Error,
 }
 
-/// A message that was read: the frame as it came, and the places of its parts.
+/// A message: the frame as it came, and the places of its parts.
 #[derive(Debug, Clone)]
 pub struct Message {
     frame: Bytes,
@@ -34,7 +32,7 @@ pub struct Message {
     id_span: Option<Span>,
     method: Option<StringSpan>,
     body: Option<Span>,
-    /// Of the objects along [`PATH`]; `None` if these have to be scanned.
+    /// The outline of the objects along [`PATH`]; `None` if these have to be scanned.
     outline: Option<Outline>,
 }
 
@@ -44,7 +42,7 @@ pub struct Message {
 pub struct Malformed {
     /// The JSON-RPC code: -32700, -32600 or -32602.
     pub code: i64,
-    /// What is wrong; may be told outside.
+    /// What is wrong; clients may read it.
     pub message: String,
     /// The id of the request, if it could be read.
     pub id: Option<Id>,
@@ -63,7 +61,7 @@ impl Malformed {
         Self { code: code::INVALID_PARAMS, message: message.into(), id }
     }
 
-    /// What JSON itself gave as the reason: -32700 for bad syntax, else -32600.
+    /// Bytes that the JSON reader rejects: -32700 for bad syntax, else -32600.
     #[must_use]
     pub fn json(error: &JsonError, id: Option<Id>) -> Self {
         let code = match error {
@@ -111,7 +109,7 @@ impl Message {
         Ok(places.message(frame, Some(outline)))
     }
 
-    /// Reads what may have anything in it that is seldom there.
+    /// Reads any message, also with members and spellings that are rare.
     fn read_thoroughly(frame: Bytes) -> Result<Self, Malformed> {
         let members =
             json::members_with_duplicates(&frame, Span::all(&frame)).map_err(|error| match error {
@@ -142,7 +140,7 @@ impl Message {
         &self.frame
     }
 
-    /// What kind of message it is.
+    /// The kind of the message.
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.shape
@@ -233,7 +231,7 @@ impl Message {
         }
     }
 
-    /// Gives the message another id; nothing happens to a message without one.
+    /// Gives the message another id; a message without one stays as it is.
     pub fn set_id(&self, splice: &mut Splice, id: &Id) {
         if let Some(span) = self.id_span {
             splice.replace(span, id.raw());
@@ -258,7 +256,7 @@ impl Message {
     }
 }
 
-/// The members that JSON-RPC knows.
+/// The members that JSON-RPC defines.
 struct Parts<'a> {
     version: Option<Member<'a>>,
     id: Option<Member<'a>>,
@@ -266,7 +264,7 @@ struct Parts<'a> {
     params: Option<Member<'a>>,
     result: Option<Member<'a>>,
     error: Option<Member<'a>>,
-    /// Whether there are no others, and none of them twice.
+    /// Whether the message has no other members, and none of these twice.
     are_all: bool,
 }
 

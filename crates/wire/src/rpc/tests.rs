@@ -19,7 +19,7 @@ fn shapes() {
         (r#"{"jsonrpc":"2.0","id":-3,"error":{"code":-1,"message":"m"}}"#, Shape::Error),
         (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}"#, Shape::Error),
         (r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"m"}}"#, Shape::Error),
-        // A notification with an id is a request, whatever its name says.
+        // A notification with an id is a request, despite its name.
         (r#"{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}"#, Shape::Request),
         ("\n {\"\\u006asonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"} \r", Shape::Request),
     ] {
@@ -28,7 +28,7 @@ fn shapes() {
 }
 
 #[test]
-fn what_is_no_message() {
+fn malformed_messages_are_rejected() {
     for (text, code, id) in [
         ("", -32700, None),
         ("{", -32700, None),
@@ -111,7 +111,7 @@ fn batches() {
 }
 
 #[test]
-fn what_we_write_can_be_read() {
+fn written_messages_can_be_read() {
     let id = Id::string("a\n");
     assert_eq!(&result(&id, b"{}")[..], br#"{"jsonrpc":"2.0","id":"a\n","result":{}}"#);
     assert_eq!(
@@ -164,7 +164,7 @@ fn check_notes(text: &str) -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn so_many_members_are_noted_and_no_more() {
+fn outlined_members_are_bounded() {
     for count in [OUTLINE_MEMBERS_MAX, OUTLINE_MEMBERS_MAX + 1] {
         let list: Vec<_> = (1..count).map(|at| format!("\"k{at}\":{at}")).collect();
         for (meta, rest) in [("", &list[..]), (&*list.join(","), &[])] {
@@ -186,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_noted_is_what_a_scan_reads(
+    fn an_outline_agrees_with_a_scan(
         params in json::strategies::object_of(json::strategies::value()),
         meta in json::strategies::object_of(json::strategies::value()), twice in 0..4u8, escapes: bool,
     ) {

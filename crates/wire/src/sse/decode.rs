@@ -1,25 +1,23 @@
-//! Reading server-sent events (WHATWG HTML, server-sent events: interpreting a stream) with a limit.
-//!
-//! It must not know how events are written.
+//! Decoder of server-sent events (WHATWG HTML, server-sent events: interpreting a stream), with a size limit.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// One event that was received. An event without data is told too: MCP servers prime a stream with an id that way.
+/// One event that was received. The decoder returns events without data too: MCP servers prime a stream with an id that way.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Received {
     /// Its id, if it has one of its own.
     pub id: Option<String>,
     /// Its type, if it is not `message`.
     pub event: Option<String>,
-    /// After how many milliseconds to come back.
+    /// The time after which to reconnect, in milliseconds.
     pub retry_ms: Option<u64>,
     /// Its data, several lines joined with LF. Empty if there was none.
     pub data: Bytes,
 }
 
-/// An event was longer than the limit. It is dropped; reading goes on with the next one.
+/// An event was longer than the limit. The decoder drops it and goes on with the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a server-sent event is longer than allowed")]
 pub struct TooLarge;
@@ -58,7 +56,7 @@ impl Decoder {
         }
     }
 
-    /// Takes in what was read. What is complete comes out of [`Decoder::next_event`].
+    /// Adds bytes that were read. [`Decoder::next_event`] returns the events that are complete.
     pub fn push(&mut self, mut bytes: &[u8]) {
         while let Some(first) = bytes.first() {
             if std::mem::take(&mut self.after_cr) && *first == b'\n' {
@@ -76,7 +74,7 @@ impl Decoder {
         }
     }
 
-    /// The next event that is complete.
+    /// The next complete event.
     pub fn next_event(&mut self) -> Option<Result<Received, TooLarge>> {
         self.ready.pop_front()
     }
@@ -91,7 +89,7 @@ impl Decoder {
         if self.dropping {
             self.data = None;
             if let Some(first) = part.first() {
-                // One byte stands for all, and says that the line is not empty.
+                // One byte stands for all: it marks the line as not empty.
                 self.line = vec![*first];
             }
         } else {

@@ -15,8 +15,8 @@ fn decode(limit: usize, chunks: &[&[u8]]) -> Vec<Result<Received, TooLarge>> {
 }
 
 fn data(limit: usize, text: &str) -> Vec<Option<String>> {
-    let told = |event: Received| String::from_utf8(event.data.to_vec()).unwrap();
-    decode(limit, &[text.as_bytes()]).into_iter().map(|event| event.ok().map(told)).collect()
+    let data = |event: Received| String::from_utf8(event.data.to_vec()).unwrap();
+    decode(limit, &[text.as_bytes()]).into_iter().map(|event| event.ok().map(data)).collect()
 }
 
 fn some(list: &[&str]) -> Vec<Option<String>> {
@@ -32,7 +32,7 @@ fn writes() {
 }
 
 #[test]
-fn no_field_is_smuggled() {
+fn no_text_begins_another_field() {
     for evil in ["x\ndata: y\n\nid: 9", "x\rid: 9\r\r", "x\r\n\r\nevent: e"] {
         let bytes =
             Event { id: Some(evil), event: Some(evil), data: evil.as_bytes(), ..Event::default() }.encode();
@@ -73,7 +73,7 @@ fn the_limit_is_exact_and_costs_one_event() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(id in any::<Option<String>>(), text in any::<String>()) {
+    fn written_events_are_read_back(id in any::<Option<String>>(), text in any::<String>()) {
         let id = id.map(|id| id.replace(['\r', '\n', '\0'], ""));
         let bytes = Event { id: id.as_deref(), data: text.as_bytes(), ..Event::default() }.encode();
         let events = decode(9999, &[&bytes]);

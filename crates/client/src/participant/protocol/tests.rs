@@ -320,8 +320,8 @@ fn answers_are_written_as_json_rpc() {
 fn a_call_that_is_only_mirrored_to_the_topic_is_neither_run_nor_a_violation() {
     let mut protocol = welcomed(false);
     let parsed = |bytes: Bytes| serde_json::from_slice::<Value>(&bytes).unwrap();
-    let request = || parsed(wire::mcpx::shown::request("tools/call", Some("echo"), "admitted"));
-    let response = || parsed(wire::mcpx::shown::response(true, "ok"));
+    let request = || parsed(wire::mcpx::mirror::request("tools/call", Some("echo"), "admitted"));
+    let response = || parsed(wire::mcpx::mirror::response(true, "ok"));
     let whole = json!({ "jsonrpc": "2.0", "id": 1, "result": {} });
     for (id, from, to, kind, about, payload) in [
         ("s1", "worker", "server", CALL, None, request()),

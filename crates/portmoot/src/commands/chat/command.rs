@@ -1,28 +1,28 @@
-//! What a typed line means. Must not know how it is done.
+//! Chat commands: parser and help text.
 
 use serde_json::value::RawValue;
 
-/// What there is.
+/// Help text.
 pub(super) const HELP: &str = "\
-/tools [WHO]                  list tools, of everybody or of one
-/call WHO TOOL [{arguments}]  call a tool; proposed instead where you may only propose
+/tools [WHO]                  list the tools of all participants, or of one
+/call WHO TOOL [{arguments}]  call a tool, or propose the call if you may only propose
 /proposals                    list the open proposals
-/approve ID                   make a proposed call; ID may be its number
-/reject ID [REASON]           say no to a proposal
-/who                          list who is here
+/approve ID                   approve a proposal and run it; ID may be its number
+/reject ID [REASON]           reject a proposal
+/who                          list the participants
 /quit                         leave
-Anything else is said to everybody; //text says /text.";
+Any other line is sent to all participants; //text sends /text.";
 
-/// A line that was typed.
+/// A typed line.
 #[derive(Debug)]
-pub(super) enum Typed<'l> {
-    /// To be said.
-    Say(&'l str),
+pub(super) enum ChatCommand<'l> {
+    /// A text to send.
+    Send(&'l str),
     /// `/tools [WHO]`
     Tools(Option<&'l str>),
     /// `/call WHO TOOL [{arguments}]`
     Call {
-        /// Whom to ask.
+        /// The participant to call.
         target: &'l str,
         /// The tool's own name.
         name: &'l str,
@@ -37,7 +37,7 @@ pub(super) enum Typed<'l> {
     Reject {
         /// The proposal's id or number.
         which: &'l str,
-        /// Why.
+        /// The reason, may be empty.
         reason: &'l str,
     },
     /// `/who`
@@ -47,52 +47,52 @@ pub(super) enum Typed<'l> {
     /// `/quit`
     Quit,
     /// An empty line.
-    Nothing,
-    /// Not understood, and why.
-    Wrong(&'static str),
+    Empty,
+    /// An invalid command, with a message.
+    Invalid(&'static str),
 }
 
-/// Reads a line.
-pub(super) fn read(line: &str) -> Typed<'_> {
+/// Parses a line.
+pub(super) fn read(line: &str) -> ChatCommand<'_> {
     let line = line.trim();
     let Some(command) = line.strip_prefix('/') else {
-        return if line.is_empty() { Typed::Nothing } else { Typed::Say(line) };
+        return if line.is_empty() { ChatCommand::Empty } else { ChatCommand::Send(line) };
     };
     if command.starts_with('/') {
-        return Typed::Say(command);
+        return ChatCommand::Send(command);
     }
     let (word, rest) = split(command);
     let (first, further) = split(rest);
     match (word, first) {
-        ("tools", "") => Typed::Tools(None),
-        ("tools", target) => Typed::Tools(Some(target)),
+        ("tools", "") => ChatCommand::Tools(None),
+        ("tools", target) => ChatCommand::Tools(Some(target)),
         ("call", target) => call(target, further),
-        ("proposals", _) => Typed::Proposals,
-        ("approve" | "reject", "") => Typed::Wrong("Say which proposal: its number or its id."),
-        ("approve", which) => Typed::Approve(which),
-        ("reject", which) => Typed::Reject { which, reason: further },
-        ("who", _) => Typed::Who,
-        ("help" | "?", _) => Typed::Help,
-        ("quit" | "exit" | "q", _) => Typed::Quit,
-        _ => Typed::Wrong("There is no such command: /help lists them."),
+        ("proposals", _) => ChatCommand::Proposals,
+        ("approve" | "reject", "") => ChatCommand::Invalid("Name a proposal: its number or its id."),
+        ("approve", which) => ChatCommand::Approve(which),
+        ("reject", which) => ChatCommand::Reject { which, reason: further },
+        ("who", _) => ChatCommand::Who,
+        ("help" | "?", _) => ChatCommand::Help,
+        ("quit" | "exit" | "q", _) => ChatCommand::Quit,
+        _ => ChatCommand::Invalid("Unknown command; /help lists the commands."),
     }
 }
 
-fn call<'l>(target: &'l str, rest: &'l str) -> Typed<'l> {
+fn call<'l>(target: &'l str, rest: &'l str) -> ChatCommand<'l> {
     let (name, arguments) = split(rest);
     if name.is_empty() {
-        return Typed::Wrong("Say whom to ask and for which tool: /call WHO TOOL {arguments}");
+        return ChatCommand::Invalid("Name a participant and a tool: /call WHO TOOL {arguments}");
     }
     let arguments = if arguments.is_empty() { "{}" } else { arguments };
     match RawValue::from_string(arguments.to_owned()) {
-        Ok(raw) if raw.get().starts_with('{') => Typed::Call { target, name, arguments: raw },
+        Ok(raw) if raw.get().starts_with('{') => ChatCommand::Call { target, name, arguments: raw },
         Ok(_) | Err(_) => {
-            Typed::Wrong("The arguments must be one JSON object, such as {\"text\": \"hello\"}")
+            ChatCommand::Invalid("The arguments must be one JSON object, for example {\"text\": \"hello\"}")
         }
     }
 }
 
-/// The first word, and what follows it.
+/// Splits off the first word.
 fn split(text: &str) -> (&str, &str) {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     (word, rest.trim_start())
@@ -103,11 +103,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_and_what_they_mean() {
+    fn lines_are_parsed() {
         for (line, expect) in [
-            ("", "Nothing"),
-            ("  hello / there ", r#"Say("hello / there")"#),
-            ("//call me", r#"Say("/call me")"#),
+            ("", "Empty"),
+            ("  hello / there ", r#"Send("hello / there")"#),
+            ("//call me", r#"Send("/call me")"#),
             ("/tools", "Tools(None)"),
             ("/tools worker", r#"Tools(Some("worker"))"#),
             (
@@ -127,7 +127,7 @@ mod tests {
         for line in
             ["/call", "/call w", "/call w t [1]", "/call w t {", "/approve", "/reject", "/nothing", "/"]
         {
-            assert!(matches!(read(line), Typed::Wrong(_)), "{line}");
+            assert!(matches!(read(line), ChatCommand::Invalid(_)), "{line}");
         }
     }
 }

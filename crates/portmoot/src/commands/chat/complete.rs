@@ -1,4 +1,4 @@
-//! Completion of commands, participants, their tools and proposals. Must not know how lines are read.
+//! Completion of commands, participants, tools and proposals.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,39 +10,39 @@ use rustyline::hint::Hinter;
 use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 
-use crate::visible;
+use json::visible;
 
 const COMMANDS: [&str; 8] =
     ["/approve", "/call", "/help", "/proposals", "/quit", "/reject", "/tools", "/who"];
-/// Tools of one participant that are remembered.
+/// Most tools kept per participant.
 const TOOLS_MAX: usize = 1024;
 
-/// What is known by name.
+/// Names that can be completed.
 #[derive(Debug, Default)]
-pub(super) struct Known {
-    people: BTreeSet<String>,
+pub(super) struct Candidates {
+    participants: BTreeSet<String>,
     tools: BTreeMap<String, BTreeSet<String>>,
     proposals: Vec<String>,
 }
 
-/// Shared with the thread that reads the terminal.
-pub(super) type Names = Arc<Mutex<Known>>;
+/// Candidates shared with the thread that reads the terminal.
+pub(super) type SharedCandidates = Arc<Mutex<Candidates>>;
 
-/// Notes who is here and which proposals are open. Names that hide something are not offered.
-pub(super) fn meet(
-    names: &Names,
-    people: impl Iterator<Item = String>,
+/// Sets the participants and open proposals. Names with hidden characters are left out.
+pub(super) fn set_participants(
+    names: &SharedCandidates,
+    participants: impl Iterator<Item = String>,
     proposals: impl Iterator<Item = String>,
 ) {
     let mut known = names.lock();
-    known.people = people.filter(|name| is_plain(name)).collect();
+    known.participants = participants.filter(|name| is_plain(name)).collect();
     known.proposals = proposals.collect();
-    let Known { people, tools, .. } = &mut *known;
-    tools.retain(|owner, _| people.contains(owner));
+    let Candidates { participants, tools, .. } = &mut *known;
+    tools.retain(|owner, _| participants.contains(owner));
 }
 
-/// Notes the tools of a participant.
-pub(super) fn learn(names: &Names, owner: &str, tools: impl Iterator<Item = String>) {
+/// Sets the tools of a participant.
+pub(super) fn set_tools(names: &SharedCandidates, owner: &str, tools: impl Iterator<Item = String>) {
     let mut known = names.lock();
     let tools = tools.filter(|name| is_plain(name)).take(TOOLS_MAX).collect();
     known.tools.insert(owner.to_owned(), tools);
@@ -52,28 +52,28 @@ fn is_plain(name: &str) -> bool {
     !name.chars().any(|c| visible::is_hidden(c) || c.is_whitespace())
 }
 
-impl Known {
-    /// Where the word at the end begins, and what it could become.
+impl Candidates {
+    /// Completes the last word: its start in the line, and the candidates.
     fn complete(&self, line: &str) -> (usize, Vec<String>) {
         let start = line.rfind(' ').map_or(0, |at| at + 1);
         let (before, word) = line.split_at(start);
         let before: Vec<&str> = before.split_whitespace().collect();
         let all: Vec<&str> = match before.as_slice() {
             [] => COMMANDS.to_vec(),
-            ["/call" | "/tools"] => self.people.iter().map(String::as_str).collect(),
+            ["/call" | "/tools"] => self.participants.iter().map(String::as_str).collect(),
             ["/call", owner] => self.tools.get(*owner).into_iter().flatten().map(String::as_str).collect(),
             ["/approve" | "/reject"] => self.proposals.iter().map(String::as_str).collect(),
             _ => Vec::new(),
         };
-        // An empty line could become anything.
+        // An empty line has no candidates.
         let is_begun = !word.is_empty() || start > 0;
         let fitting = all.into_iter().filter(|one| is_begun && one.starts_with(word));
         (start, fitting.map(|one| format!("{one} ")).collect())
     }
 }
 
-/// What the line editor asks.
-pub(super) struct Completing(pub(super) Names);
+/// Completion for the line editor.
+pub(super) struct Completing(pub(super) SharedCandidates);
 
 impl Completer for Completing {
     type Candidate = String;
@@ -97,12 +97,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_what_they_could_become() {
-        let names = Names::default();
+    fn the_last_word_is_completed() {
+        let names = SharedCandidates::default();
         let texts = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>().into_iter();
-        meet(&names, texts(&["worker", "boss", "e\u{202e}vil", "a b"]), texts(&["1", "12"]));
-        learn(&names, "worker", texts(&["echo", "add", "e\nvil"]));
-        learn(&names, "boss", texts(&[]));
+        set_participants(&names, texts(&["worker", "boss", "e\u{202e}vil", "a b"]), texts(&["1", "12"]));
+        set_tools(&names, "worker", texts(&["echo", "add", "e\nvil"]));
+        set_tools(&names, "boss", texts(&[]));
         for (line, start, expect) in [
             ("/p", 0, &["/proposals"][..]),
             ("hello", 0, &[]),
@@ -112,14 +112,14 @@ mod tests {
             ("/tools b", 7, &["boss"]),
             ("/call worker ", 13, &["add", "echo"]),
             ("/call worker e", 13, &["echo"]),
-            ("/call nobody ", 13, &[]),
+            ("/call absent ", 13, &[]),
             ("/approve 1", 9, &["1", "12"]),
             ("say e", 4, &[]),
         ] {
             let found = names.lock().complete(line);
             assert_eq!(found, (start, texts(expect).map(|one| one + " ").collect()), "{line}");
         }
-        meet(&names, texts(&["boss"]), texts(&[]));
+        set_participants(&names, texts(&["boss"]), texts(&[]));
         assert_eq!(names.lock().complete("/call worker ").1, Vec::<String>::new());
     }
 }

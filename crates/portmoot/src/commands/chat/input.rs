@@ -1,6 +1,6 @@
-//! Where lines come from and where words go: a line editor at a terminal, plain lines otherwise.
+//! Chat input and output: a line editor at a terminal, plain lines otherwise.
 //!
-//! The reading thread waits after each line until it is told to go on, so that nothing is half-typed when the program ends.
+//! The reading thread waits after each line for `resume`, so that no line is being edited when the program exits.
 
 use std::io::{self, BufRead, IsTerminal};
 
@@ -9,54 +9,54 @@ use rustyline::history::MemHistory;
 use rustyline::{CompletionType, Config, Editor, ExternalPrinter};
 use tokio::sync::mpsc;
 
-use super::complete::{Completing, Names};
+use super::complete::{Completing, SharedCandidates};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 
 const PROMPT: &str = "> ";
-/// Lines of this session that the arrow keys bring back. They are kept nowhere else.
+/// Lines in the history of this session. The history is not written to disk.
 const HISTORY_MAX: usize = 1000;
 
-/// What was typed.
+/// Typed lines.
 pub(super) struct Input {
     lines: mpsc::Receiver<String>,
-    go_on: std::sync::mpsc::SyncSender<()>,
-    names: Names,
+    resume: std::sync::mpsc::SyncSender<()>,
+    names: SharedCandidates,
     is_edited: bool,
 }
 
-/// Where words go. Over a line that is being edited they are written by its editor.
-pub(super) struct Paper {
+/// Printer. While a line is being edited, the line editor prints.
+pub(super) struct Printer {
     over: Option<Box<dyn ExternalPrinter + Send>>,
     output: Output,
 }
 
 impl Input {
-    /// Begins to read.
+    /// Starts the reading thread.
     ///
     /// # Errors
     /// When the terminal cannot be used.
-    pub(super) fn open(output: Output) -> Result<(Self, Paper), Failure> {
+    pub(super) fn open(output: Output) -> Result<(Self, Printer), Failure> {
         let (send, lines) = mpsc::channel(1);
-        let (go_on, may_go_on) = std::sync::mpsc::sync_channel(1);
-        let names = Names::default();
+        let (resume, resumed) = std::sync::mpsc::sync_channel(1);
+        let names = SharedCandidates::default();
         let is_edited = io::stdin().is_terminal() && io::stdout().is_terminal();
-        let mut paper = Paper { over: None, output };
+        let mut printer = Printer { over: None, output };
         let read: Box<dyn FnMut() -> Option<String> + Send> = if is_edited {
             let mut editor = editor(names.clone()).map_err(|error| broken(&error))?;
             let printer = editor.create_external_printer().map_err(|error| broken(&error))?;
-            paper.over = Some(Box::new(printer));
+            printer.over = Some(Box::new(printer));
             Box::new(move || edited(&mut editor))
         } else {
             Box::new(plain)
         };
-        std::thread::spawn(move || pass(read, &send, &may_go_on));
-        Ok((Self { lines, go_on, names, is_edited }, paper))
+        std::thread::spawn(move || pass(read, &send, &resumed));
+        Ok((Self { lines, resume, names, is_edited }, printer))
     }
 
-    /// What can be completed.
-    pub(super) fn names(&self) -> Names {
+    /// The completion candidates.
+    pub(super) fn names(&self) -> SharedCandidates {
         self.names.clone()
     }
 
@@ -65,12 +65,12 @@ impl Input {
         self.lines.recv().await
     }
 
-    /// The line was dealt with; the next may be read.
-    pub(super) fn go_on(&self) {
-        let _ = self.go_on.try_send(());
+    /// Lets the thread read the next line.
+    pub(super) fn resume(&self) {
+        let _ = self.resume.try_send(());
     }
 
-    /// Waits until nothing is being typed.
+    /// Waits until no line is being edited.
     pub(super) async fn leave(mut self) {
         if self.is_edited {
             self.next().await;
@@ -78,15 +78,15 @@ impl Input {
     }
 }
 
-impl Paper {
-    /// What somebody said, or what a command found.
+impl Printer {
+    /// Prints a chat message or the result of a command to stdout.
     pub(super) fn result(&mut self, text: &str) {
         self.print(text, Output::result);
     }
 
-    /// What the program says.
-    pub(super) fn talk(&mut self, text: &str) {
-        self.print(text, Output::talk);
+    /// Prints a message of the program to stderr.
+    pub(super) fn message(&mut self, text: &str) {
+        self.print(text, Output::message);
     }
 
     fn print(&mut self, text: &str, plainly: fn(Output, &str)) {
@@ -99,7 +99,7 @@ impl Paper {
 
 type Lines = Editor<Completing, MemHistory>;
 
-fn editor(names: Names) -> rustyline::Result<Lines> {
+fn editor(names: SharedCandidates) -> rustyline::Result<Lines> {
     let config = Config::builder()
         .max_history_size(HISTORY_MAX)?
         .auto_add_history(true)
@@ -127,14 +127,14 @@ fn plain() -> Option<String> {
     (read > 0).then(|| line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// Hands on line after line.
+/// Sends each line to the channel.
 fn pass(
     mut read: Box<dyn FnMut() -> Option<String> + Send>,
     send: &mpsc::Sender<String>,
-    go_on: &std::sync::mpsc::Receiver<()>,
+    resume: &std::sync::mpsc::Receiver<()>,
 ) {
     while let Some(line) = read() {
-        if send.blocking_send(line).is_err() || go_on.recv().is_err() {
+        if send.blocking_send(line).is_err() || resume.recv().is_err() {
             return;
         }
     }

@@ -1,43 +1,43 @@
-//! The proposals that were heard and are still open, numbered, and the names that can be completed.
+//! Open proposals of a chat, numbered.
 
 use std::collections::VecDeque;
 
 use client::participant::{Event, IncomingProposal};
 
-use super::complete::{Names, meet};
+use super::complete::{SharedCandidates, set_participants};
 
-/// Proposals that are kept; of more, the oldest are forgotten.
-const BOARD_MAX: usize = 256;
+/// Most proposals kept; the oldest are dropped first.
+const OPEN_PROPOSALS_MAX: usize = 256;
 
-/// What is open.
-pub(super) struct Board {
-    names: Names,
+/// The open proposals.
+pub(super) struct OpenProposals {
+    names: SharedCandidates,
     next: usize,
     open: VecDeque<(usize, IncomingProposal)>,
 }
 
-impl Board {
-    pub(super) fn new(names: Names) -> Self {
+impl OpenProposals {
+    pub(super) fn new(names: SharedCandidates) -> Self {
         Self { names, next: 1, open: VecDeque::new() }
     }
 
-    /// What can be completed.
-    pub(super) fn names(&self) -> Names {
+    /// The completion candidates.
+    pub(super) fn names(&self) -> SharedCandidates {
         self.names.clone()
     }
 
-    /// Who is here.
-    pub(super) fn meet(&self, people: impl Iterator<Item = String>) {
-        meet(&self.names, people, self.open.iter().map(|(number, _)| number.to_string()));
+    /// Updates the completion candidates with the participants and open proposals.
+    pub(super) fn set_participants(&self, participants: impl Iterator<Item = String>) {
+        set_participants(&self.names, participants, self.open.iter().map(|(number, _)| number.to_string()));
     }
 
-    /// Takes what is heard: a proposal is open until something fulfils it or the gateway says that it is over.
-    pub(super) fn hear(&mut self, event: &Event) {
+    /// Processes an event: a proposal is open until a request fulfils it or the gateway reports that it is closed.
+    pub(super) fn receive(&mut self, event: &Event) {
         match event {
             Event::Proposal(proposed) => {
                 self.open.push_back((self.next, IncomingProposal::clone(proposed)));
                 self.next += 1;
-                if self.open.len() > BOARD_MAX {
+                if self.open.len() > OPEN_PROPOSALS_MAX {
                     self.open.pop_front();
                 }
             }
@@ -49,12 +49,12 @@ impl Board {
         }
     }
 
-    /// This one is over.
+    /// Removes a proposal.
     pub(super) fn close(&mut self, id: &str) {
         self.open.retain(|(_, proposed)| proposed.id() != id);
     }
 
-    /// All that are open, oldest first.
+    /// All open proposals, oldest first.
     pub(super) fn open(&self) -> Vec<(usize, IncomingProposal)> {
         self.open.iter().cloned().collect()
     }
@@ -64,14 +64,13 @@ impl Board {
         self.open.iter().find(|(_, proposed)| proposed.id() == id).map(|(number, _)| *number)
     }
 
-    /// The proposal with this number or id. An id that is a number wins over the number.
+    /// The proposal with this id or number; `None` if the text matches the id of one and the number of another.
     pub(super) fn find(&self, which: &str) -> Option<&IncomingProposal> {
         let by_id = self.open.iter().find(|(_, proposed)| proposed.id() == which);
         let by_number = || {
             let number: usize = which.trim_start_matches('#').parse().ok()?;
             self.open.iter().find(|(own, _)| *own == number)
         };
-        // Two that match leave open which one is meant.
         match (by_id, by_number()) {
             (Some(one), Some(other)) if one.0 != other.0 => None,
             (Some(one), _) | (None, Some(one)) => Some(&one.1),

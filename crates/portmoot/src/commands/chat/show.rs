@@ -1,43 +1,43 @@
-//! How the room looks on a terminal. Whatever a stranger wrote is made visible, and what it said cannot pass for another's
-//! line: further lines of a text are set in.
+//! Chat events as text for a terminal. Hidden characters are made visible, and further lines of a message are indented, so
+//! that no message can imitate another participant's line.
 
 use client::participant::{CallError, Event, IncomingProposal};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use wire::mcpx::system::Seen;
+use wire::mcpx::system::ParticipantInfo;
 
 use crate::commands::tools::content;
-use crate::visible;
+use json::visible;
 
-/// What somebody said, if that is what happened.
-pub(super) fn said(event: &Event) -> Option<String> {
+/// The text of a chat event.
+pub(super) fn chat_line(event: &Event) -> Option<String> {
     match event {
-        Event::Chat { from, text, .. } => Some(format!("{}: {}", visible::line(from), set_in(text))),
+        Event::Chat { from, text, .. } => Some(format!("{}: {}", visible::line(from), indent(text))),
         _ => None,
     }
 }
 
-/// Anything else that is worth a line. `number` knows proposals.
-pub(super) fn noticed(event: &Event, number: impl Fn(&str) -> Option<usize>) -> Option<String> {
+/// The text of any other event to show. `number` gives the number of a proposal.
+pub(super) fn notice_line(event: &Event, number: impl Fn(&str) -> Option<usize>) -> Option<String> {
     match event {
-        Event::Joined(seen) => Some(format!("* {} is here", visible::line(&seen.id))),
+        Event::Joined(seen) => Some(format!("* {} has joined", visible::line(&seen.id))),
         Event::Left(seen) => Some(format!("* {} has left", visible::line(&seen.id))),
         Event::Proposal(proposed) => Some(proposal(number(proposed.id()).unwrap_or_default(), proposed)),
         Event::ProposalState { proposal, state, reason } => {
-            let reason = reason.as_deref().map(|reason| format!(": {}", set_in(reason))).unwrap_or_default();
+            let reason = reason.as_deref().map(|reason| format!(": {}", indent(reason))).unwrap_or_default();
             Some(format!("* your proposal {} is {state}{reason}", visible::line(proposal)))
         }
-        Event::Refused { error, .. } => Some(format!("! refused: {}", set_in(&error.message))),
+        Event::Refused { error, .. } => Some(format!("! refused: {}", indent(&error.message))),
         Event::Violation { from, why, .. } => {
-            Some(format!("! {} sent something false: {}", visible::line(from), visible::line(why)))
+            Some(format!("! {} sent an invalid envelope: {}", visible::line(from), visible::line(why)))
         }
-        Event::Disconnected { why, is_final } => Some(away(why, *is_final)),
+        Event::Disconnected { why, is_final } => Some(disconnected(why, *is_final)),
         Event::Lagged(count) => Some(format!("! {count} events were missed")),
         Event::Welcomed { .. } | Event::Chat { .. } | Event::Other(_) => None,
     }
 }
 
-/// The envelope itself on one line, for `--json`.
+/// The envelope on one line, for `--json`.
 pub(super) fn frame(event: &Event) -> Option<String> {
     let envelope = match event {
         Event::Chat { envelope, .. } | Event::Other(envelope) => envelope,
@@ -48,17 +48,17 @@ pub(super) fn frame(event: &Event) -> Option<String> {
     Some(String::from_utf8_lossy(&line).into_owned())
 }
 
-/// The connection is gone.
-pub(super) fn away(why: &str, is_final: bool) -> String {
-    let then = if is_final { "press Enter to leave" } else { "trying again" };
+/// The text of a lost connection.
+pub(super) fn disconnected(why: &str, is_final: bool) -> String {
+    let then = if is_final { "press Enter to leave" } else { "reconnecting" };
     format!("! {}; {then}", visible::line(why))
 }
 
-/// Everything that a decision about a proposal is about.
+/// A proposal with everything that a reviewer needs to decide.
 pub(super) fn proposal(number: usize, proposed: &IncomingProposal) -> String {
     let call = &proposed.call;
     let params = String::from_utf8_lossy(call.params().unwrap_or(b"{}")).into_owned();
-    let to = if proposed.envelope.is_broadcast() { "anybody".to_owned() } else { proposed.to().join(", ") };
+    let to = if proposed.envelope.is_broadcast() { "anyone".to_owned() } else { proposed.to().join(", ") };
     let target = call.target().map(|target| format!(" {}", visible::line(target))).unwrap_or_default();
     format!(
         "? proposal #{number} by {} at {}: {}{target}\n    params {}\n    id {}",
@@ -70,12 +70,12 @@ pub(super) fn proposal(number: usize, proposed: &IncomingProposal) -> String {
     )
 }
 
-/// Somebody, and what they may do.
-pub(super) fn person(seen: &Seen) -> String {
+/// A participant with its capabilities.
+pub(super) fn person(seen: &ParticipantInfo) -> String {
     visible::line(&format!("{}  {}", seen.id, seen.capabilities.join(", "))).trim_end().to_owned()
 }
 
-/// The tools in an answer to `tools/list`: name and line of each.
+/// The tools in a result of `tools/list`: name and text of each.
 pub(super) fn tools(owner: &str, result: &RawValue) -> Vec<(String, String)> {
     let parsed: Value = serde_json::from_str(result.get()).unwrap_or_default();
     let tools = parsed.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -96,17 +96,17 @@ pub(super) fn result(result: &RawValue) -> String {
     if failed { format!("! {text}") } else { format!("= {text}") }
 }
 
-/// Why a call came to nothing.
+/// The text of a failed call.
 pub(super) fn failed(why: &CallError) -> String {
-    format!("! {}", set_in(&why.to_string()))
+    format!("! {}", indent(&why.to_string()))
 }
 
-/// Why something was not sent.
+/// The text of a message that was not sent.
 pub(super) fn not_sent(why: &CallError) -> String {
-    format!("! not sent: {}", set_in(&why.to_string()))
+    format!("! not sent: {}", indent(&why.to_string()))
 }
 
-fn set_in(text: &str) -> String {
+fn indent(text: &str) -> String {
     visible::lines(text.trim_end()).replace('\n', "\n    ")
 }
 
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    fn heard(from: &str, kind: &str, payload: &Value) -> Envelope {
+    fn envelope_from(from: &str, kind: &str, payload: &Value) -> Envelope {
         let payload = payload.to_string();
         let to = &["worker"];
         let draft = Draft {
@@ -135,19 +135,19 @@ mod tests {
     }
 
     #[test]
-    fn nobody_speaks_with_anothers_voice() {
+    fn a_message_cannot_imitate_another_participant() {
         let text = "hi\nboss: approve it\u{1b}[2J\r\u{202e}";
-        let envelope = heard("mallory", "chat", &json!({ "text": text }));
+        let envelope = envelope_from("mallory", "chat", &json!({ "text": text }));
         let chat = Event::Chat { from: "mallory".into(), text: text.into(), envelope };
-        assert_eq!(said(&chat).unwrap(), "mallory: hi\n    boss: approve it\\u{1b}[2J\\u{d}\\u{202e}");
+        assert_eq!(chat_line(&chat).unwrap(), "mallory: hi\n    boss: approve it\\u{1b}[2J\\u{d}\\u{202e}");
         assert!(frame(&chat).unwrap().starts_with('{'));
     }
 
     #[test]
-    fn a_proposal_hides_nothing() {
+    fn proposals_show_hidden_characters() {
         let payload = json!({ "method": "tools/call", "params": { "name": "e\u{202e}x", "arguments": { "a": "\u{200b}" } } });
         let kind = "mcp/proposal:tools/call";
-        let envelope = heard("scout", kind, &payload);
+        let envelope = envelope_from("scout", kind, &payload);
         let Ok(Act::Proposal(call)) = strict(kind, Bytes::from(payload.to_string())) else { panic!() };
         assert_eq!(
             proposal(3, &IncomingProposal { envelope, call }),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn results_and_tools() {
+    fn results_and_tools_are_shown() {
         let raw = |value: Value| serde_json::value::to_raw_value(&value).unwrap();
         let answer = json!({ "content": [{ "type": "text", "text": "a\nb\u{1b}" }], "isError": true });
         assert_eq!(result(&raw(answer)), "! a\n    b\\u{1b}");

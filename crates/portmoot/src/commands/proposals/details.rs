@@ -1,21 +1,21 @@
-//! A proposal as whoever decides must see it: all of it, as it is spelled, with nothing hidden. Must not know who asks.
+//! Proposal details for reviewers: every member, spelled as proposed, hidden characters made visible.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::visible;
+use json::visible;
 
-/// What a list answers.
+/// The answer to `GET proposals`.
 #[derive(Deserialize)]
-pub(super) struct All {
-    proposals: Vec<One>,
+pub(super) struct ProposalList {
+    proposals: Vec<ProposalDetails>,
 }
 
-/// One proposal. What it carries stays as it is spelled: numbers and escapes too.
+/// The answer to `GET proposals/{id}`. Params, tool and answer keep their spelling, numbers and escapes too.
 #[derive(Deserialize)]
-pub(super) struct One {
+pub(super) struct ProposalDetails {
     id: String,
     topic: String,
     pub(super) state: String,
@@ -36,13 +36,13 @@ pub(super) struct One {
     answer: Option<Box<RawValue>>,
 }
 
-impl All {
+impl ProposalList {
     pub(super) fn read(answer: &str) -> Result<Self, Failure> {
-        serde_json::from_str(answer).map_err(|_| foreign())
+        serde_json::from_str(answer).map_err(|_| not_portmoot())
     }
 
     pub(super) fn rows(&self) -> Vec<Vec<String>> {
-        let row = |one: &One| {
+        let row = |one: &ProposalDetails| {
             let [id, state, by, expires] = [&one.id, &one.state, &one.by, &one.expires].map(String::clone);
             vec![id, state, by, one.act(), one.to.join(", "), expires]
         };
@@ -50,9 +50,9 @@ impl All {
     }
 }
 
-impl One {
+impl ProposalDetails {
     pub(super) fn read(answer: &str) -> Result<Self, Failure> {
-        serde_json::from_str(answer).map_err(|_| foreign())
+        serde_json::from_str(answer).map_err(|_| not_portmoot())
     }
 
     fn act(&self) -> String {
@@ -62,8 +62,8 @@ impl One {
         }
     }
 
-    /// Every line that counts.
-    pub(super) fn sheet(&self) -> String {
+    /// All details as text, one per line.
+    pub(super) fn to_text(&self) -> String {
         let mut out = String::new();
         let mut line = |name: &str, text: &str| out += &format!("{name}: {}\n", visible::line(text));
         line("proposal", &self.id);
@@ -76,7 +76,7 @@ impl One {
         line("envelope", &self.envelope);
         line("made", &self.at);
         line("expires", &self.expires);
-        line("a call waits", if self.held { "yes" } else { "no" });
+        line("call held", if self.held { "yes" } else { "no" });
         for (name, text) in [("decided by", &self.decided_by), ("reason", &self.reason)] {
             if let Some(text) = text {
                 line(name, text);
@@ -84,39 +84,45 @@ impl One {
         }
         let parts = [
             ("params", &self.params),
-            ("ran with these params instead", &self.edited),
-            ("the tool, as its server describes it", &self.tool),
+            ("replacement params", &self.edited),
+            ("tool, as described by its server", &self.tool),
             ("answer", &self.answer),
         ];
         for (name, raw) in parts {
             if let Some(raw) = raw {
-                out += &format!("{name}:\n{}\n", laid_out(raw.get()));
+                out += &format!("{name}:\n{}\n", pretty_json(raw.get()));
             }
         }
         out + &format!("digest: {}", visible::line(&self.digest))
     }
 
-    /// What has become of it, in a sentence.
-    pub(super) fn stands(&self) -> String {
+    /// The state of the proposal, as a sentence.
+    pub(super) fn outcome(&self) -> String {
         let act = format!("`{}` proposed by {}", visible::line(&self.act()), visible::line(&self.by));
         match self.state.as_str() {
-            "running" => format!("{act} is approved and runs"),
+            "running" => format!("{act} is approved and running"),
             "completed" => {
-                format!("{act} is approved and done; its answer: portmoot proposals show {}", self.id)
+                format!(
+                    "{act} was approved and has completed; to see the answer: portmoot proposals show {}",
+                    self.id
+                )
             }
-            "failed" => format!("{act} is approved and failed; why: portmoot proposals show {}", self.id),
+            "failed" => {
+                format!("{act} was approved and has failed; to see why: portmoot proposals show {}", self.id)
+            }
             state => format!("{act} is {}", visible::line(state)),
         }
     }
 }
 
-fn foreign() -> Failure {
-    let message = "what answers there is not a Portmoot gateway, or is another version of it";
-    Failure::new(Exit::Failed, "gateway_foreign", message).hint("check --url")
+fn not_portmoot() -> Failure {
+    let message = "the answer is not from a Portmoot gateway, or its version differs from this program's";
+    Failure::new(Exit::Failed, "gateway_foreign", message)
+        .hint("check the URL (--url) and the versions (portmoot --version)")
 }
 
-/// JSON on lines of its own, every token spelled as it was, and nothing hidden.
-pub(super) fn laid_out(json: &str) -> String {
+/// Pretty-prints JSON: every token keeps its spelling, hidden characters are made visible.
+pub(super) fn pretty_json(json: &str) -> String {
     let (mut out, mut depth, mut text, mut escaped) = (String::from("  "), 1_usize, false, false);
     let mut rest = json.chars().peekable();
     while let Some(c) = rest.next() {
@@ -168,8 +174,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_keeps_its_spelling_and_hides_nothing() {
-        let check = |json: &str, lines: &[&str]| assert_eq!(laid_out(json), lines.join("\n"), "{json}");
+    fn json_keeps_its_spelling_and_shows_hidden_characters() {
+        let check = |json: &str, lines: &[&str]| assert_eq!(pretty_json(json), lines.join("\n"), "{json}");
         check("1e400", &["  1e400"]);
         check("{ }", &["  {}"]);
         check(

@@ -1,4 +1,4 @@
-//! Arguments of a tool from the command line: `key=text`, `key:=json`, or all as one object. Numbers keep their spelling.
+//! Tool arguments on the command line: `key=text`, `key:=json`, or one JSON object. Numbers keep their spelling.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,18 +7,21 @@ use serde_json::value::RawValue;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// An object's members in their order, values as they were written.
+/// Members of an object in their order, values with their spelling.
 struct Members(Vec<(String, Box<RawValue>)>);
 
-/// One JSON object: `whole`, with the single ones laid over it.
+/// Builds one JSON object: `whole`, with the members of `single` added or replaced.
 ///
 /// # Errors
-/// Which argument cannot be read, and how to write it.
+/// When an argument cannot be parsed.
 pub(crate) fn read(whole: Option<&str>, single: &[String]) -> Result<String, Failure> {
     let Members(mut members) = match whole {
         None => Members(Vec::new()),
         Some(text) => serde_json::from_str(text).map_err(|error| {
-            wrong(format!("--args is no JSON object: {error}"), "for example --args '{\"path\": \"/tmp\"}'")
+            wrong(
+                format!("--args is not a JSON object: {error}"),
+                "for example --args '{\"path\": \"/tmp\"}'",
+            )
         })?,
     };
     for argument in single {
@@ -42,8 +45,8 @@ fn one(argument: &str) -> Result<(String, Box<RawValue>), Failure> {
             key,
             serde_json::from_str(value).map_err(|error| {
                 wrong(
-                    format!("the value of `{key}` is no JSON: {error}"),
-                    "a text is written without the colon: key=text",
+                    format!("the value of `{key}` is not JSON: {error}"),
+                    "to pass a text, leave out the colon: key=text",
                 )
             })?,
         ),
@@ -91,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_and_the_object_that_they_make() {
+    fn arguments_make_an_object() {
         for (whole, single, expect) in [
             (None, &[][..], Some("{}")),
             (None, &["a=1", "b=x=y", "c="][..], Some(r#"{"a":"1","b":"x=y","c":""}"#)),

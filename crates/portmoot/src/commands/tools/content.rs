@@ -1,10 +1,11 @@
-//! A tool's result as plain text for a person. Must not know how it is printed.
+//! Tool results as plain text.
 
 use serde_json::Value;
 
-use crate::visible;
+use json::visible;
 
-/// Text as it is (control characters visible), everything else named; structured content where there is nothing else.
+/// Text blocks with control characters made visible, a summary of every other block; structured content if there are no
+/// blocks.
 pub(crate) fn text(result: &Value) -> String {
     let blocks = result.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if blocks.is_empty() {
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_and_what_is_printed() {
+    fn results_are_printed_as_text() {
         for (result, expect) in [
             (
                 json!({ "content": [{ "type": "text", "text": "a\nb\u{1b}[0m" }, { "type": "text", "text": "c" }] }),

@@ -1,6 +1,4 @@
-//! Telling the eras apart, and refusing a request whose headers and body disagree.
-//!
-//! It must not know how headers are written.
+//! Header check: detection of the era, and rejection of a request whose headers and body disagree.
 
 use super::error::HeaderError;
 use super::names::{METHOD, NAME, PARAM_PREFIX, PROTOCOL_VERSION};
@@ -11,22 +9,22 @@ use crate::mcp::params::{Params, Target};
 use crate::mcp::version::{Era, Version};
 use crate::rpc::{Malformed, Shape, code};
 
-/// How a POST opens.
+/// The era and role of a POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
     /// Stateless, 2026-07-28 or later: [`check`] it.
     Modern,
     /// `initialize`: a legacy session begins.
     LegacyInitialize,
-    /// Anything else of a legacy session, or without one.
+    /// Any other message of a legacy session, or without one.
     Legacy,
 }
 
-/// In which era a POST is written: by its version header, and by the modern key in its `_meta`.
+/// The era of a POST, by its version header and by the modern key in its `_meta`.
 #[must_use]
 pub fn classify<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) -> Opening {
-    let told = get(PROTOCOL_VERSION).is_some_and(|version| Version::claims_modern(trim(version)));
-    if told || params.is_modern() {
+    let claims = get(PROTOCOL_VERSION).is_some_and(|version| Version::claims_modern(trim(version)));
+    if claims || params.is_modern() {
         Opening::Modern
     } else if params.method() == "initialize" {
         Opening::LegacyInitialize
@@ -37,11 +35,11 @@ pub fn classify<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) 
 
 /// Checks a modern message against its headers, all but `Mcp-Param-*`: these need the tool, see [`check_params`].
 ///
-/// Of a notification only what is there is checked; the revision defines none from clients over HTTP.
+/// Of a notification only the headers that it has are checked; the revision defines none from clients over HTTP.
 ///
 /// # Errors
 /// [`HeaderError`] in this order: versions missing in the header or unequal (-32020), `_meta` without a version
-/// (-32602), a version that is not spoken (-32022), method or name missing or unequal (-32020), no client capabilities
+/// (-32602), an unsupported version (-32022), method or name missing or unequal (-32020), no client capabilities
 /// (-32602), a method that only legacy revisions have (404, -32601).
 pub fn check<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) -> Result<Version, HeaderError> {
     let message = params.message();
@@ -116,7 +114,7 @@ fn agree(value: &str, expect: &str, param: &HeaderParam) -> bool {
 fn check_version(header: Option<&str>, params: &Params<'_>, request: bool) -> Result<Version, HeaderError> {
     let raw = params.meta_raw(meta::PROTOCOL_VERSION);
     let body = params.meta_text(meta::PROTOCOL_VERSION);
-    let told = match (header, raw, body) {
+    let version = match (header, raw, body) {
         (None, Some(_), _) => {
             return Err(HeaderError::mismatch("the MCP-Protocol-Version header is missing"));
         }
@@ -133,9 +131,9 @@ fn check_version(header: Option<&str>, params: &Params<'_>, request: bool) -> Re
         }
         (_, None, Some(_)) => return Err(HeaderError::params("`_meta` is missing")),
     };
-    Version::parse(&told)
+    Version::parse(&version)
         .filter(|version| version.era() == Era::Modern)
-        .ok_or_else(|| HeaderError::unsupported_version(&told))
+        .ok_or_else(|| HeaderError::unsupported_version(&version))
 }
 
 fn trim(value: &str) -> &str {

@@ -6,7 +6,7 @@ use crate::mcp::code;
 use crate::mcp::version::Version;
 use crate::rpc::{self, Id, Malformed};
 
-/// Why a modern HTTP request is refused before anybody looks at what it asks for.
+/// Why a door refuses a modern HTTP request because of its headers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct HeaderError {
@@ -14,7 +14,7 @@ pub struct HeaderError {
     pub status: u16,
     /// The JSON-RPC code.
     pub code: i64,
-    /// What is wrong and what to do; may be told outside.
+    /// What is wrong and what to do; clients may read it.
     pub message: String,
     /// `data` of the error, valid JSON.
     pub data: Option<String>,
@@ -46,7 +46,7 @@ impl HeaderError {
         }
     }
 
-    /// The revision is not spoken here: -32022, with what is, newest first.
+    /// The gateway does not support the revision: -32022, with the supported ones, newest first.
     #[must_use]
     pub fn unsupported_version(requested: &str) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl HeaderError {
         }
     }
 
-    /// The body lacks what every modern request has: -32602.
+    /// The body lacks a member that every modern request has: -32602.
     #[must_use]
     pub fn params(message: impl Into<String>) -> Self {
         Self { status: 400, code: rpc::code::INVALID_PARAMS, message: message.into(), data: None }

@@ -1,6 +1,4 @@
-//! The names of the headers, in lower case.
-//!
-//! It must not know values.
+//! Header names, in lower case.
 
 /// `MCP-Protocol-Version`.
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
@@ -8,7 +6,7 @@ pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 pub const METHOD: &str = "mcp-method";
 /// `Mcp-Name`.
 pub const NAME: &str = "mcp-name";
-/// What the names of all headers for arguments begin with.
+/// The prefix of all headers for arguments.
 pub const PARAM_PREFIX: &str = "mcp-param-";
 /// `Mcp-Session-Id`, legacy only.
 pub const SESSION_ID: &str = "mcp-session-id";

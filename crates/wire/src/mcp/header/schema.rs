@@ -1,12 +1,10 @@
-//! The `x-mcp-header` annotations of a tool's input schema (2026-07-28, Streamable HTTP).
-//!
-//! It must not know requests.
+//! Header annotations (`x-mcp-header`) of a tool's input schema (2026-07-28, Streamable HTTP).
 
 use json::{JsonError, Span};
 
 const KEY: &str = "x-mcp-header";
 
-/// Deeper schemas are not looked into.
+/// The deepest schema that is examined.
 const DEEPEST: usize = 64;
 
 /// An argument that is mirrored in a header.
@@ -14,13 +12,13 @@ const DEEPEST: usize = 64;
 pub struct HeaderParam {
     /// The header's name after `Mcp-Param-`: a token of RFC 9110.
     pub name: String,
-    /// Where the argument is: names of members from `arguments` on.
+    /// The path of the argument: names of members below `arguments`.
     pub path: Vec<String>,
-    /// What it is.
+    /// Its type.
     pub kind: HeaderType,
 }
 
-/// What a mirrored argument may be.
+/// The type of a mirrored argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderType {
     /// Text.
@@ -37,7 +35,7 @@ pub enum HeaderType {
 /// Why the tool may not be offered over HTTP: a name that is no token or occurs twice (letter case aside), a type that
 /// cannot be mirrored, an annotation that is not on a path of `properties` alone, or a schema that cannot be read.
 pub fn annotations(schema: &[u8]) -> Result<Vec<HeaderParam>, String> {
-    // Nearly all schemas have none, and an annotation can only hide in an escape.
+    // Nearly all schemas have none; only an escape can hide an annotation.
     if memchr::memmem::find(schema, KEY.as_bytes()).is_none()
         && memchr::memmem::find(schema, b"\\u").is_none()
     {

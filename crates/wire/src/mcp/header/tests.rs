@@ -25,7 +25,7 @@ fn run(headers: &[(&str, &str)], method: &str, params: &str) -> Result<Version, 
 }
 
 #[test]
-fn eras_are_told_apart() {
+fn the_era_is_detected() {
     for (headers, method, params, expect) in [
         (&[(PROTOCOL_VERSION, V)][..], "tools/list", "", Opening::Modern),
         (&[(PROTOCOL_VERSION, " 2030-01-01 ")], "tools/list", "", Opening::Modern),
@@ -124,9 +124,9 @@ const SCHEMA: &str = r#"{"type":"object","properties":{
 #[test]
 fn annotations_are_found() {
     let found = annotations(SCHEMA.as_bytes()).unwrap();
-    let told: Vec<_> = found.iter().map(|p| (p.name.as_str(), p.path.join("."), p.kind)).collect();
+    let read: Vec<_> = found.iter().map(|p| (p.name.as_str(), p.path.join("."), p.kind)).collect();
     assert_eq!(
-        told,
+        read,
         [
             ("Region", "region".to_owned(), HeaderType::String),
             ("N", "deep.n".to_owned(), HeaderType::Integer),
@@ -137,7 +137,7 @@ fn annotations_are_found() {
 }
 
 #[test]
-fn wrong_annotations_cost_the_tool() {
+fn wrong_annotations_are_rejected() {
     for bad in [
         r#"{"x-mcp-header":"A"}"#,
         r#"{"properties":{"a":{"type":"string","x-mcp-header":""}}}"#,
@@ -166,9 +166,9 @@ fn arguments_are_mirrored() {
     let params = Params::read(&message).unwrap();
     let found = annotations(SCHEMA.as_bytes()).unwrap();
     let headers = standard(Version::V2026_07_28, &params, Some("t"), &found).unwrap();
-    let told: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let written: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(
-        told,
+        written,
         [
             ("MCP-Protocol-Version", V),
             ("Mcp-Method", "tools/call"),

@@ -1,6 +1,4 @@
-//! Values of headers: how a text or an argument is spelled in one, and the headers of a request of our own.
-//!
-//! It must not know what is right or wrong in a request that came in.
+//! Header values: encoding of texts and arguments, and the headers of a request that the gateway sends.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -25,8 +23,8 @@ pub fn encode(text: &str) -> String {
     if plain { text.to_owned() } else { format!("{OPEN}{}{CLOSE}", BASE64_STANDARD.encode(text)) }
 }
 
-/// The text that a header's value spells, white space around it stripped. `None` if its base64 or UTF-8 is bad, or if
-/// it holds bytes that may not stand there plainly.
+/// The text of a header's value, without white space around it. `None` if its base64 or UTF-8 is bad, or if it contains
+/// bytes that need encoding.
 #[must_use]
 pub fn decode(value: &str) -> Option<String> {
     let value = value.trim_matches([' ', '\t']);
@@ -50,8 +48,8 @@ pub fn compute(params: &Params<'_>, annotations: &[HeaderParam]) -> Result<Vec<(
     Ok(headers)
 }
 
-/// All headers of a modern request that mirror its body. `target` is the name, URI or task id that the body will
-/// have when it is sent (it may differ from what `params` says).
+/// All headers of a modern request that mirror its body. `target` is the name, URI or task id in the body as it will be sent;
+/// `params` may name another.
 ///
 /// # Errors
 /// As [`compute`].
@@ -81,8 +79,7 @@ pub(super) fn has_name(method: &str) -> bool {
     )
 }
 
-/// The argument at `path`, as the text that a header mirrors. `None` for what no header mirrors: absent, null,
-/// objects and arrays.
+/// The argument at `path` as header text. `None` for arguments that no header mirrors: absent, null, objects and arrays.
 pub(super) fn argument(params: &Params<'_>, path: &[String]) -> Result<Option<String>, JsonError> {
     let frame = params.message().frame();
     let Some(mut span) = params.get("arguments").map(|arguments| arguments.span) else {
@@ -112,7 +109,7 @@ fn mirrored(raw: &[u8]) -> Option<String> {
     }
 }
 
-/// The integer that a number spells, also as `42.0` or `4.2e1`, if a double holds it exactly.
+/// The integer value of a number, also of `42.0` or `4.2e1`, if a double represents it exactly.
 pub(super) fn whole(text: &str) -> Option<i64> {
     if let Ok(number) = text.parse() {
         return Some(number);

@@ -21,7 +21,7 @@ impl Item {
     /// Reads one item.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with the item.
     pub fn read(kind: ListKind, raw: Bytes) -> Result<Self, String> {
         read_item(kind, raw).map_err(|(_, why)| why)
     }

@@ -9,17 +9,17 @@ use model::ListKind;
 use super::item::Item;
 use crate::mcp::method::ListFields;
 
-/// Room for what a page has beside its items, in bytes.
+/// Room for the members of a page beside its items, in bytes.
 const ENDS_BYTES: usize = 512;
 
-/// What a page says about its use, by era.
+/// The caching hints of a page, by era.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hints {
-    /// Nothing.
+    /// None: legacy.
     Legacy,
     /// `resultType`, `ttlMs` and `cacheScope` (2026-07-28, caching).
     Modern {
-        /// For how many milliseconds the page may be reused.
+        /// The time for which the page may be reused, in milliseconds.
         ttl_ms: u64,
         /// Whether it may be shared between callers.
         public: bool,
@@ -28,15 +28,15 @@ pub enum Hints {
 
 /// A list rendered once: pages are slices of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Joined {
+pub struct RenderedList {
     /// The items with commas between them.
     bytes: Vec<u8>,
     /// Where each item ends.
     ends: Vec<usize>,
 }
 
-impl Joined {
-    /// An empty list with room for so many items, of so many bytes together.
+impl RenderedList {
+    /// An empty list with room for this number of items and bytes.
     #[must_use]
     pub fn with_capacity(items: usize, bytes: usize) -> Self {
         Self { bytes: Vec::with_capacity(bytes.saturating_add(items)), ends: Vec::with_capacity(items) }
@@ -72,7 +72,7 @@ impl Joined {
         self.bytes.capacity().saturating_add(self.ends.capacity().saturating_mul(size_of::<usize>()))
     }
 
-    /// The result of a list method with the items at these places, as far as there are any; the rest as [`render`] has it.
+    /// The result of a list method with the items at these places, as far as they exist; the rest as [`render`] writes it.
     #[must_use]
     pub fn page(
         &self,
@@ -99,7 +99,7 @@ impl Joined {
         let end_of = |at: usize| self.ends.get(at).copied();
         let start = match places.start.checked_sub(1) {
             None => Some(0),
-            // A comma follows the item before.
+            // A comma follows the previous item.
             Some(before) => end_of(before).map(|end| end.saturating_add(1)),
         };
         let last = places.end.min(self.ends.len()).checked_sub(1);
@@ -109,7 +109,7 @@ impl Joined {
 }
 
 /// Makes the result of a list method: the items in this order, each with another key if one is given, then the cursor,
-/// the extras, and what the era wants. The extras must not repeat these.
+/// the extras, and the hints. The extras must not repeat these.
 #[must_use]
 pub fn render<'i>(
     kind: ListKind,

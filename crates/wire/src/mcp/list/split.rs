@@ -8,27 +8,27 @@ use super::item::{Item, read_item};
 use crate::mcp::method::ListFields;
 use crate::rpc::Message;
 
-/// An item that cannot be offered. It costs only itself.
+/// An item that cannot be offered. It affects no other item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadItem {
     /// Its place on the page, from 0.
     pub at: usize,
     /// Its name, URI or template, if that could be read.
     pub key: Option<String>,
-    /// What is wrong with it; for people.
+    /// What is wrong with it, for the operator.
     pub why: String,
 }
 
-/// One page of a list, taken apart.
+/// One page of a list, split into items.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
     /// The items that can be offered, in the server's order.
     pub items: Vec<Item>,
     /// The others.
     pub bad: Vec<BadItem>,
-    /// Where the next page begins, if there is one. An empty string is a cursor.
+    /// The cursor of the next page, if there is one. An empty string is a cursor.
     pub next_cursor: Option<String>,
-    /// How long the page may be reused, in milliseconds; modern only. Negative counts as 0.
+    /// The time for which the page may be reused, in milliseconds; modern only. Negative counts as 0.
     pub ttl_ms: Option<u64>,
     /// Whether the page may be shared between callers (`public`); absent and unknown scopes are private.
     pub public: bool,
@@ -36,7 +36,7 @@ pub struct Page {
     pub extras: Vec<(String, Bytes)>,
 }
 
-/// Takes the result of a list method apart.
+/// Splits the result of a list method.
 ///
 /// # Errors
 /// [`JsonError`] when the message has no result that is an object with the list's array in it. A bad item is no error.

@@ -32,7 +32,7 @@ fn splits_and_renders() {
 }
 
 #[test]
-fn a_bad_item_costs_itself_only() {
+fn a_bad_item_affects_no_other() {
     let result = r#"{"tools":[5,{"inputSchema":{}},{"name":"x"},{"name":"y","inputSchema":[]},{"name":"z","n\u0061me":"w","inputSchema":{}},{"name":"","inputSchema":{}},{"name":"ok","inputSchema":{}}]}"#;
     let page = page(ListKind::Tools, result).unwrap();
     assert_eq!(page.items.len(), 1);
@@ -60,10 +60,10 @@ fn other_lists_have_their_own_keys() {
 
 fn check_pages(items: &[Item], keys: &[Option<&str>], page_len: usize, hints: Hints) {
     let extras = [("_meta".to_owned(), Bytes::from_static(b"{}"))];
-    let mut joined = Joined::with_capacity(1, 1);
+    let mut joined = RenderedList::with_capacity(1, 1);
     items.iter().zip(keys).for_each(|(item, key)| joined.push(item, *key));
     assert_eq!((joined.len(), joined.is_empty()), (items.len(), items.is_empty()));
-    // One page more than there are items for.
+    // One page beyond the last item.
     for start in (0..=items.len() + page_len).step_by(page_len) {
         let some = items.iter().zip(keys.iter().copied()).skip(start).take(page_len);
         let next = (start < items.len()).then_some("next");

@@ -11,7 +11,7 @@ use crate::rpc::Id;
 #[derive(Debug, Clone)]
 pub struct ParamsEdit<'p, 'm> {
     params: &'p Params<'m>,
-    /// As it is written, with quotes.
+    /// As JSON text, with quotes.
     target: Option<String>,
     body: BodyEdit,
 }
@@ -25,7 +25,7 @@ impl<'m> Params<'m> {
 }
 
 impl ParamsEdit<'_, '_> {
-    /// Gives the target (name, uri, task id, or what `ref` names) another text. Does nothing without a target.
+    /// Gives the target (name, uri, task id, or what `ref` names) another text. Without a target it has no effect.
     pub fn set_target(&mut self, text: &str) -> &mut Self {
         self.target = Some(quote(text));
         self
@@ -39,7 +39,7 @@ impl ParamsEdit<'_, '_> {
         }
     }
 
-    /// Takes the progress token out of a request.
+    /// Removes the progress token of a request.
     pub fn remove_progress_token(&mut self) -> &mut Self {
         self.remove_meta(&[meta::PROGRESS_TOKEN])
     }
@@ -50,7 +50,7 @@ impl ParamsEdit<'_, '_> {
         self
     }
 
-    /// Takes keys out of `_meta`; a `_meta` that is empty then goes too, if any of them was there.
+    /// Removes keys from `_meta`, and with the last of them `_meta` itself.
     pub fn remove_meta(&mut self, keys: &[&str]) -> &mut Self {
         self.body.remove_meta(keys);
         self
@@ -61,7 +61,7 @@ impl ParamsEdit<'_, '_> {
         self.set("cursor", quote(cursor).as_bytes())
     }
 
-    /// Takes `cursor` out.
+    /// Removes `cursor`.
     pub fn remove_cursor(&mut self) -> &mut Self {
         self.remove("cursor")
     }
@@ -77,7 +77,7 @@ impl ParamsEdit<'_, '_> {
         self
     }
 
-    /// Takes any member out of params.
+    /// Removes any member of params.
     pub fn remove(&mut self, key: &str) -> &mut Self {
         self.body.remove(key);
         self

@@ -1,6 +1,4 @@
-//! Reading the params where they lie.
-//!
-//! It must not know how they are changed.
+//! Reader of params, in place.
 
 use std::borrow::Cow;
 
@@ -10,7 +8,7 @@ use crate::mcp::meta;
 use crate::mcp::method::{Method, TargetKind, lookup};
 use crate::rpc::{Id, Malformed, Message};
 
-/// What a request aims at.
+/// The target of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target<'p> {
     /// A tool or prompt.
@@ -41,7 +39,7 @@ struct Field<'m> {
 
 /// The params of one message.
 ///
-/// Reading refuses duplicates in `params`, in `_meta` and in `ref`, after unescaping (design, "Bytes survive").
+/// The reader rejects duplicates in `params`, in `_meta` and in `ref`, after unescaping (design, "Bytes survive").
 #[derive(Debug, Clone)]
 pub struct Params<'m> {
     message: &'m Message,
@@ -78,7 +76,7 @@ impl<'m> Params<'m> {
             }
             params.members = Some(members);
         }
-        // A method that the request's era does not have is refused as such, whatever its params lack.
+        // A method that the request's era does not have is refused as such, even if its params are wrong too.
         let has = known.filter(|method| method.modern || !params.is_modern());
         params.target = params.find_target(has.map_or(TargetKind::None, |method| method.target))?;
         if params.meta_raw(meta::PROGRESS_TOKEN).is_some() && params.progress_token().is_none() {
@@ -99,13 +97,13 @@ impl<'m> Params<'m> {
         self.method
     }
 
-    /// What is known about the method.
+    /// The method's row in the method table.
     #[must_use]
     pub fn known(&self) -> Option<&'static Method> {
         self.known
     }
 
-    /// What the request aims at, by its method's rule; `None` for methods without a target.
+    /// The target of the request, by its method's rule; `None` for methods without a target.
     #[must_use]
     pub fn target(&self) -> Option<Target<'_>> {
         let field = self.target.as_ref()?;
@@ -174,37 +172,37 @@ impl<'m> Params<'m> {
         }
     }
 
-    /// What the client can do, raw: of `initialize` in params, else the modern key of `_meta`.
+    /// The client's capabilities, raw: of `initialize` in params, else the modern key of `_meta`.
     #[must_use]
     pub fn client_capabilities(&self) -> Option<&'m [u8]> {
         self.initial("capabilities", meta::CLIENT_CAPABILITIES)
     }
 
-    /// Who the client says it is, raw: of `initialize` in params, else the modern key of `_meta`.
+    /// The client's name and version, raw: of `initialize` in params, else the modern key of `_meta`.
     #[must_use]
     pub fn client_info(&self) -> Option<&'m [u8]> {
         self.initial("clientInfo", meta::CLIENT_INFO)
     }
 
-    /// From which level on this modern request wants log messages.
+    /// The lowest level of the log messages that this modern request wants.
     #[must_use]
     pub fn log_level(&self) -> Option<Cow<'m, str>> {
         self.meta_text(meta::LOG_LEVEL)
     }
 
-    /// Whether a modern key says how to read the request.
+    /// Whether the request has a key of the modern era.
     #[must_use]
     pub fn is_modern(&self) -> bool {
         self.meta_raw(meta::PROTOCOL_VERSION).is_some()
     }
 
-    /// Whether this is a retry with answers to questions.
+    /// Whether the request is a retry with answers to questions.
     #[must_use]
     pub fn has_input_responses(&self) -> bool {
         self.get("inputResponses").is_some()
     }
 
-    /// The state that a server gave out with `input_required`, raw.
+    /// The state that a server sent with `input_required`, raw.
     #[must_use]
     pub fn request_state(&self) -> Option<&'m [u8]> {
         self.get("requestState").map(|member| member.raw)

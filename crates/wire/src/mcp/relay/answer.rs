@@ -1,4 +1,4 @@
-//! Answers: decoded as servers and clients write them, encoded for the side that asked.
+//! Answers: decoded from servers and clients, encoded for the side that sent the request.
 
 use bytes::Bytes;
 use json::{Span, Splice};
@@ -26,19 +26,19 @@ pub struct Encoded {
     pub error: Option<i64>,
 }
 
-/// Encodes an answer for a caller that reads `form` and gave its request this id. `respell` gives a URI's public spelling if it
-/// differs.
+/// Encodes an answer for a caller that reads `form` and gave its request this id. `public_uri` returns a URI's public
+/// spelling if it differs.
 pub fn encode_answer(
     answer: &Answer,
     method: &str,
     form: Form,
     id: &Id,
-    respell: &dyn Fn(&str) -> Option<String>,
+    public_uri: &dyn Fn(&str) -> Option<String>,
 ) -> Encoded {
     let Payload { bytes, marks, .. } = &answer.payload;
     if marks.id.is_empty() && is_whole(answer) {
         // An error whose server could not read the id.
-        return encode_read(answer, method, form, id, respell);
+        return encode_read(answer, method, form, id, public_uri);
     }
     if marks.id.is_empty() {
         let frame = match answer.outcome {
@@ -53,7 +53,7 @@ pub fn encode_answer(
         splice.replace(span(marks.id), id.raw());
         return Encoded { frame: splice.apply(bytes), error: None };
     }
-    encode_read(answer, method, form, id, respell)
+    encode_read(answer, method, form, id, public_uri)
 }
 
 /// Whether the payload is a whole message although it has no id.
@@ -66,11 +66,11 @@ fn encode_read(
     method: &str,
     form: Form,
     id: &Id,
-    respell: &dyn Fn(&str) -> Option<String>,
+    public_uri: &dyn Fn(&str) -> Option<String>,
 ) -> Encoded {
     let frame = answer.payload.bytes.clone();
     let Ok(message) = Message::read(frame) else {
-        // It was read before, so this cannot happen; a caller must not be left without an answer.
+        // The decoder has read it before, so this cannot happen; still, the caller must get an answer.
         let frame = rpc::error(Some(id), rpc::code::INTERNAL_ERROR, "the answer cannot be read", None);
         return Encoded { frame, error: Some(rpc::code::INTERNAL_ERROR) };
     };
@@ -81,8 +81,8 @@ fn encode_read(
             if from != to {
                 translate::result(&message, method, to, &mut splice);
             }
-            // A URI that an object names twice cannot be mapped: it goes as it came.
-            let _ = uris::respell(&message, method, respell, &mut splice);
+            // A URI that an object names twice cannot be mapped: the answer stays as it came.
+            let _ = uris::map_uris(&message, method, public_uri, &mut splice);
         }
         Shape::Error | Shape::Request | Shape::Notification if from != to => {
             translate::error(&message, method, to, &mut splice);

@@ -1,4 +1,4 @@
-//! Notifications of servers: decoded as they come, encoded for the clients that get them.
+//! Notifications of servers: decoded as they arrive, encoded for the clients that receive them.
 
 use bytes::Bytes;
 use json::Splice;
@@ -59,7 +59,7 @@ pub fn log_level(notice: &Notice) -> Option<String> {
     members.get("level")?.text().map(std::borrow::Cow::into_owned)
 }
 
-/// The resource of which a server notifies, by its own URI.
+/// The resource of an update notification, by the server's own URI.
 #[must_use]
 pub fn updated_uri(notice: &Notice) -> Option<String> {
     if notice.method.as_str() != "notifications/resources/updated" {

@@ -1,4 +1,4 @@
-//! Requests and servers' questions: decoded as they come, encoded for the side that takes them.
+//! Requests and servers' questions: decoded as they arrive, encoded for their receiver.
 
 use bytes::Bytes;
 use json::{Span, Splice, quote};
@@ -69,16 +69,16 @@ pub fn param_text(request: &Request, key: &str) -> Option<String> {
     members.get(key)?.text().map(std::borrow::Cow::into_owned)
 }
 
-/// What a session changes about a request that it sends.
+/// The changes that a session makes to a request that it sends.
 #[derive(Debug, Clone, Copy)]
 pub struct Outgoing<'o> {
     /// The form that the server reads.
     pub form: Form,
-    /// The session's id of the request; the progress token too, if the caller gave one.
+    /// The session's id of the request; also its progress token, if the caller gave one.
     pub number: u64,
-    /// The server's own name, URI or task id, if it differs from what the caller wrote.
+    /// The server's own name, URI or task id, if the caller wrote another.
     pub own: Option<&'o str>,
-    /// What the client said that it is, for a form that says so in each request.
+    /// The client's name and version, for a form that repeats them in each request.
     pub client_info: Option<&'o [u8]>,
     /// The server's id of the task that the request belongs to, instead of the caller's.
     pub related_task: Option<&'o str>,
@@ -110,12 +110,12 @@ pub fn encode_request(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Ma
     Ok(splice.apply(&request.payload.bytes))
 }
 
-/// The same for a payload that must be read again, because more of it changes.
+/// Encodes a payload that must be read again, because more than its marked parts changes.
 fn encode_slowly(frame: Bytes, from: Form, progress: bool, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
     let read = Message::read(frame)?;
     let converted = match (Era::of(from), Era::of(out.form)) {
         (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => None,
-        // A server that knew of the client's capabilities might ask, and questions are not converted yet.
+        // A server that saw the client's capabilities might send questions, which are not converted yet.
         (Era::Legacy, Era::Modern) => translate::request_to_modern(&read, out.client_info, b"{}"),
         (Era::Modern, Era::Legacy) => translate::request_to_legacy(&read),
     };
@@ -142,14 +142,14 @@ fn encode_slowly(frame: Bytes, from: Form, progress: bool, out: &Outgoing<'_>) -
     Ok(message.edited(&splice))
 }
 
-/// A server's question for a client that reads `form`, under this number. `respell` gives a URI's public spelling if it
-/// differs. `None` if the client's form has no such question.
+/// A server's question for a client that reads `form`, under this number. `public_uri` returns a URI's public spelling if
+/// it differs. `None` if the client's form has no such question.
 #[must_use]
 pub fn encode_question(
     question: &Request,
     number: u64,
     form: Form,
-    respell: &dyn Fn(&str) -> Option<String>,
+    public_uri: &dyn Fn(&str) -> Option<String>,
 ) -> Option<Bytes> {
     if question.payload.form != form {
         return None;
@@ -157,12 +157,12 @@ pub fn encode_question(
     let message = Message::read(whole(question)).ok()?;
     let mut splice = Splice::new();
     message.set_id(&mut splice, &Id::number(number));
-    // A URI that an object names twice cannot be mapped: it stays as the server wrote it.
-    let _ = uris::respell(&message, question.method.as_str(), respell, &mut splice);
+    // A URI that an object names twice cannot be mapped: the question stays as the server wrote it.
+    let _ = uris::map_uris(&message, question.method.as_str(), public_uri, &mut splice);
     Some(message.edited(&splice))
 }
 
-/// A call with the arguments of other params: of those that a reviewer has edited, which have the legacy form.
+/// A call with the arguments of a reviewer's edited params, which have the legacy form.
 #[must_use]
 pub fn with_arguments(request: &Request, edited: &str) -> Option<Request> {
     let edited = edited.as_bytes();
@@ -209,7 +209,7 @@ fn body_text(payload: &Payload) -> Option<String> {
     (!body.is_empty()).then(|| String::from_utf8_lossy(body).into_owned())
 }
 
-/// A request as a message, under its caller's id or any.
+/// A request as a whole message, under its caller's id or a placeholder.
 #[must_use]
 pub fn whole(request: &Request) -> Bytes {
     if !request.payload.marks.id.is_empty() {

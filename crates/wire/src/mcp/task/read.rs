@@ -1,6 +1,4 @@
-//! What callers say about tasks.
-//!
-//! It must not know which tasks there are.
+//! Task members of callers' requests and capabilities.
 
 use json::Span;
 
@@ -8,19 +6,19 @@ use super::EXTENSION;
 use crate::mcp::{Params, Version};
 use crate::rpc::Malformed;
 
-/// A caller of 2025-11-25 wants the call as a task.
+/// A request of 2025-11-25 to make the call a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
-    /// For how long it wants the task kept, in milliseconds from its beginning.
+pub struct TaskParams {
+    /// The time for which the caller wants the task kept, in milliseconds from its creation.
     pub ttl_ms: Option<u64>,
 }
 
-/// Whether a request asks to become a task: `params.task` (2025-11-25). A modern request's is to be ignored, so ask only
-/// for legacy ones.
+/// Whether a request asks to become a task: `params.task` (2025-11-25). The member has no meaning in a modern
+/// request: call this for legacy ones only.
 ///
 /// # Errors
 /// [`Malformed`] (-32602) when `task` is no object, or `ttl` neither a whole number from 0 nor null.
-pub fn asked(params: &Params<'_>) -> Result<Option<Asked>, Malformed> {
+pub fn task_params(params: &Params<'_>) -> Result<Option<TaskParams>, Malformed> {
     let Some(member) = params.get("task") else { return Ok(None) };
     let wrong = |why: &str| Malformed::params(why, params.message().id().cloned());
     let members = json::members(params.message().frame(), member.span)
@@ -33,7 +31,7 @@ pub fn asked(params: &Params<'_>) -> Result<Option<Asked>, Malformed> {
         ),
         None => None,
     };
-    Ok(Some(Asked { ttl_ms }))
+    Ok(Some(TaskParams { ttl_ms }))
 }
 
 /// Whether a client of this revision is offered tasks with each tool (2025-11-25, "Tool-Level Negotiation").
@@ -54,7 +52,7 @@ pub fn declares_legacy(capabilities: &[u8]) -> bool {
     within(capabilities, &["tasks"])
 }
 
-/// The ids of the tasks that a listen request (`subscriptions/listen`) wants to hear of: `taskIds` of its filter.
+/// The tasks whose states a listen request (`subscriptions/listen`) subscribes to: `taskIds` of its filter.
 ///
 /// # Errors
 /// [`Malformed`] (-32602) when they are not an array of strings.

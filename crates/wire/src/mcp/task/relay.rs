@@ -1,5 +1,4 @@
-//! Tasks of servers as they pass through: where their ids lie in a message, what it says of them, and what a server
-//! declares about tasks.
+//! Tasks of servers in relayed messages: places of their ids, reported states, declared support.
 
 use bytes::Bytes;
 use json::{Members, ObjectEdit, Span, Splice, quote};
@@ -35,30 +34,30 @@ impl Named {
     }
 }
 
-/// What a message tells of a server's task.
+/// A server's task as a message reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Glimpse {
-    /// Which task.
+pub struct TaskReport {
+    /// The task's id.
     pub named: Named,
     /// Where the object with its members lies in the frame.
     pub task: Span,
-    /// How far it is, where that is a state of the protocol.
+    /// Its status, if the protocol defines it.
     pub status: Option<Status>,
-    /// When it began, in milliseconds since 1970.
+    /// Its creation, in milliseconds since 1970.
     pub created_ms: Option<u64>,
-    /// For how long it is kept from its beginning, in milliseconds; `None` without such a bound.
+    /// The time for which it is kept from its creation, in milliseconds; `None` without a bound.
     pub ttl_ms: Option<u64>,
 }
 
-/// The task that this answer says a call has become: nested in 2025-11-25, flat in the extension.
+/// The task that a call has become, by its answer: nested in 2025-11-25, flat in the extension.
 #[must_use]
-pub fn made(answer: &Answer) -> Option<Glimpse> {
+pub fn made(answer: &Answer) -> Option<TaskReport> {
     let message = Message::read(answer.payload.bytes.clone()).ok()?;
     message.result()?;
     let (frame, body) = (message.frame(), message.body_span()?);
     let members = json::members(frame, body).ok()?;
     match Era::of(answer.payload.form) {
-        Era::Legacy => glimpse_at(frame, members.get("task")?.span),
+        Era::Legacy => report_at(frame, members.get("task")?.span),
         Era::Modern => {
             let kind = members.get("resultType").and_then(|kind| json::text(kind.raw))?;
             (kind == "task").then(|| of_members(&members, body)).flatten()
@@ -66,30 +65,30 @@ pub fn made(answer: &Answer) -> Option<Glimpse> {
     }
 }
 
-/// The task that this payload is about: a result of `tasks/get` or `tasks/cancel`, or a notification of a task's state.
+/// The report on a task in this payload: a result of `tasks/get` or `tasks/cancel`, or a notification of a task's state.
 #[must_use]
-pub fn glimpse(payload: &Payload) -> Option<Glimpse> {
+pub fn report(payload: &Payload) -> Option<TaskReport> {
     let message = Message::read(payload.bytes.clone()).ok()?;
     match message.shape() {
         Shape::Error | Shape::Request => None,
-        Shape::Result | Shape::Notification => glimpse_at(message.frame(), message.body_span()?),
+        Shape::Result | Shape::Notification => report_at(message.frame(), message.body_span()?),
     }
 }
 
 /// The task to which a request, notification or result of 2025-11-25 belongs, by its `_meta`.
 #[must_use]
 pub fn related_to(payload: &Payload) -> Option<Named> {
-    // Most payloads belong to no task: that is seen without reading them.
+    // Most payloads belong to no task: a search finds that without a parse.
     memchr::memmem::find(payload.body_bytes(), meta::RELATED_TASK.as_bytes())?;
     related_in(&Message::read(payload.bytes.clone()).ok()?)
 }
 
-/// The same of a message that was read.
+/// The task of a message that was read, by its `_meta`.
 #[must_use]
 pub fn related_in(message: &Message) -> Option<Named> {
     let frame = message.frame();
     let body = message.body_span().filter(|_| message.shape() != Shape::Error)?;
-    // An escaped key is not understood.
+    // A key with escapes is not recognised.
     memchr::memmem::find(body.of(frame), meta::RELATED_TASK.as_bytes())?;
     let about = json::members(frame, body).ok()?.get("_meta")?.span;
     let task = json::members(frame, about).ok()?.get(meta::RELATED_TASK)?.span;
@@ -104,7 +103,7 @@ pub fn renamed(task: &[u8], id: &str) -> Option<Vec<u8>> {
     Some(splice.apply_within(task, Span::all(task)))
 }
 
-/// Whether a tool of a list says that its calls may become tasks (2025-11-25, "Tool-Level Negotiation").
+/// Whether a tool of a list declares that its calls may become tasks (2025-11-25, "Tool-Level Negotiation").
 #[must_use]
 pub fn supported_by(tool: &[u8]) -> bool {
     let support = || {
@@ -115,16 +114,16 @@ pub fn supported_by(tool: &[u8]) -> bool {
     support().unwrap_or(false)
 }
 
-/// Whether a server of 2025-11-25 with these capabilities (raw) takes `task` in calls of tools.
+/// Whether a server of 2025-11-25 with these capabilities (raw) accepts `task` in calls of tools.
 #[must_use]
 pub fn serves_calls(capabilities: &[u8]) -> bool {
     read::within(capabilities, &["tasks", "requests", "tools", "call"])
 }
 
-/// What a request says about becoming a task.
+/// The wish of a request to become a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// Nothing.
+    /// None.
     None,
     /// Its params have `task` (2025-11-25); in a modern request that means nothing.
     Asks,
@@ -132,7 +131,7 @@ pub enum Wish {
     Declares,
 }
 
-/// A session that is to take a call of a tool.
+/// The session that receives a call of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taker {
     /// The form of its payloads.
@@ -141,8 +140,8 @@ pub struct Taker {
     pub takes_task: bool,
 }
 
-/// Fits what a call of a tool says about tasks to the session that takes it; `None` leaves the call as it is. `offered`: the
-/// caller was offered tasks. `reserve` keeps room for the task that the call may become.
+/// Fits the task members of a tool call to the session that receives it; `None` leaves the call as it is. `offered`: the
+/// gateway offered tasks to the caller. `reserve` reserves a place for the task that the call may become.
 ///
 /// # Errors
 /// A refusal for a caller of 2025-11-25 whose call may not become a task.
@@ -156,7 +155,7 @@ pub fn fit(
     let (from, to) = (Era::of(request.payload.form), Era::of(taker.form));
     match (from, to, wish) {
         (_, _, Wish::None) | (Era::Legacy, _, Wish::Declares) => Ok(None),
-        // Without room the server does not learn that the caller would take a task: it answers when it is done.
+        // Without a place the server does not learn that the caller accepts a task: it answers at the end.
         (Era::Modern, Era::Modern, Wish::Declares) => {
             Ok(if reserve() { None } else { without_extension(request) })
         }
@@ -165,7 +164,7 @@ pub fn fit(
         (Era::Legacy, _, Wish::Asks) if !offered => Ok(without_task(request)),
         (Era::Legacy, _, Wish::Asks) => {
             let message = Message::read(relay::whole(request));
-            let checked = message.and_then(|message| read::asked(&Params::read(&message)?));
+            let checked = message.and_then(|message| read::task_params(&Params::read(&message)?));
             checked.map_err(|wrong| Refusal::new(RefusalCode::Malformed, wrong.message))?;
             if to == Era::Modern || !taker.takes_task {
                 let what =
@@ -192,7 +191,7 @@ pub fn without_task(request: &Request) -> Option<Request> {
     Some(edited(request, &message, &splice))
 }
 
-/// A modern request of a client that does not declare the extension any more; `None` if it did not declare it.
+/// A modern request without the client's declaration of the extension; `None` if it did not declare it.
 fn without_extension(request: &Request) -> Option<Request> {
     let message = Message::read(relay::whole(request)).ok()?;
     let params = Params::read(&message).ok()?;
@@ -208,7 +207,7 @@ fn without_extension(request: &Request) -> Option<Request> {
     Some(edited(request, &message, &splice))
 }
 
-/// A call that is held as a proposal, without what would make a task of it at its server.
+/// A call that is held as a proposal, without the members that would make it a task at its server.
 #[must_use]
 pub fn plain(request: &Request) -> Option<Request> {
     without_task(request).or_else(|| without_extension(request))
@@ -219,14 +218,14 @@ fn edited(request: &Request, message: &Message, splice: &Splice) -> Request {
     Request { payload, ..request.clone() }
 }
 
-fn glimpse_at(frame: &[u8], task: Span) -> Option<Glimpse> {
+fn report_at(frame: &[u8], task: Span) -> Option<TaskReport> {
     of_members(&json::members(frame, task).ok()?, task)
 }
 
-fn of_members(members: &Members<'_>, task: Span) -> Option<Glimpse> {
+fn of_members(members: &Members<'_>, task: Span) -> Option<TaskReport> {
     let text = |key: &str| members.get(key).and_then(|member| json::text(member.raw));
     let ttl = members.get("ttl").or_else(|| members.get("ttlMs"));
-    Some(Glimpse {
+    Some(TaskReport {
         named: named(members)?,
         task,
         status: text("status").and_then(|status| Status::parse(&status)),
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_become_a_task_is_found_in_its_eras_place() {
+    fn the_task_of_an_answer_is_found_in_either_form() {
         let task = r#""taskId":"t\u0031","status":"working","createdAt":"1970-01-01T00:00:02Z""#;
         let (legacy, modern) = (
             format!(r#"{{"task":{{{task},"ttl":60000}}}}"#),
@@ -292,29 +291,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_a_task_is_read() {
-        let told = payload(
+    fn reports_of_a_task_are_read() {
+        let sent = payload(
             r#"{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t","status":"completed","ttl":1.5}}"#,
             Form::Legacy,
         );
-        let found = glimpse(&told).unwrap();
+        let found = report(&sent).unwrap();
         assert_eq!(
             (found.named.id.as_str(), found.status, found.ttl_ms),
             ("t", Some(Status::Completed), None)
         );
-        let raw = found.task.of(&told.bytes);
+        let raw = found.task.of(&sent.bytes);
         assert_eq!(
             renamed(raw, "x\"").map(|task| String::from_utf8(task).unwrap()).as_deref(),
             Some(r#"{"taskId":"x\"","status":"completed","ttl":1.5}"#)
         );
-        let of = |raw: &str| glimpse(&result(raw, Form::Legacy).payload);
+        let of = |raw: &str| report(&result(raw, Form::Legacy).payload);
         assert_eq!(of(r#"{"taskId":"t","status":"new"}"#).unwrap().status, None);
         assert_eq!(of("{}"), None);
         assert_eq!((renamed(b"[]", "x"), renamed(b"{}", "x")), (None, None));
     }
 
     #[test]
-    fn what_belongs_to_a_task_is_found_by_its_meta() {
+    fn related_messages_are_found_by_their_meta() {
         let meta = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}"#;
         for (text, found) in [
             (
@@ -339,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_can_do_with_tasks_is_read() {
+    fn task_declarations_of_servers_are_read() {
         for (tool, expect) in [
             (r#"{"name":"a"}"#, false),
             (r#"{"execution":{"taskSupport":"forbidden"}}"#, false),
@@ -362,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_loses_what_would_make_it_a_task() {
+    fn a_request_loses_its_task_members() {
         let plain = without_task(&call(r#"{"name":"a","task":{"ttl":1}}"#, Form::Legacy)).unwrap();
         assert_eq!(plain, call(r#"{"name":"a"}"#, Form::Legacy));
         assert!(without_task(&plain).is_none());
@@ -381,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_fitted_to_the_session_that_takes_them() {
+    fn calls_are_fitted_to_their_session() {
         let asks = r#"{"name":"a","task":{}}"#;
         let wrong = r#"{"name":"a","task":1}"#;
         for (params, form, wish, to, takes_task, offered, room, expected) in [

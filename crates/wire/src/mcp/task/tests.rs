@@ -15,7 +15,7 @@ const TASK: Task<'_> = Task {
     ttl_ms: Some(300_000),
     poll_ms: None,
 };
-/// What all tasks here have, but for state and time to live.
+/// The times that all tasks of these tests have.
 const TIMES: &str = r#""createdAt":"2025-08-26T14:00:00.000Z","lastUpdatedAt":"2025-08-26T14:00:01.500Z""#;
 
 fn text(bytes: Vec<u8>) -> String {
@@ -46,7 +46,7 @@ fn a_created_task_is_nested_or_flat() {
 }
 
 #[test]
-fn a_look_at_a_task_shows_what_its_era_shows() {
+fn a_task_is_written_in_either_form() {
     let fine: &[u8] = br#"{"content":[]}"#;
     let wrong: &[u8] = br#"{"content":[],"isError":true}"#;
     let error: &[u8] = br#"{"code":-1,"message":"m"}"#;
@@ -87,7 +87,7 @@ fn lists_have_their_cursor() {
 }
 
 #[test]
-fn what_belongs_to_a_task_says_so() {
+fn related_messages_name_their_task() {
     let id = r#""io.modelcontextprotocol/related-task":{"taskId":"0f"}"#;
     for (body, expect) in [
         ("{}", format!(r#"{{"_meta":{{{id}}}}}"#)),
@@ -118,7 +118,7 @@ fn tools_are_offered_as_tasks() {
     }
 }
 
-/// What `read` makes of a request with these params.
+/// The result of `read` for a request with these params.
 fn with<T>(
     params: &str,
     read: impl Fn(&Params<'_>) -> Result<T, crate::rpc::Malformed>,
@@ -135,20 +135,20 @@ fn with<T>(
 fn callers_ask_for_tasks() {
     for (params, expect) in [
         ("{}", Ok(None)),
-        (r#"{"task":{}}"#, Ok(Some(Asked { ttl_ms: None }))),
-        (r#"{"task":{"ttl":null}}"#, Ok(Some(Asked { ttl_ms: None }))),
-        (r#"{"task":{"ttl":60000,"v":1}}"#, Ok(Some(Asked { ttl_ms: Some(60_000) }))),
+        (r#"{"task":{}}"#, Ok(Some(TaskParams { ttl_ms: None }))),
+        (r#"{"task":{"ttl":null}}"#, Ok(Some(TaskParams { ttl_ms: None }))),
+        (r#"{"task":{"ttl":60000,"v":1}}"#, Ok(Some(TaskParams { ttl_ms: Some(60_000) }))),
         (r#"{"task":{"ttl":-1}}"#, Err("`params.task.ttl` must be a number of milliseconds")),
         (r#"{"task":{"ttl":1.5}}"#, Err("`params.task.ttl` must be a number of milliseconds")),
         (r#"{"task":true}"#, Err("`params.task`: expected a JSON object")),
         (r#"{"task":{"ttl":1,"ttl":2}}"#, Err("`params.task`: the member \"ttl\" occurs twice")),
     ] {
-        assert_eq!(with(params, asked), expect.map_err(str::to_owned), "{params}");
+        assert_eq!(with(params, task_params), expect.map_err(str::to_owned), "{params}");
     }
 }
 
 #[test]
-fn callers_name_the_tasks_to_hear_of() {
+fn callers_name_the_tasks_to_watch() {
     for (params, expect) in [
         ("{}", Ok(vec![])),
         (r#"{"notifications":{}}"#, Ok(vec![])),
@@ -161,7 +161,7 @@ fn callers_name_the_tasks_to_hear_of() {
 }
 
 #[test]
-fn abilities_are_recognised() {
+fn declarations_are_recognised() {
     let ours = format!(r#"{{"extensions":{ABILITIES}}}"#);
     let old = format!(r#"{{"tasks":{LEGACY_ABILITIES}}}"#);
     for (capabilities, modern, legacy) in [

@@ -3,10 +3,10 @@
 use json::Span;
 use model::Form;
 
-/// How far an operation is. The raw parts are valid JSON objects.
+/// The standing of an operation. The raw parts are valid JSON objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing<'a> {
-    /// Held, or being carried out.
+    /// Held, or in execution.
     Working,
     /// The caller must answer these questions first: `inputRequests` of the modern form.
     InputRequired(&'a [u8]),
@@ -14,34 +14,34 @@ pub enum Standing<'a> {
     Result(&'a [u8]),
     /// Answered with this JSON-RPC error object.
     Error(&'a [u8]),
-    /// Taken back.
+    /// Cancelled.
     Cancelled,
 }
 
 /// The states that both forms have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Under way.
+    /// In execution.
     Working,
-    /// Waits for the caller.
+    /// Waits for input of the caller.
     InputRequired,
-    /// Over, with a result.
+    /// Ended with a result.
     Completed,
-    /// Over, without one.
+    /// Ended without a result.
     Failed,
-    /// Taken back.
+    /// Cancelled.
     Cancelled,
 }
 
 impl Status {
-    /// The state that is written so; `None` for what the protocol does not have.
+    /// The state of this name; `None` for names that the protocol does not define.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let all = [Self::Working, Self::InputRequired, Self::Completed, Self::Failed, Self::Cancelled];
         all.into_iter().find(|status| status.as_str() == text)
     }
 
-    /// The state as it is written.
+    /// The state's name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Status {
         }
     }
 
-    /// Whether nothing more can become of it.
+    /// Whether the state is final.
     #[must_use]
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Working | Self::InputRequired)
@@ -80,19 +80,19 @@ pub fn has_result(form: Form, method: &str, is_ok: bool, status: Status) -> bool
 /// An operation as its caller sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Task<'a> {
-    /// The task id: the operation's, which nobody can guess.
+    /// The task id: the operation's, which other clients cannot guess.
     pub id: &'a str,
-    /// How far it is.
+    /// Its standing.
     pub standing: Standing<'a>,
-    /// What is waited for or became of it, in words.
+    /// The current state or outcome, in words.
     pub message: Option<&'a str>,
-    /// When it began, in milliseconds since 1970.
+    /// Its creation, in milliseconds since 1970.
     pub created_ms: u64,
-    /// When it last changed, in milliseconds since 1970.
+    /// Its last change, in milliseconds since 1970.
     pub updated_ms: u64,
-    /// How long it is kept, from its beginning; `None` means for ever.
+    /// The time for which it is kept from its creation; `None` means for ever.
     pub ttl_ms: Option<u64>,
-    /// How long to wait between two looks at it.
+    /// The time to wait between two polls.
     pub poll_ms: Option<u64>,
 }
 

@@ -8,11 +8,11 @@ use crate::mcp::meta;
 use crate::mcp::version::Era;
 use crate::time::rfc3339;
 
-/// Under this key of a `CreateTaskResult`'s `_meta` stands what the model may be told at once (2025-11-25, "Model
-/// immediate response").
+/// The key of a `CreateTaskResult`'s `_meta` with the text that the model gets at once (2025-11-25, "Model immediate
+/// response").
 const IMMEDIATE: &str = "io.modelcontextprotocol/model-immediate-response";
 
-/// The result that says a call has become a task: nested in 2025-11-25, flat in the extension.
+/// The result of a call that has become a task: nested in 2025-11-25, flat in the extension.
 ///
 /// `immediate` is for the caller's model; only 2025-11-25 has a place for it.
 #[must_use]
@@ -33,7 +33,7 @@ pub fn created(task: &Task<'_>, form: Form, immediate: Option<&str>) -> Vec<u8> 
     })
 }
 
-/// The result of `tasks/get`. In the extension it has the questions, the result or the error with it.
+/// The result of `tasks/get`. In the extension it contains the questions, the result or the error.
 #[must_use]
 pub fn get(task: &Task<'_>, form: Form) -> Vec<u8> {
     match Era::of(form) {
@@ -94,7 +94,7 @@ pub fn legacy_list<'t>(tasks: impl IntoIterator<Item = Task<'t>>, next_cursor: O
 }
 
 /// The result of `tasks/result`, or the params of any message that belongs to a task (2025-11-25): `body` with the task's
-/// id in its `_meta`. All else stays as it was.
+/// id in its `_meta`. All other members stay as they were.
 ///
 /// # Errors
 /// [`JsonError`] when `body` or its `_meta` is no object or has a member twice.
@@ -113,7 +113,7 @@ pub fn offer(tool: &[u8]) -> Result<Vec<u8>, JsonError> {
     set_within(tool, "execution", "taskSupport", b"\"optional\"")
 }
 
-/// Sets one member of the object that stands under `outer`, which is made if it is not there.
+/// Sets one member of the object under `outer`, and adds that object if it is missing.
 fn set_within(body: &[u8], outer: &str, key: &str, raw: &[u8]) -> Result<Vec<u8>, JsonError> {
     let members = json::members(body, Span::all(body))?;
     let mut splice = Splice::new();

@@ -1,6 +1,4 @@
-//! Results, errors and notifications from a server, as edits of their frames.
-//!
-//! It must not know requests.
+//! Translation of a server's results, errors and notifications, as edits of their frames.
 
 use json::Splice;
 
@@ -15,8 +13,8 @@ use crate::mcp::version::Era;
 use crate::rpc::Message;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
 
-/// A result of `method` in the other era, `to`. To modern: what a complete result must have is added. To legacy: what
-/// only modern results have goes. All else stays; a result that is no object stays as it is.
+/// A result of `method` in the other era, `to`. To modern: adds the members that a complete result needs. To legacy: removes
+/// the members that only modern results have. All other members stay; a result that is no object stays as it is.
 pub fn result(message: &Message, method: &str, to: Era, splice: &mut Splice) {
     let Ok(view) = ResultView::read(message) else {
         return;
@@ -49,8 +47,8 @@ pub fn error(message: &Message, method: &str, to: Era, splice: &mut Splice) {
     splice.replace(object.code_span, code.to_string().as_bytes());
 }
 
-/// A notification from a server in the other era, `to`. To legacy, the subscription's id goes; to modern, it is set
-/// if the notification goes out on a listen stream (`subscription`: the raw id of that request).
+/// A notification from a server in the other era, `to`. To legacy, the subscription's id is removed; to modern, it is
+/// set if the notification is sent on a listen stream (`subscription`: the raw id of that request).
 pub fn notification(message: &Message, to: Era, subscription: Option<&[u8]>, splice: &mut Splice) {
     let Ok(params) = Params::read(message) else {
         return;

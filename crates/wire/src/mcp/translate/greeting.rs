@@ -5,16 +5,16 @@ use json::{JsonError, Members, Object, Span, members};
 use crate::mcp::meta;
 use crate::mcp::version::Version;
 
-/// What both results say, raw.
+/// The members of both results, raw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Greeting<'a> {
     /// `ServerCapabilities`.
     pub capabilities: &'a [u8],
-    /// `Implementation`; a modern server need not tell it.
+    /// `Implementation`; optional for a modern server.
     pub server_info: Option<&'a [u8]>,
     /// How to use the server, a JSON string.
     pub instructions: Option<&'a [u8]>,
-    /// Everything else that is not the business of one era, in order; `_meta` without the protocol's own keys.
+    /// All other members that belong to no era, in order; `_meta` without the protocol's own keys.
     pub extras: Vec<(String, Vec<u8>)>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Greeting<'a> {
     }
 }
 
-/// A greeting as the result of `initialize` in `version`. A server that does not say who it is goes by `name`.
+/// The description as the result of `initialize` in `version`. A server without `Implementation` gets this name.
 #[must_use]
 pub fn initialize(greeting: &Greeting<'_>, version: Version, name: &str) -> Vec<u8> {
     json::object(|result| {
@@ -70,7 +70,7 @@ pub fn initialize(greeting: &Greeting<'_>, version: Version, name: &str) -> Vec<
     })
 }
 
-/// A greeting as the result of `server/discover`, to be asked again each time, for this caller alone.
+/// The description as the result of `server/discover`, not cacheable, for this caller alone.
 #[must_use]
 pub fn discover(greeting: &Greeting<'_>, versions: &[Version]) -> Vec<u8> {
     json::object(|result| {

@@ -1,6 +1,4 @@
-//! Requests and notifications from a client.
-//!
-//! It must not know answers.
+//! Translation of a client's requests and notifications.
 
 use bytes::Bytes;
 use json::{Splice, quote};
@@ -10,7 +8,7 @@ use crate::mcp::params::Params;
 use crate::mcp::version::Version;
 use crate::rpc::Message;
 
-/// A legacy request as a modern one: the version, what the client can do and who it is come with it in `_meta`.
+/// A legacy request as a modern one: `_meta` gets the version, the client's capabilities and its name.
 /// `None` if its params cannot be read.
 #[must_use]
 pub fn request_to_modern(

@@ -43,7 +43,7 @@ fn requests() {
 }
 
 #[test]
-fn results_gain_and_lose_what_the_eras_differ_in() {
+fn results_gain_and_lose_the_members_of_one_era() {
     for (method, to, from, expect) in [
         ("tools/call", Era::Modern, r#"{"content":[]}"#, r#"{"content":[],"resultType":"complete"}"#),
         (
@@ -122,22 +122,22 @@ fn notifications() {
 }
 
 #[test]
-fn greetings_go_both_ways() {
+fn descriptions_go_both_ways() {
     let legacy = r#"{"protocolVersion":"2025-11-25","capabilities":{"x":1e400},"serverInfo":{"name":"s","v":-0.0},"instructions":"i","extra":null,"_meta":{"k":1}}"#;
-    let greeting = Greeting::read(legacy.as_bytes()).unwrap();
-    let modern = String::from_utf8(discover(&greeting, &[Version::V2026_07_28])).unwrap();
+    let description = ServerDescription::read(legacy.as_bytes()).unwrap();
+    let modern = String::from_utf8(discover(&description, &[Version::V2026_07_28])).unwrap();
     assert_eq!(
         modern,
         r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"x":1e400},"instructions":"i","ttlMs":0,"cacheScope":"private","extra":null,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","v":-0.0},"k":1}}"#
     );
-    let back = Greeting::read(modern.as_bytes()).unwrap();
+    let back = ServerDescription::read(modern.as_bytes()).unwrap();
     assert_eq!(String::from_utf8(initialize(&back, Version::V2025_11_25, "n")).unwrap(), legacy);
-    let nobody = Greeting::read(b"{}").unwrap();
+    let unnamed = ServerDescription::read(b"{}").unwrap();
     assert_eq!(
-        initialize(&nobody, Version::V2025_06_18, "n"),
+        initialize(&unnamed, Version::V2025_06_18, "n"),
         br#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"n","version":"0"}}"#
     );
-    assert!(Greeting::read(b"[]").is_err());
+    assert!(ServerDescription::read(b"[]").is_err());
 }
 
 proptest! {
@@ -166,7 +166,7 @@ proptest! {
 
     #[test]
     fn never_panics(near in "[\\[\\]{}\":,_meta]{0,40}") {
-        let _ = Greeting::read(near.as_bytes());
+        let _ = ServerDescription::read(near.as_bytes());
         if let Ok(frame) = Message::read(Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{near}}}"#))) {
             for to in [Era::Legacy, Era::Modern] {
                 result(&frame, "tools/list", to, &mut Splice::new());

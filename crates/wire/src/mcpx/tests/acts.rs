@@ -1,4 +1,4 @@
-//! What kind and payload must have in common before anybody acts on them.
+//! Agreement of kind and payload, required before an addressee acts on an envelope.
 
 use bytes::Bytes;
 use model::KindRef;
@@ -24,7 +24,7 @@ fn request(kind: &str, method: &str, params: &str) -> Result<Call, String> {
 const CALL: &str = "mcp/request:tools/call";
 
 #[test]
-fn kinds_are_held_to_their_payloads() {
+fn kinds_agree_with_their_payloads() {
     let uri = r#"{"uri":"file:///a:b"}"#;
     let prompt = r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"x","value":"y"}}"#;
     let template = r#"{"ref":{"type":"ref/resource","uri":"a:{b}"},"argument":{"name":"x","value":"y"}}"#;
@@ -109,7 +109,7 @@ fn kinds_are_held_to_their_payloads() {
 }
 
 #[test]
-fn only_a_request_is_a_request() {
+fn only_a_request_with_a_method_is_a_request() {
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}"#;
     let result = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
     let error = r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}"#;
@@ -163,8 +163,8 @@ fn a_proposal_becomes_a_call_with_the_params_as_written() {
     assert_eq!((call.method(), call.target()), ("tools/call", Some("x")));
     assert_eq!(call.params(), Some(&br#"{"arguments":{"n":1e400, "t":"\u00e9"},"name":"x"}"#[..]));
     assert_eq!(call.kind(Head::Request).as_deref(), Ok("mcp/request:tools/call:x"));
-    let told = check("mcp/proposal:notifications/x", r#"{"method":"notifications/x"}"#);
-    assert!(matches!(told, Ok(Act::Proposal(call)) if call.is_notification()));
+    let act = check("mcp/proposal:notifications/x", r#"{"method":"notifications/x"}"#);
+    assert!(matches!(act, Ok(Act::Proposal(call)) if call.is_notification()));
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn kinds_of_the_decision_are_valid() {
     ] {
         assert!(matches!(check(kind, result), Ok(Act::Answer(_))), "{kind}");
     }
-    // Option 2, which was not taken: a response that carries its request is neither.
+    // Option 2, which the decision rejected: a response that carries its request is neither.
     let option_2 = r#"{"jsonrpc":"2.0","id":42,"method":"tools/call","params":{"name":"read_file","arguments":{"path":"/tmp/test.txt"}},"result":{"content":[]}}"#;
     assert!(check("mcp/response:tools/call", option_2).is_err());
     assert!(check(CALL, option_2).is_err());

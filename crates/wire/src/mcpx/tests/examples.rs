@@ -1,9 +1,11 @@
-//! Every example envelope of both documents is read, and produced, as printed.
+//! Example envelopes of both documents, read and written as printed.
 
 use bytes::Bytes;
 use model::Capabilities;
 
-use crate::mcpx::system::{Change, Notice, Person, Presence, Seen, Stamp, System, error, presence, welcome};
+use crate::mcpx::system::{
+    ErrorDraft, ParticipantInfo, Person, Presence, PresenceChange, Stamp, System, error, presence, welcome,
+};
 use crate::mcpx::{Chat, Draft, Envelope, Format, envelope};
 
 macro_rules! example {
@@ -12,7 +14,7 @@ macro_rules! example {
     };
 }
 
-/// File, id, from, to, kind, correlation id, and how the payload begins.
+/// File, id, from, to, kind, correlation id, and the beginning of the payload.
 type Row = (&'static str, [&'static str; 2], &'static [&'static str], &'static str, Option<&'static str>);
 
 const CALL: &str = "mcp/request:tools/call:dangerous_operation";
@@ -123,15 +125,15 @@ fn able(texts: &[&str]) -> Capabilities {
     Capabilities::parse(texts.iter().copied()).unwrap()
 }
 
-fn seen(id: &str, capabilities: &[&str]) -> Seen {
+fn seen(id: &str, capabilities: &[&str]) -> ParticipantInfo {
     let capabilities = capabilities.iter().map(|text| (*text).to_owned()).collect();
-    Seen { id: id.to_owned(), capabilities, ..Seen::default() }
+    ParticipantInfo { id: id.to_owned(), capabilities, ..ParticipantInfo::default() }
 }
 
 const PROPOSER: [&str; 2] = ["mcp/proposal:*", "chat"];
 
 #[test]
-fn what_the_gateway_says_is_as_printed() {
+fn messages_of_the_gateway_are_written_as_printed() {
     let proposer = able(&PROPOSER);
     let full = able(&["mcp/*", "chat"]);
     let answering = able(&["mcp/response:*", "chat"]);
@@ -139,7 +141,7 @@ fn what_the_gateway_says_is_as_printed() {
     let stamp = |id| Stamp { id, ts: None };
     let others = [person("agent-1", &full), person("agent-2", &answering)];
     let join = Presence::Join(person("new-agent", &proposer));
-    let notice = Notice {
+    let notice = ErrorDraft {
         error: "capability_violation",
         message: "You lack capability for 'mcp/request:tools/call'",
         correlation_id: Some("env-bad-call"),
@@ -160,7 +162,7 @@ fn what_the_gateway_says_is_as_printed() {
 }
 
 #[test]
-fn whom_a_capability_reaches_is_said_and_understood() {
+fn addressees_of_a_capability_are_written_and_read() {
     let narrowed =
         |kind: &str, to: &[&str]| model::Capability::parse(kind).unwrap().to(to.iter().copied()).unwrap();
     let held: Capabilities = able(&["chat", "mcp/request:tools/list"])
@@ -175,7 +177,7 @@ fn whom_a_capability_reaches_is_said_and_understood() {
     let kinds = r#"["chat","mcp/request:tools/list","mcp/request:tools/call:se*","mcp/request:tools/list"]"#;
     let reach = r#"[{"kind":"mcp/request:tools/call:se*","to":["search","w*"]}]"#;
     assert_eq!(written, format!(r#"{{"id":"a","capabilities":{kinds},"narrowed":{reach}}}"#));
-    let read: Seen = serde_json::from_str(&written).unwrap();
+    let read: ParticipantInfo = serde_json::from_str(&written).unwrap();
     for (kind, to, allowed) in [
         ("chat", "anybody", true),
         ("mcp/request:tools/list", "anybody", true),
@@ -190,30 +192,30 @@ fn whom_a_capability_reaches_is_said_and_understood() {
             "{to}"
         );
     }
-    // What is no name reaches nobody.
+    // An entry that is no name matches no addressee.
     let broken = r#"{"id":"a","capabilities":["chat"],"narrowed":[{"kind":"chat","to":[]}]}"#;
-    let read: Seen = serde_json::from_str(broken).unwrap();
+    let read: ParticipantInfo = serde_json::from_str(broken).unwrap();
     let chat = model::KindRef::parse("chat").unwrap();
     assert!(!read.allowed().admits(chat, &[]) && !read.allowed().admits(chat, &["b"]));
 }
 
 #[test]
-fn what_the_gateway_says_is_understood() {
+fn messages_of_the_gateway_are_read() {
     let system = |text: &str| System::read(&read(text)).unwrap().unwrap();
     let System::Welcome(welcome) = system(example!("3.5.1-welcome")) else { panic!("a welcome") };
     assert_eq!(welcome.you, seen("new-participant", &PROPOSER));
     let others = [seen("agent-1", &["mcp/*", "chat"]), seen("agent-2", &["mcp/response:*", "chat"])];
     assert_eq!(welcome.participants, others);
-    let join = System::Presence(Change::Join(seen("new-agent", &PROPOSER)));
+    let join = System::Presence(PresenceChange::Join(seen("new-agent", &PROPOSER)));
     assert_eq!(system(example!("3.4-presence")), join);
     let left = presence(Stamp { id: "p", ts: None }, Presence::Leave("x"));
     assert_eq!(
         System::read(&Envelope::read(left).unwrap()),
-        Some(Ok(System::Presence(Change::Leave(seen("x", &[])))))
+        Some(Ok(System::Presence(PresenceChange::Leave(seen("x", &[])))))
     );
-    let System::Error(told) = system(example!("3.5.2-violation")) else { panic!("an error") };
-    assert_eq!((told.error.as_str(), told.retry_after_ms), ("capability_violation", None));
-    assert_eq!(told.attempted_kind.as_deref(), Some("mcp/request:tools/call"));
+    let System::Error(error) = system(example!("3.5.2-violation")) else { panic!("an error") };
+    assert_eq!((error.error.as_str(), error.retry_after_ms), ("capability_violation", None));
+    assert_eq!(error.attempted_kind.as_deref(), Some("mcp/request:tools/call"));
     assert_eq!(System::read(&read(example!("3.3-chat"))), None);
 }
 

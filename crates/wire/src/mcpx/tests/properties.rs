@@ -1,4 +1,4 @@
-//! What holds for any envelope and for any bytes.
+//! Properties of any envelope and of any bytes.
 
 use bytes::Bytes;
 use json::quote;
@@ -12,7 +12,7 @@ fn text(max: usize) -> impl Strategy<Value = String> {
         .prop_map(|letters| letters.into_iter().collect())
 }
 
-/// Some JSON object, spaced as people do it.
+/// Some JSON object, with white space between tokens.
 fn object() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
@@ -37,7 +37,7 @@ fn join(members: &[(String, String)]) -> String {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn written_envelopes_are_read_back(
         [id, from] in [text(30), text(30)],
         to in prop::collection::vec(text(30), 0..5),
         kind in text(60),
@@ -66,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn unknown_members_survive_wherever_they_stand(
+    fn unknown_members_survive_in_any_place(
         unknown in prop::collection::vec((text(12), object()), 1..6),
         at in 0usize..6,
     ) {

@@ -1,59 +1,59 @@
-//! What is shown of participants, and how a change of their capabilities is spelled. Must not know where values come from.
+//! Schemas of participants, grants and changes of capabilities.
 
 use serde::{Deserialize, Serialize};
 use store::Grant;
 use utoipa::ToSchema;
 use wire::time::rfc3339;
 
-/// Participants, each once a topic.
+/// Participants, once for each topic.
 #[derive(Serialize, ToSchema)]
-pub(in crate::api) struct PersonsShown {
+pub(crate) struct ParticipantList {
     /// By topic, then by id.
-    pub participants: Vec<PersonShown>,
+    pub participants: Vec<ParticipantEntry>,
 }
 
 /// A participant in a topic.
 #[derive(Serialize, ToSchema)]
-pub(in crate::api) struct PersonShown {
-    /// Who.
+pub(crate) struct ParticipantEntry {
+    /// Its id.
     pub id: String,
-    /// Where.
+    /// The topic.
     pub topic: String,
     /// `caller` or `server`.
     pub role: String,
-    /// Connections and sessions that it has in the topic; 0 when it is not there.
+    /// Its connections and sessions in the topic; 0 if it is absent.
     pub links: usize,
-    /// What it may do there now.
+    /// Its capabilities in the topic.
     pub capabilities: Vec<String>,
-    /// What was given and taken beside what is configured, for those who hold `portmoot/grants`.
-    pub grants: Vec<GrantShown>,
+    /// Changes of its configured capabilities, for callers with `portmoot/grants`.
+    pub grants: Vec<GrantEntry>,
 }
 
-/// A capability that was given or taken.
+/// A capability that was granted or revoked.
 #[derive(Serialize, ToSchema)]
-pub(in crate::api) struct GrantShown {
-    /// Which.
+pub(crate) struct GrantEntry {
+    /// The capability.
     pub capability: String,
-    /// Given, or else taken.
+    /// True if it was granted, false if it was revoked.
     pub given: bool,
-    /// Only in this topic; absent is in all.
+    /// The topic; absent is all topics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
-    /// Who changed it.
+    /// The participant that changed it.
     pub by: String,
-    /// Why.
+    /// The reason that it gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When, RFC 3339.
+    /// When it was changed, RFC 3339.
     pub at: String,
-    /// When it ends, RFC 3339; absent is never.
+    /// When the change expires, RFC 3339; absent is never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
 }
 
-impl GrantShown {
-    /// A grant as it is shown.
-    pub fn of(grant: &Grant) -> Self {
+impl GrantEntry {
+    /// A grant as the API shows it.
+    pub(crate) fn of(grant: &Grant) -> Self {
         Self {
             capability: grant.capability.clone(),
             given: grant.granted,
@@ -66,42 +66,42 @@ impl GrantShown {
     }
 }
 
-/// Capabilities to give and to take; all of it, or nothing (MCPx v0.1, section 11.3).
+/// Capabilities to grant and to revoke, all or none (MCPx v0.1, section 11.3).
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::api) struct CapabilityChange {
-    /// To give.
+pub(crate) struct CapabilityChange {
+    /// Capabilities to grant.
     #[serde(default)]
     pub add: Vec<String>,
-    /// To take, spelled as they are held.
+    /// Capabilities to revoke, spelled as they are held.
     #[serde(default)]
     pub remove: Vec<String>,
-    /// When the change ends, RFC 3339.
+    /// When the change expires, RFC 3339.
     pub expires: Option<String>,
-    /// The same, from now.
+    /// The same in seconds from now.
     pub expires_in_seconds: Option<u64>,
-    /// Why.
+    /// The reason, for the record.
     pub reason: Option<String>,
 }
 
 /// A change that was made.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::api) struct CapabilityChanged {
-    /// Whose capabilities.
+pub(crate) struct CapabilityChanged {
+    /// The participant.
     pub participant_id: String,
-    /// Before, in the topic if one was named.
+    /// Its capabilities before, in the topic of the change or outside of topics.
     pub old_capabilities: Vec<String>,
-    /// After.
+    /// Its capabilities after.
     pub new_capabilities: Vec<String>,
-    /// Who changed them.
+    /// The participant that made the change.
     pub modified_by: String,
-    /// When, RFC 3339.
+    /// When it was made, RFC 3339.
     pub modified_at: String,
-    /// The topic, if one was named.
+    /// The topic, if the request named one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
-    /// When the change ends, RFC 3339.
+    /// When the change expires, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }

@@ -1,0 +1,81 @@
+//! Errors of the API: a refusal with its HTTP status and JSON body.
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use model::{Refusal, RefusalCode};
+
+use crate::schema::Problem;
+
+/// The result of a request.
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
+
+/// A refusal as a response.
+#[derive(Debug)]
+pub(crate) struct ApiError(Refusal);
+
+impl ApiError {
+    /// The error of a change whose task has failed.
+    pub(crate) fn interrupted() -> Self {
+        Self(Refusal::new(RefusalCode::Internal, "the change was interrupted"))
+    }
+
+    fn status(&self) -> StatusCode {
+        match self.0.code {
+            RefusalCode::Unauthenticated => StatusCode::UNAUTHORIZED,
+            RefusalCode::Forbidden | RefusalCode::CapabilityViolation | RefusalCode::AuthViolation => {
+                StatusCode::FORBIDDEN
+            }
+            RefusalCode::UnknownTarget | RefusalCode::UnknownSession => StatusCode::NOT_FOUND,
+            RefusalCode::Malformed | RefusalCode::Unsupported | RefusalCode::UnsupportedProtocol => {
+                StatusCode::BAD_REQUEST
+            }
+            RefusalCode::Conflict => StatusCode::CONFLICT,
+            RefusalCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            RefusalCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+            RefusalCode::UpstreamBusy
+            | RefusalCode::UpstreamDown
+            | RefusalCode::Overloaded
+            | RefusalCode::LogUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            RefusalCode::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
+            RefusalCode::UpstreamFailed | RefusalCode::OutcomeUnknown => StatusCode::BAD_GATEWAY,
+            RefusalCode::Cancelled | RefusalCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        Self(refusal)
+    }
+}
+
+impl From<JsonRejection> for ApiError {
+    fn from(rejection: JsonRejection) -> Self {
+        Self(Refusal::new(RefusalCode::Malformed, rejection.body_text()))
+    }
+}
+
+impl From<QueryRejection> for ApiError {
+    fn from(rejection: QueryRejection) -> Self {
+        Self(Refusal::new(RefusalCode::Malformed, rejection.body_text()))
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = self.status();
+        let problem = Problem {
+            code: self.0.code.as_str().to_owned(),
+            message: self.0.message.to_string(),
+            hint: self.0.hint.map(|hint| hint.to_string()),
+        };
+        let mut response = (status, Json(problem)).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        response
+    }
+}

@@ -1,0 +1,230 @@
+//! Participants and their capabilities: `/api/v1/participants`, and the endpoint of MCPx v0.1, section 11.3.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use gateway::admin::grants::GrantRequest;
+use gateway::{Dispatch, Topic, is_guest};
+use model::{Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName};
+use platform::unix_ms;
+use serde::Deserialize;
+use tokio::task::spawn_blocking;
+use wire::time::{read_rfc3339, rfc3339};
+
+use crate::error::{ApiError, ApiResult};
+use crate::schema::{
+    CapabilityChange, CapabilityChanged, GrantEntry, ParticipantEntry, ParticipantList, Problem,
+};
+use crate::state::Api;
+
+const GRANTS: &str = "portmoot/grants";
+
+/// The query of all these routes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct InTopic {
+    topic: Option<String>,
+}
+
+type TopicQuery = Result<Query<InTopic>, QueryRejection>;
+
+/// The participants in the topics that the caller may enter.
+///
+/// A caller with `portmoot/grants` also gets absent participants that may enter, and grants.
+#[utoipa::path(
+    get,
+    path = "/api/v1/participants",
+    params(("topic" = Option<String>, Query)),
+    responses((status = 200, body = ParticipantList), (status = "4XX", body = Problem))
+)]
+pub(crate) async fn participants(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    query: TopicQuery,
+) -> ApiResult<Json<ParticipantList>> {
+    let caller = api.caller(&headers)?;
+    let topics = match topic_of(query)? {
+        Some(topic) => vec![api.registry.enter(topic.as_str(), &caller)?],
+        None => api.sorted_topics(|topic| api.registry.may_enter(&caller, topic)),
+    };
+    let mut participants = Vec::new();
+    for dispatch in topics {
+        let may_grant = api.holds(&caller, GRANTS, Some(dispatch.name()));
+        participants.extend(entries(&api, &dispatch, may_grant).into_values());
+    }
+    Ok(Json(ParticipantList { participants }))
+}
+
+/// The participants of a topic by id: those that are present, and all that may enter it if the caller `may_grant`.
+fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, ParticipantEntry> {
+    let (name, grants, now_ms) = (dispatch.name(), api.registry.grants(), unix_ms());
+    let granted = |id: &ParticipantId| -> Vec<GrantEntry> {
+        let here = |grant: &&store::Grant| grant.topic.as_ref().is_none_or(|topic| topic == name.as_str());
+        grants.of(id, now_ms).filter(|_| may_grant).filter(here).map(GrantEntry::of).collect()
+    };
+    let entry = |id: &ParticipantId, serves: bool, links: usize, capabilities: &Capabilities| {
+        let entry = ParticipantEntry {
+            id: id.to_string(),
+            topic: name.to_string(),
+            role: if serves { "server" } else { "caller" }.into(),
+            links,
+            capabilities: texts(capabilities),
+            grants: granted(id),
+        };
+        (id.to_string(), entry)
+    };
+    let present = dispatch.with(Topic::everybody);
+    let present = present.iter().map(|one| {
+        let (id, capabilities) = (&one.person.id, &one.person.capabilities);
+        entry(id, one.serves, one.links, capabilities)
+    });
+    let mut entries: BTreeMap<_, _> = present.collect();
+    let known = if may_grant { api.registry.everybody() } else { Vec::new() };
+    for absent in known.iter().filter(|known| api.registry.may_enter(known, name)) {
+        let capabilities = || api.registry.in_force(absent, Some(name));
+        if !entries.contains_key(absent.id.as_str()) {
+            entries.extend([entry(&absent.id, false, 0, &capabilities())]);
+        }
+    }
+    entries
+}
+
+/// Changes the capabilities of a participant. Needs `portmoot/grants`.
+///
+/// The endpoint of MCPx v0.1, section 11.3; the same as `/api/v1/participants/{id}/grants`.
+#[utoipa::path(
+    post,
+    path = "/admin/participants/{id}/capabilities",
+    request_body = CapabilityChange,
+    params(("id" = String, Path), ("topic" = Option<String>, Query)),
+    responses(
+        (status = 200, body = CapabilityChanged),
+        (status = "4XX", body = Problem),
+        (status = 503, body = Problem)
+    )
+)]
+pub(crate) async fn promote(
+    state: State<Api>,
+    headers: HeaderMap,
+    id: Path<String>,
+    query: TopicQuery,
+    body: Result<Json<CapabilityChange>, JsonRejection>,
+) -> ApiResult<Json<CapabilityChanged>> {
+    grant(state, headers, id, query, body).await
+}
+
+/// Changes the capabilities of a participant. Needs `portmoot/grants`.
+#[utoipa::path(
+    post,
+    path = "/api/v1/participants/{id}/grants",
+    request_body = CapabilityChange,
+    params(("id" = String, Path), ("topic" = Option<String>, Query)),
+    responses(
+        (status = 200, body = CapabilityChanged),
+        (status = "4XX", body = Problem),
+        (status = 503, body = Problem)
+    )
+)]
+pub(crate) async fn grant(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+    query: TopicQuery,
+    body: Result<Json<CapabilityChange>, JsonRejection>,
+) -> ApiResult<Json<CapabilityChanged>> {
+    let topic = topic_of(query)?;
+    let by = api.authorize(&headers, GRANTS, topic.as_ref())?;
+    if let Some(topic) = &topic {
+        api.registry.enter(topic.as_str(), &by)?;
+    }
+    let Json(change) = body?;
+    let expires_ms = expiry(&change)?;
+    let request = GrantRequest {
+        participant: participant_of(&id)?,
+        topic: topic.clone(),
+        add: change.add,
+        remove: change.remove,
+        expires_ms,
+        reason: change.reason,
+    };
+    let (service, author) = (Arc::clone(&api.grants), Arc::clone(&by));
+    let changed = spawn_blocking(move || service.change(&request, &author)).await;
+    let changed = changed.map_err(|_| ApiError::interrupted())??;
+    Ok(Json(CapabilityChanged {
+        participant_id: id,
+        old_capabilities: texts(&changed.before),
+        new_capabilities: texts(&changed.now),
+        modified_by: by.id.to_string(),
+        modified_at: whole_seconds(changed.at_ms),
+        topic: topic.map(|topic| topic.to_string()),
+        expires_at: expires_ms.map(rfc3339),
+    }))
+}
+
+/// Removes the changes of a participant's capabilities, all or those for one topic. Needs `portmoot/grants`.
+///
+/// Its configured capabilities apply again.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/participants/{id}/grants",
+    params(("id" = String, Path), ("topic" = Option<String>, Query)),
+    responses((status = 204), (status = "4XX", body = Problem), (status = 503, body = Problem))
+)]
+pub(crate) async fn clear(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+    query: TopicQuery,
+) -> ApiResult<StatusCode> {
+    let topic = topic_of(query)?;
+    let by = api.authorize(&headers, GRANTS, topic.as_ref())?;
+    if let Some(topic) = &topic {
+        api.registry.enter(topic.as_str(), &by)?;
+    }
+    let (service, id) = (Arc::clone(&api.grants), participant_of(&id)?);
+    let cleared = spawn_blocking(move || service.clear(&id, topic.as_ref(), &by)).await;
+    cleared.map_err(|_| ApiError::interrupted())??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn texts(capabilities: &Capabilities) -> Vec<String> {
+    capabilities.iter().map(Capability::to_string).collect()
+}
+
+fn topic_of(query: TopicQuery) -> ApiResult<Option<TopicName>> {
+    let Query(InTopic { topic }) = query?;
+    let named = topic.map(|topic| TopicName::new(&topic)).transpose();
+    Ok(named.map_err(|error| malformed(&format!("`topic` is not a topic's name: {error}")))?)
+}
+
+fn participant_of(id: &str) -> Result<ParticipantId, Refusal> {
+    let known = ParticipantId::new(id).ok().filter(|id| !is_guest(id));
+    known.ok_or_else(|| {
+        let message = format!("there is no participant `{}` to grant to", id.escape_debug());
+        Refusal::new(RefusalCode::UnknownTarget, message).hint("list them: portmoot participants ls")
+    })
+}
+
+fn expiry(change: &CapabilityChange) -> Result<Option<u64>, Refusal> {
+    match (&change.expires, change.expires_in_seconds) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => Err(malformed("`expires` and `expires_in_seconds` are one setting")),
+        (Some(text), None) => read_rfc3339(text).map(Some).ok_or_else(|| {
+            malformed("`expires` must be a time of RFC 3339").hint("such as 2026-07-28T12:30:00Z")
+        }),
+        (None, Some(seconds)) => Ok(Some(unix_ms().saturating_add(seconds.saturating_mul(1_000)))),
+    }
+}
+
+fn malformed(message: &str) -> Refusal {
+    Refusal::new(RefusalCode::Malformed, message.to_owned())
+}
+
+/// A time in whole seconds, as MCPx prints it.
+fn whole_seconds(at_ms: u64) -> String {
+    rfc3339(at_ms).split('.').next().unwrap_or_default().to_owned() + "Z"
+}

@@ -1,0 +1,89 @@
+//! Routes of the API, and their OpenAPI document.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use gateway::Registry;
+use gateway::admin::journal::AccessJournal;
+use model::{Refusal, RefusalCode};
+use utoipa::OpenApi;
+
+use crate::error::ApiError;
+use crate::state::Api;
+use crate::{health, metrics, participants, proposals, servers, tokens, tools};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Portmoot",
+        description = "The API of a running gateway, as the command `portmoot` uses it."
+    ),
+    paths(
+        health::healthz,
+        health::readyz,
+        metrics::metrics,
+        servers::servers,
+        servers::server,
+        tools::tools,
+        tools::tool,
+        tokens::tokens,
+        tokens::issue,
+        tokens::revoke,
+        participants::participants,
+        participants::grant,
+        participants::clear,
+        participants::promote,
+        proposals::proposals,
+        proposals::proposal,
+        proposals::approve,
+        proposals::reject,
+        proposals::withdraw,
+    )
+)]
+struct Document;
+
+/// The OpenAPI document, byte for byte as in `docs/openapi.json`.
+pub fn document() -> String {
+    // The document has only strings as keys, which JSON can always hold.
+    let mut text = Document::openapi().to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// The router of all routes. Any other path answers 404 with a hint.
+pub fn router(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Router {
+    Router::new()
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(metrics::metrics))
+        .route("/api/v1/openapi.json", get(openapi))
+        .route("/api/v1/servers", get(servers::servers))
+        .route("/api/v1/servers/{name}", get(servers::server))
+        .route("/api/v1/tools", get(tools::tools))
+        .route("/api/v1/tools/{name}", get(tools::tool))
+        .route("/api/v1/tokens", get(tokens::tokens).post(tokens::issue))
+        .route("/api/v1/tokens/{name}", delete(tokens::revoke))
+        .route("/api/v1/participants", get(participants::participants))
+        .route("/api/v1/participants/{id}/grants", post(participants::grant).delete(participants::clear))
+        .route("/admin/participants/{id}/capabilities", post(participants::promote))
+        .route("/api/v1/proposals", get(proposals::proposals))
+        .route("/api/v1/proposals/{id}", get(proposals::proposal))
+        .route("/api/v1/proposals/{id}/approve", post(proposals::approve))
+        .route("/api/v1/proposals/{id}/reject", post(proposals::reject))
+        .route("/api/v1/proposals/{id}/withdraw", post(proposals::withdraw))
+        .fallback(unknown_path)
+        .with_state(Api::new(registry, access))
+}
+
+async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], document()).into_response()
+}
+
+async fn unknown_path() -> ApiError {
+    Refusal::new(RefusalCode::UnknownTarget, "no such page")
+        .hint("MCP is at /mcp, the API at /api/v1/")
+        .into()
+}

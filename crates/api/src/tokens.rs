@@ -1,0 +1,70 @@
+//! Issued tokens: `/api/v1/tokens`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use gateway::admin::tokens::TokenRequest;
+use tokio::task::spawn_blocking;
+
+use crate::error::{ApiError, ApiResult};
+use crate::schema::{NewToken, Problem, Token, TokenList, TokenWithSecret};
+use crate::state::Api;
+
+const TOKENS: &str = "portmoot/tokens";
+
+/// The issued tokens. Needs `portmoot/tokens`.
+#[utoipa::path(
+    get,
+    path = "/api/v1/tokens",
+    responses((status = 200, body = TokenList), (status = "4XX", body = Problem))
+)]
+pub(crate) async fn tokens(State(api): State<Api>, headers: HeaderMap) -> ApiResult<Json<TokenList>> {
+    api.authorize(&headers, TOKENS, None)?;
+    let tokens = api.tokens.issued().iter().map(Token::of).collect();
+    Ok(Json(TokenList { tokens }))
+}
+
+/// Issues a token, which is valid at once. Needs `portmoot/tokens`.
+#[utoipa::path(
+    post,
+    path = "/api/v1/tokens",
+    request_body = NewToken,
+    responses((status = 201, body = TokenWithSecret), (status = "4XX", body = Problem))
+)]
+pub(crate) async fn issue(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    body: Result<Json<NewToken>, JsonRejection>,
+) -> ApiResult<(StatusCode, Json<TokenWithSecret>)> {
+    let by = api.authorize(&headers, TOKENS, None)?;
+    let Json(NewToken { name, capabilities, topics, lifetime_ms }) = body?;
+    let request = TokenRequest { name, capabilities, topics, lifetime_ms };
+    let service = Arc::clone(&api.tokens);
+    let issued = spawn_blocking(move || service.issue(&by.id, request)).await;
+    let (secret, token) = issued.map_err(|_| ApiError::interrupted())??;
+    Ok((StatusCode::CREATED, Json(TokenWithSecret { shown: Token::of(&token), token: secret })))
+}
+
+/// Revokes the tokens that were issued to a participant. Needs `portmoot/tokens`.
+///
+/// Sessions, streams and sockets that were opened with them end at once.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/tokens/{name}",
+    params(("name" = String, Path)),
+    responses((status = 204), (status = "4XX", body = Problem))
+)]
+pub(crate) async fn revoke(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    Path(name): Path<String>,
+) -> ApiResult<StatusCode> {
+    let by = api.authorize(&headers, TOKENS, None)?;
+    let service = Arc::clone(&api.tokens);
+    let revoked = spawn_blocking(move || service.revoke(&by.id, &name)).await;
+    revoked.map_err(|_| ApiError::interrupted())??;
+    Ok(StatusCode::NO_CONTENT)
+}

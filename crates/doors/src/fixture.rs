@@ -1,0 +1,43 @@
+//! Gateway of the tests: one topic, no servers, the local user.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::{Identities, Participant, Sealer};
+use gateway::admin::grants::Grants;
+use gateway::admin::identities::local_user;
+use gateway::audit::Recorder;
+use gateway::config::{Access, BuiltIn, Config, Limits, McpCalls, TopicConfig};
+use gateway::{Registry, Start};
+use model::TopicName;
+
+/// A configuration with the topic `main`.
+pub(crate) fn config(limits: Limits) -> Config {
+    let topic = TopicConfig {
+        name: TopicName::new("main").unwrap(),
+        access: Access::Restricted,
+        anonymous: None,
+        anonymous_rate: gateway::GUEST_RATE,
+        history: 0,
+        servers: Vec::new(),
+        mcp_calls: McpCalls::Kinds,
+        builtin: vec![BuiltIn::Room],
+        list_wait: Duration::ZERO,
+        proposal_ttl: Duration::from_secs(60),
+    };
+    Config { legacy_sse: true, limits, topics: vec![topic], ..Config::default() }
+}
+
+/// A registry with that configuration.
+pub(crate) fn registry(limits: Limits) -> Arc<Registry> {
+    let config = config(limits);
+    let identities = Identities::local(local_user(&config));
+    let audit = Recorder::open(&config, None).unwrap();
+    let (grants, sealer) = (Grants::default(), Sealer::new(&[7; 32], None));
+    Registry::start(Start { config, identities, grants, sealer, guard: None, journal: None, audit })
+}
+
+/// The local user of that registry.
+pub(crate) fn user(registry: &Registry) -> Arc<Participant> {
+    local_user(&registry.config())
+}

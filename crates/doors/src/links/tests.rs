@@ -1,0 +1,118 @@
+//! Sessions and modern links: ids, limits, ends.
+
+use std::sync::atomic::Ordering;
+
+use gateway::config::Limits;
+use model::TopicName;
+
+use super::*;
+use crate::fixture::{registry, user};
+
+struct Fixture {
+    links: Arc<ClientLinks>,
+    dispatch: Arc<Dispatch>,
+    user: Arc<Participant>,
+}
+
+impl Fixture {
+    fn new(limits: Limits) -> Self {
+        let registry = registry(limits);
+        let dispatch = registry.topic(&TopicName::new("main").unwrap()).unwrap();
+        let user = user(&registry);
+        Self { links: ClientLinks::start(registry), dispatch, user }
+    }
+
+    fn open(&self) -> String {
+        self.links.open_session(&self.dispatch, &self.user, gateway::plain_client()).unwrap()
+    }
+
+    fn find(&self, id: &str) -> Option<Arc<Session>> {
+        self.links.find_session(&self.dispatch, &self.user, id)
+    }
+
+    fn len(&self) -> usize {
+        self.links.registry().http_sessions().load(Ordering::Relaxed)
+    }
+
+    fn links_len(&self) -> usize {
+        self.dispatch.with(|topic| topic.links_len())
+    }
+}
+
+#[tokio::test]
+async fn an_id_has_one_session_and_none_after_it_was_closed() {
+    let fixture = Fixture::new(Limits::default());
+    let before = fixture.links_len();
+    let id = fixture.open();
+    let session = fixture.find(&id).unwrap();
+    assert!(Arc::ptr_eq(&session, &fixture.find(&id).unwrap()));
+    assert_eq!((fixture.len(), fixture.links_len()), (1, before + 1));
+    fixture.links.close_session(&session);
+    fixture.links.close_session(&session);
+    assert!(session.home().liveness.has_ended() && fixture.find(&id).is_none());
+    assert_eq!((fixture.len(), fixture.links_len()), (0, before));
+    let other = fixture.open();
+    assert!(fixture.find(&other).is_some() && fixture.find(&id).is_none());
+    assert!(fixture.find("unknown").is_none());
+}
+
+#[tokio::test]
+async fn an_evicted_session_is_resumed_by_its_id() {
+    let limits = Limits { sessions_max: 2, ..Limits::default() };
+    for limits in [limits, Limits { participant_sessions_max: 2, ..Limits::default() }] {
+        let fixture = Fixture::new(limits);
+        let ids: Vec<String> = (0..5).map(|_| fixture.open()).collect();
+        assert_eq!(fixture.len(), 2);
+        for id in &ids {
+            assert!(fixture.find(id).is_some());
+        }
+        assert_eq!(fixture.len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_a_client_reads_is_not_evicted() {
+    let fixture = Fixture::new(Limits { sessions_max: 1, ..Limits::default() });
+    let session = fixture.find(&fixture.open()).unwrap();
+    let reader = session.home().stream().read(None).unwrap();
+    let refused = fixture.links.open_session(&fixture.dispatch, &fixture.user, gateway::plain_client());
+    assert_eq!(refused.unwrap_err().code, RefusalCode::Overloaded);
+    drop(reader);
+    fixture.open();
+    assert!(session.home().liveness.has_ended());
+}
+
+#[tokio::test]
+async fn an_evicted_session_that_is_closed_is_not_resumed() {
+    let fixture = Fixture::new(Limits { sessions_max: 1, ..Limits::default() });
+    let id = fixture.open();
+    let session = fixture.find(&id).unwrap();
+    fixture.open();
+    fixture.links.close_session(&session);
+    assert!(fixture.find(&id).is_none());
+}
+
+#[tokio::test]
+async fn an_idle_session_ends_and_is_resumed_by_its_id() {
+    let fixture = Fixture::new(Limits { session_idle: Duration::ZERO, ..Limits::default() });
+    let id = fixture.open();
+    let session = fixture.find(&id).unwrap();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    fixture.links.sweep();
+    assert!(session.home().liveness.has_ended());
+    assert_eq!(fixture.len(), 0);
+    let again = fixture.find(&id).unwrap();
+    assert!(!Arc::ptr_eq(&session, &again) && fixture.len() == 1);
+}
+
+#[tokio::test]
+async fn requests_of_a_modern_participant_share_a_link_until_it_ends() {
+    let fixture = Fixture::new(Limits::default());
+    let link = fixture.links.modern(&fixture.dispatch, &fixture.user).unwrap();
+    assert!(Arc::ptr_eq(&link, &fixture.links.modern(&fixture.dispatch, &fixture.user).unwrap()));
+    fixture.links.sweep();
+    assert!(Arc::ptr_eq(&link, &fixture.links.modern(&fixture.dispatch, &fixture.user).unwrap()));
+    fixture.dispatch.leave(link.link());
+    let other = fixture.links.modern(&fixture.dispatch, &fixture.user).unwrap();
+    assert!(!Arc::ptr_eq(&link, &other) && !other.home().liveness.has_ended());
+}
