@@ -279,8 +279,8 @@ impl<H: Handles> Topic<H> {
         }
         for requests in deferred {
             match stored {
-                true => self.run_requests(effects, requests, None),
-                false => refuse_all(effects, requests, Cause::LogUnavailable),
+                true => self.run_deferred(effects, requests),
+                false => refuse_all(effects, requests.calls, Cause::LogUnavailable),
             }
         }
     }

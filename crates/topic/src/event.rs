@@ -421,6 +421,8 @@ pub enum Event<'a, H: Handles> {
         content: H::Content,
         /// Whether it was a held call.
         held: bool,
+        /// The public name or URI under which the call was held.
+        public: Option<&'a str>,
     },
     /// A proposal of before a restart is over; kept for queries.
     RestoreEnded {
@@ -430,6 +432,8 @@ pub enum Event<'a, H: Handles> {
         terms: Terms<'a>,
         /// The same in full.
         content: H::Content,
+        /// Whether it was a held call.
+        held: bool,
         /// How it ended.
         end: crate::EndedProposal<H>,
     },

@@ -9,8 +9,9 @@ use crate::{
     effect::{Cause, Effect, Effects},
     members::Seat,
     operations::{Handle, Operation, State},
-    proposals::{Decided, Early, Phase, Requests, Ruling},
+    proposals::{Decided, Early, Phase, Proposal, Requests, Ruling},
     refusals,
+    requests::refuse_all,
 };
 
 /// How long a participant that answers in the room may take for what was approved, milliseconds.
@@ -29,6 +30,7 @@ impl<H: Handles> Topic<H> {
         if let Some(reason) = proposal.recalled.take() {
             // Its proposer is gone, and nothing was begun.
             let content = proposal.content.clone();
+            self.proposals.forget_fulfilment(id);
             self.refuse_ruling(effects, id, Some(content), ruling, Cause::Moot);
             return self.ending(effects, id, ProposalState::Withdrawn, Some(reason));
         }
@@ -90,6 +92,20 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// Carries out the requests of a proposer that waited for the withdrawal of its own proposal, as far as it still may.
+    pub(crate) fn run_deferred(&mut self, effects: &mut Effects<H>, mut requests: Requests<H>) {
+        let granted = self.members.of_link(requests.link).map(|member| Arc::clone(&member.capabilities));
+        let kind = KindRef::request(requests.method.as_str(), requests.context.as_deref());
+        let may = |server: &ParticipantId| match (&granted, kind) {
+            (Some(granted), Ok(kind)) => granted.admits(kind, &[server.as_str()]),
+            (None, _) | (_, Err(_)) => true,
+        };
+        let (calls, withdrawn) =
+            std::mem::take(&mut requests.calls).into_iter().partition(|(to, ..)| may(to));
+        refuse_all(effects, withdrawn, Cause::Withdrawn);
+        self.run_requests(effects, Requests { calls, ..requests }, None);
+    }
+
     /// The gateway's own name carries out an approved proposal at a server.
     pub(crate) fn execute(
         &mut self,
@@ -99,7 +115,8 @@ impl<H: Handles> Topic<H> {
         server: &ParticipantId,
         call: H::Call,
     ) {
-        let Some(own) = self.proposals.get(proposal) else {
+        // A participant that answers in the room may have begun already.
+        let Some(own) = self.proposals.get(proposal).filter(|own| own.run_until_ms.is_none()) else {
             return refuse(effects, operation, call, Cause::Moot);
         };
         let (method, context) = (own.method.clone(), own.context.clone());
@@ -201,12 +218,15 @@ impl<H: Handles> Topic<H> {
         self.members.of_id(&ParticipantId::gateway())?.links.first().copied()
     }
 
-    /// Keeps the answer of a call for the proposal that it carries out.
+    /// Keeps the answer of a call for the proposal that it carries out, unless that has ended with another.
     pub(crate) fn keep_answer(&mut self, call: OperationId, answer: &H::Answer) -> Option<OperationId> {
         let State::Delivered { proposal: Some(proposal) } = self.operations.get(call)?.state else {
             return None;
         };
-        self.proposals.get_mut(proposal)?.answer = Some(answer.clone());
+        let own = self.proposals.get_mut(proposal)?;
+        if own.is_running() {
+            own.answer = Some(answer.clone());
+        }
         Some(proposal)
     }
 
@@ -234,14 +254,12 @@ impl<H: Handles> Topic<H> {
                 None => return,
             },
         };
-        let Some(proposal) = self.proposals.get_mut(id).filter(|own| own.is_answered_by(from, kind)) else {
-            return;
-        };
+        // A call that waited is carried out by a server, whose answer counts.
+        let fits = |own: &&mut Proposal<H>| !own.held && own.is_answered_by(from, kind);
+        let Some(proposal) = self.proposals.get_mut(id).filter(fits) else { return };
         let names_proposer = to.contains(&proposal.by.as_str());
         let early = Early { outcome, answer, message, names_proposer };
         match proposal.phase {
-            // A call that waited is carried out by a server, whose answer counts.
-            Phase::Running if proposal.held => {}
             Phase::Running => self.fulfilled(effects, id, early),
             Phase::Opening | Phase::Deciding(_) => {
                 proposal.early.get_or_insert(early);

@@ -317,7 +317,7 @@ impl<H: Handles> Topic<H> {
     /// Ends the questions of a server that are no longer admitted.
     fn withdraw_asks(&mut self, effects: &mut Effects<H>, seat: Seat) {
         for id in self.server_link(seat).map(|link| self.open_of(link)).unwrap_or_default() {
-            let withdrawn = self.operations.get(id).is_some_and(|open| {
+            let withdrawn = self.operations.get(id).filter(|open| open.state.is_ask()).is_some_and(|open| {
                 let asker = self.members.get(seat);
                 let caller = self.members.of_link(open.link);
                 let admitted = asker.zip(caller).zip(open.kind()).is_some_and(|((asker, caller), kind)| {

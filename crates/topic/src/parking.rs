@@ -96,7 +96,8 @@ impl<H: Handles> Topic<H> {
             let refusal = refusal.unwrap_or_else(|| Box::new(refusals::plain(cause)));
             return requests::refuse(effects, operation, call, refusal, cause);
         }
-        let own = self.members.of_link(link).map(|member| (&member.id, &member.capabilities));
+        let caller = self.members.of_link(link).filter(|member| member.is_caller());
+        let own = caller.map(|member| (&member.id, &member.capabilities));
         let (own, server) = (own, self.gateway_seat());
         let known = own.filter(|(by, _)| self.is_proposer(parked, by)).zip(server);
         let Some(((_, capabilities), server)) = known else {

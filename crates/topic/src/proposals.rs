@@ -47,6 +47,9 @@ pub(crate) struct Ruling<H: Handles> {
     pub(crate) requested: Option<Requests<H>>,
 }
 
+/// The calls of a request in the room, each with its server and its operation.
+pub(crate) type Calls<H> = Vec<(ParticipantId, OperationId, <H as Handles>::Call)>;
+
 /// A request in the room that waits for a proposal: a fulfilment, or the proposer's own.
 #[derive(Debug, Clone)]
 pub(crate) struct Requests<H: Handles> {
@@ -54,7 +57,7 @@ pub(crate) struct Requests<H: Handles> {
     pub(crate) tag: Option<H::Tag>,
     pub(crate) method: Method,
     pub(crate) context: Option<Arc<str>>,
-    pub(crate) calls: Vec<(ParticipantId, OperationId, H::Call)>,
+    pub(crate) calls: Calls<H>,
 }
 
 /// An answer in the room that came before the approval was on disk.

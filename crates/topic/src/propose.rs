@@ -128,10 +128,12 @@ impl<H: Handles> Topic<H> {
         id: OperationId,
         terms: Terms<'_>,
         content: H::Content,
-        held: bool,
+        (held, public): (bool, Option<&str>),
     ) {
         if self.proposals.known(id).is_none() {
-            let proposal = Proposal { held, updated_ms: now_ms, ..entry(terms, content, Phase::Pending) };
+            let public = public.map(Arc::from);
+            let entry = entry(terms, content, Phase::Pending);
+            let proposal = Proposal { held, public, updated_ms: now_ms, ..entry };
             self.proposals.insert(id, proposal);
         }
     }
@@ -143,7 +145,7 @@ impl<H: Handles> Topic<H> {
         id: OperationId,
         terms: Terms<'_>,
         content: H::Content,
-        end: Ended<H>,
+        (held, end): (bool, Ended<H>),
     ) {
         if self.proposals.known(id).is_some() {
             return;
@@ -152,7 +154,7 @@ impl<H: Handles> Topic<H> {
         let decided = decided.map(|(by, ruling)| Decided { by, handle: Some(ruling) });
         let over = Some((state, reason));
         let entry = entry(terms, content, Phase::Pending);
-        self.proposals.insert(id, Proposal { over, decided, answer, updated_ms: now_ms, ..entry });
+        self.proposals.insert(id, Proposal { held, over, decided, answer, updated_ms: now_ms, ..entry });
     }
 
     /// The opening is on disk: from now on participants may learn of the proposal.
@@ -182,10 +184,10 @@ impl<H: Handles> Topic<H> {
         if let Some(queued) = queued {
             self.refuse_ruling(effects, id, Some(content.clone()), queued.ruling, Cause::Unknown);
         }
-        for requests in deferred {
-            self.run_requests(effects, requests, None);
-        }
         self.not_proposed(effects, id, &by, content, held, cause);
+        for requests in deferred {
+            self.run_deferred(effects, requests);
+        }
         if let Some(call) = call {
             self.refuse_call(effects, now_ms, call, cause);
         }

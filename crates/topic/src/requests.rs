@@ -13,7 +13,7 @@ use crate::{
     event::{End, Interest, Request, Target, Which},
     members::{Member, Seat},
     operations::{Handle, Operation, State},
-    proposals::Requests,
+    proposals::Calls,
     refusals,
 };
 
@@ -108,7 +108,8 @@ impl<H: Handles> Topic<H> {
         let (Some(Target::Tool(name)), "tools/call") = (target, method.as_str()) else { return false };
         let serves = |tool| matches!(tool, BuiltinTool::WaitForProposal | BuiltinTool::WithdrawProposal);
         let is_server = |route: Route<'_>| route.is_listed() && Some(route.index) != self.catalog.builtin();
-        BuiltinTool::of(name).is_some_and(serves) && !self.lookup(link, Target::Tool(name)).is_some_and(is_server)
+        BuiltinTool::of(name).is_some_and(serves)
+            && !self.lookup(link, Target::Tool(name)).is_some_and(is_server)
     }
 
     /// Whether a caller's link may open one more operation now; takes a token.
@@ -379,8 +380,8 @@ pub(crate) fn refuse<H: Handles>(
 }
 
 /// Refuses the calls of a request in the room.
-pub(crate) fn refuse_all<H: Handles>(effects: &mut Effects<H>, requests: Requests<H>, cause: Cause) {
-    for (_, operation, call) in requests.calls {
+pub(crate) fn refuse_all<H: Handles>(effects: &mut Effects<H>, calls: Calls<H>, cause: Cause) {
+    for (_, operation, call) in calls {
         let refusal = Box::new(refusals::plain(cause));
         effects.push(Effect::Refuse { operation, call, refusal, cause });
     }

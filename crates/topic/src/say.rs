@@ -175,7 +175,7 @@ impl<H: Handles> Topic<H> {
                 self.proposers_own(effects, now_ms, id, &said, requests)
             }
             Some(id) => self.fulfils(effects, now_ms, id, said, requests, ruling),
-            None if is_closed => refuse_all(effects, requests, Cause::Decided),
+            None if is_closed => refuse_all(effects, requests.calls, Cause::Decided),
             None => self.run_requests(effects, requests, None),
         }
     }
@@ -216,8 +216,8 @@ impl<H: Handles> Topic<H> {
             let withdrawn = known.is_some_and(|own| own.state() == ProposalState::Withdrawn);
             return match (withdrawn, known.is_some_and(|own| own.end_lost)) {
                 (true, false) => self.run_requests(effects, requests, None),
-                (true, true) => refuse_all(effects, requests, Cause::LogUnavailable),
-                (false, _) => refuse_all(effects, requests, Cause::Decided),
+                (true, true) => refuse_all(effects, requests.calls, Cause::LogUnavailable),
+                (false, _) => refuse_all(effects, requests.calls, Cause::Decided),
             };
         };
         let never_runs = match &proposal.phase {
@@ -227,10 +227,10 @@ impl<H: Handles> Topic<H> {
             Phase::Running => false,
         };
         if !never_runs {
-            return refuse_all(effects, requests, Cause::Decided);
+            return refuse_all(effects, requests.calls, Cause::Decided);
         }
         if proposal.deferred.len() >= DEFERRED_MAX {
-            return refuse_all(effects, requests, Cause::Limit);
+            return refuse_all(effects, requests.calls, Cause::Limit);
         }
         proposal.deferred.push(requests);
         // Also if it is being withdrawn: that may turn out not to be possible.
@@ -248,7 +248,9 @@ impl<H: Handles> Topic<H> {
         requests: Requests<H>,
         ruling: Option<(Option<Digest>, H::Ruling)>,
     ) {
-        let Some((current, handle)) = ruling else { return refuse_all(effects, requests, Cause::Mismatch) };
+        let Some((current, handle)) = ruling else {
+            return refuse_all(effects, requests.calls, Cause::Mismatch);
+        };
         let Some(proposal) = self.proposals.known(id) else { return };
         let same = proposal.method == requests.method
             && proposal.context == requests.context

@@ -50,11 +50,11 @@ impl<H: Handles> Topic<H> {
                 self.propose_held(out, now_ms, proposal, terms, content, (held, park_ms));
             }
             Event::Unproposable { held, refusal } => self.unproposable(out, now_ms, held, refusal),
-            Event::Restore { proposal, terms, content, held } => {
-                self.restore(now_ms, proposal, terms, content, held);
+            Event::Restore { proposal, terms, content, held, public } => {
+                self.restore(now_ms, proposal, terms, content, (held, public));
             }
-            Event::RestoreEnded { proposal, terms, content, end } => {
-                self.restore_ended(now_ms, proposal, terms, content, end);
+            Event::RestoreEnded { proposal, terms, content, held, end } => {
+                self.restore_ended(now_ms, proposal, terms, content, (held, end));
             }
             Event::RestoreClosed { closed } => {
                 closed.into_iter().for_each(|(until_ms, digest)| self.proposals.close(until_ms, digest));

@@ -112,6 +112,11 @@ fn only_a_link_that_can_be_reached_is_asked() {
     let mut stage = stage();
     stage.step(Event::Attach { link: TWO, server: &id("one") });
     assert_eq!(refused(&stage.ask("one", 2, About::Session(TWO), ROOTS)), Cause::Moot);
+    // The gateway has no user for what it carries out itself.
+    let mut stage = crate::proposals::pending();
+    stage.approved(1);
+    stage.execute(1, 5, "one");
+    assert_eq!(refused(&stage.ask("one", 6, About::Call(op(5)), ROOTS)), Cause::Moot);
 }
 
 #[test]

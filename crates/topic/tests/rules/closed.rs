@@ -56,7 +56,7 @@ fn what_ended_before_a_restart_is_known_or_closed() {
         let (state, decided) = (model::ProposalState::Completed, Some((id("ann"), 3)));
         let end = EndedProposal { state, reason: None, decided, answer: Some(5) };
         let (proposal, terms) = (op(number), terms(&by, &to, &envelope));
-        stage.step(Event::RestoreEnded { proposal, terms, content: number, end });
+        stage.step(Event::RestoreEnded { proposal, terms, content: number, held: false, end });
     }
     assert!(stage.topic.proposal(op(1)).is_none(), "the oldest is not kept");
     let view = stage.topic.proposal(op(2)).unwrap();
@@ -65,7 +65,7 @@ fn what_ended_before_a_restart_is_known_or_closed() {
     assert_eq!(shown(&stage.send(named(11)))[1], "refuse 11: decided");
     close(&mut stage, 500, "p1");
     assert_eq!(shown(&stage.send(late(ANN, "f1")))[1], "refuse 11: decided");
-    // A digest stands in for those alone that are not known.
+    // A digest counts only for a proposal that is not known.
     close(&mut stage, 500, "p2");
     let again = Envelope::request(ANN, "f2", &["one"], &[21]).about("p2");
     let expected = ["refuse 21: decided", "refuse decision 9 of ann on p2 and its calls: decided"];

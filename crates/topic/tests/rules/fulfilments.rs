@@ -199,3 +199,46 @@ fn two_proposals_may_be_fulfilled_under_one_id() {
     stage.stored(2);
     assert_eq!(shown(&stage.send(answer(&[])))[2], "store p1 ended completed with 5");
 }
+
+#[test]
+fn the_answer_of_a_proposal_is_the_one_that_is_on_disk() {
+    let mut stage = stage();
+    stage.listener(LinkId(4), "dan", &["mcp/response:*"], DeliveryMode::All);
+    stage.proposes_to(BOB, "bob", 1, &["one", "dan"]);
+    stage.stored(1);
+    stage.send(fulfilment(&["one", "dan"]));
+    stage.stored(1);
+    let answer = Envelope::answer(LinkId(4), "a1", &["ann", "bob"], "f1");
+    assert_eq!(shown(&stage.send(answer))[1], "store p1 ended completed with 5");
+    assert_eq!(shown(&stage.answer(ONE, 11, 6)), ["settle 11 with 6 for p1"]);
+    assert_eq!(shown(&stage.stored(1)), ["concluded p1 completed"]);
+    assert_eq!(stage.topic.proposal(op(1)).unwrap().answer, Some(5));
+}
+
+#[test]
+fn no_server_carries_out_what_a_participant_is_to_answer_in_the_room() {
+    let mut stage = stage();
+    stage.proposes_to(BOB, "bob", 1, &[]);
+    stage.stored(1);
+    assert_eq!(shown(&stage.approved(1)), ["approved p1 at ", "ruled 9"]);
+    assert_eq!(refused(&stage.execute(1, 11, "one")), Cause::Moot);
+}
+
+#[test]
+fn an_approval_that_does_not_count_fulfils_nothing() {
+    let mut stage = stage();
+    stage.listener(LinkId(4), "dan", &["mcp/*"], DeliveryMode::All);
+    stage.listener(LinkId(5), "eve", &["mcp/*"], DeliveryMode::All);
+    stage.proposes_to(BOB, "bob", 1, &["cid"]);
+    stage.stored(1);
+    stage.proposes_to(LinkId(5), "eve", 2, &["cid"]);
+    stage.stored(2);
+    stage.send(Envelope::request(ANN, "f1", &["cid"], &[]).about("p1"));
+    stage.send(Envelope::request(LinkId(4), "f1", &["cid"], &[]).about("p2"));
+    stage.revoke("bob");
+    assert_eq!(shown(&stage.stored(1))[0], "refuse decision 9 of ann on p1: moot");
+    stage.stored(2);
+    stage.regrant("cid", &["mcp/response:*"]);
+    let answer = Envelope::answer(CID, "a1", &["eve"], "f1");
+    assert_eq!(shown(&stage.send(answer))[1], "store p2 ended completed with 5");
+}

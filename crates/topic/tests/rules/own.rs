@@ -58,7 +58,7 @@ fn before_the_opening_is_on_disk_it_waits_for_both() {
     // Without an opening there is no proposal, and the request is one like any other.
     let mut stage = opening();
     request(&mut stage, "r1", 11);
-    let expected = ["deliver 11 to one", "not proposed p1 of bob: log_unavailable"];
+    let expected = ["not proposed p1 of bob: log_unavailable", "deliver 11 to one"];
     assert_eq!(shown(&stage.not_stored(1)), expected);
 }
 
@@ -139,6 +139,18 @@ fn a_request_to_the_room_settles_it_as_well() {
     let expected = ["publish r1".to_owned(), recalled().replace("p1", "p2")];
     assert_eq!(shown(&stage.send(request)), expected);
     assert_eq!(shown(&stage.stored(2)), [concluded().replace("p1", "p2")]);
+}
+
+#[test]
+fn a_proposer_that_was_entitled_meanwhile_and_is_no_more_is_refused() {
+    let mut stage = pending();
+    request(&mut stage, "r1", 11);
+    stage.regrant("bob", &["mcp/request:tools/call:b"]);
+    assert_eq!(shown(&stage.stored(1))[1], "refuse 11: withdrawn");
+    let mut stage = opening();
+    request(&mut stage, "r1", 11);
+    stage.regrant("bob", &["mcp/proposal:*"]);
+    assert_eq!(shown(&stage.not_stored(1))[1], "refuse 11: withdrawn");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Callers that are answered for now, and come back.
 
 use model::LinkId;
-use topic::{Cause, Event, Limits, Target, View};
+use topic::{Cause, Event, Limits, Target, UpstreamNames, View};
 
 use crate::{
     holds::{held, stage},
@@ -110,7 +110,12 @@ fn only_its_proposer_comes_back() {
     assert_eq!(shown(&stage.resume(ANN, 12, 1)), ["refuse 12: unknown"]);
     assert_eq!(shown(&stage.resume(BOB, 12, 7)), ["refuse 12: unknown"]);
     assert_eq!(shown(&stage.resume(LinkId(99), 12, 1)), ["refuse 12: moot"]);
-    // On any of its links.
+    // On any of its links, but for that by which it serves.
+    stage.step(Event::Configure {
+        upstreams: &[configured(), vec![UpstreamNames::serving(id("bob"), "b")]].concat(),
+    });
+    stage.server(LinkId(5), "bob");
+    assert_eq!(shown(&stage.resume(LinkId(5), 12, 1)), ["refuse 12: unknown"]);
     stage.caller(LinkId(4), "bob", &["mcp/proposal:tools/*"]);
     assert!(shown(&stage.resume(LinkId(4), 12, 1)).is_empty());
 }

@@ -45,7 +45,7 @@ fn all_else_is_published() {
     assert_eq!(shown(&stage.send(chat)), ["publish m1"], "it is no answer");
     assert_eq!(shown(&stage.send(Envelope::answer(WORKER, "a1", &[], &other))), ["publish a1"]);
     assert_eq!(shown(&stage.send(Envelope::answer(WORKER, "a2", &[], "r1"))), ["publish a2"]);
-    // What may be for the gateway's sessions with a participant that serves is heard there as well.
+    // The gateway's sessions with a participant that serves get its notifications as well.
     let notice = |link, id| Envelope::new(link, id, "mcp/request:notifications/tools/list_changed", &[]);
     assert_eq!(shown(&stage.send(notice(WORKER, "n1"))), ["publish n1", "hear n1 from 7 for worker"]);
     assert_eq!(shown(&stage.send(notice(BOB, "n2"))), ["publish n2"]);

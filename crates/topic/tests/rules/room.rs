@@ -110,7 +110,7 @@ fn a_request_to_a_server_is_the_senders_operation() {
     assert_eq!(shown(&stage.answer(ONE, 1, 5)), ["settle 1 with 5"]);
     let effects = stage.send(Envelope::request(BOB, "r3", &["portmoot"], &[5]));
     assert_eq!(shown(&effects), ["publish r3", "refuse 5: upstream_down"]);
-    // What nobody here plays is for the participants that get the message.
+    // A request to a participant that the gateway does not play is for the participants that get the message.
     assert_eq!(shown(&stage.send(Envelope::request(BOB, "r4", &["ann"], &[6]))), ["publish r4"]);
     assert_eq!(shown(&stage.send(Envelope::request(BOB, "r5", &[], &[]))), ["publish r5"]);
     let effects = stage.regrant("bob", &[]);

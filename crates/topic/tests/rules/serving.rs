@@ -4,8 +4,9 @@ use model::{LinkId, ListKind};
 use topic::{Cause, DeliveryMode, Event, Manifest, Present, UpstreamNames, View};
 
 use crate::{
+    envelope::Envelope,
     shown::{delivered, refused, shown},
-    stage::{ANN, Stage, configured, id, tools},
+    stage::{ANN, BOB, Stage, configured, id, op, terms, tools},
 };
 
 const WORKER: LinkId = LinkId(7);
@@ -109,4 +110,22 @@ fn a_server_that_takes_a_participants_name_ends_its_links() {
     assert_eq!(shown(&effects)[0], "left worker");
     assert!(!stage.topic.has_participant(&id("worker")));
     assert_eq!(shown(&stage.caller(WORKER, "worker", &[])), ["joined worker"]);
+}
+
+#[test]
+fn a_held_call_is_answered_by_the_server_side_alone() {
+    let mut stage = stage();
+    stage.promoting(BOB, "bob", &["mcp/proposal:*"]);
+    stage.call(BOB, 11, "worker_w");
+    let (by, to) = (id("bob"), [id("worker")]);
+    let (terms, held) = (terms(&by, &to, "p1"), op(11));
+    stage.step(Event::Propose { proposal: op(1), terms, content: 1, held, park_ms: 50 });
+    stage.stored(1);
+    stage.send(Envelope::request(ANN, "f1", &["worker"], &[21]).about("p1"));
+    let answer = |id| Envelope::answer(WORKER, id, &["ann", "bob"], "f1");
+    assert_eq!(shown(&stage.send(answer("a1"))), ["publish a1"]);
+    let expected = ["approved p1 at ", "ruled 9", "drop 21", "deliver 11 to worker as w for p1"];
+    assert_eq!(shown(&stage.stored(1)), expected);
+    assert_eq!(shown(&stage.send(answer("a2"))), ["publish a2"]);
+    assert_eq!(shown(&stage.answer(SERVED, 11, 6))[0], "store p1 ended completed with 6");
 }

@@ -190,7 +190,7 @@ impl Stage {
     pub(crate) fn restore(&mut self, proposal: u128, held: bool) -> Effects {
         let (by, to, envelope) = (&id("bob"), &[id("one")], format!("p{proposal}"));
         let (content, terms) = (proposal, terms(by, to, &envelope));
-        self.step(Event::Restore { proposal: op(proposal), terms, content, held })
+        self.step(Event::Restore { proposal: op(proposal), terms, content, held, public: None })
     }
 
     pub(crate) fn stored(&mut self, proposal: u128) -> Effects {

@@ -1,4 +1,4 @@
-//! Owns the simulation's random numbers: SplitMix64, the same everywhere. Knows nothing else.
+//! The simulation's random numbers: SplitMix64, the same everywhere.
 
 pub(crate) struct Prng(pub(crate) u64);
 
@@ -22,5 +22,10 @@ impl Prng {
 
     pub(crate) fn pick<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
         all.get(self.below(all.len()))
+    }
+
+    /// One of several that can be cloned; there is at least one.
+    pub(crate) fn any<T: Clone>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())].clone()
     }
 }

@@ -1,0 +1,269 @@
+//! Open calls: where each is, and that its handle is given back once.
+
+use model::{LinkId, OperationId, Outcome, ParticipantId};
+use topic::Cause;
+
+use super::{Books, deals::Written, interests::Listen};
+use crate::{numbers::ProposalView, turn::Turn};
+
+/// Where an open call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    AtServer,
+    /// It waits for a proposal, and so does its caller.
+    Held,
+    /// The same, and its caller was answered for now.
+    Parked,
+    /// The gateway waits for a proposal.
+    Waiting {
+        withdraws: bool,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) call: u64,
+    pub(crate) link: LinkId,
+    pub(crate) by: ParticipantId,
+    pub(crate) server: ParticipantId,
+    pub(crate) place: Place,
+    /// Its caller was answered for now and is no longer reached through it.
+    pub(crate) answered: bool,
+    pub(crate) tag: Option<u8>,
+    /// The proposal that it waits for or carries out.
+    pub(crate) proposal: Option<OperationId>,
+    pub(crate) method: &'static str,
+    pub(crate) public: Option<String>,
+    pub(crate) own: Option<String>,
+    /// It came as a request in the room.
+    pub(crate) said: bool,
+    pub(crate) mirrored: bool,
+    pub(crate) order: u64,
+    pub(crate) listen: Option<Listen>,
+}
+
+/// A call that came with a request in the room and waits for a proposal.
+#[derive(Debug, Clone)]
+pub(crate) struct Waiting {
+    pub(crate) operation: OperationId,
+    pub(crate) call: Call,
+    pub(crate) proposal: OperationId,
+    /// It is the proposer's own request; else it fulfils the proposal.
+    pub(crate) own: bool,
+}
+
+impl Books {
+    fn by_handle(&self, call: u64) -> OperationId {
+        let found = self.calls.iter().find(|(_, open)| open.call == call);
+        found.map(|(operation, _)| *operation).expect("the call is open")
+    }
+
+    fn give_back(&mut self, call: u64) {
+        assert!(self.returned.insert(call), "call {call} was given back twice");
+    }
+
+    /// Takes a call that the event hands in, or one that waited with a proposal.
+    fn handed_in(&mut self, operation: OperationId, call: u64, turn: &Turn) -> (Call, Option<Waiting>) {
+        if let Some((id, fresh)) = turn.calls.get(&call) {
+            assert_eq!(*id, operation);
+            return (fresh.clone(), None);
+        }
+        let waited = self.waiting.remove(&call).expect("the call was handed in");
+        assert_eq!(waited.operation, operation);
+        (waited.call.clone(), Some(waited))
+    }
+
+    pub(crate) fn opens(&mut self, operation: OperationId, call: Call) {
+        self.opened += 1;
+        let order = self.opened;
+        assert!(self.calls.insert(operation, Call { order, ..call }).is_none());
+    }
+
+    pub(crate) fn delivered(
+        &mut self,
+        operation: OperationId,
+        call: u64,
+        (link, server): (LinkId, u64),
+        own: Option<&str>,
+        proposal: Option<OperationId>,
+        turn: &Turn,
+    ) {
+        let server = self.server_of(server);
+        assert_eq!(self.servers[&server].link, link);
+        let known = self.calls.get(&operation).cloned();
+        let open = if let Some(open) = known {
+            // It was held, and its approval is on disk in this very step.
+            assert_eq!((open.call, &open.server, open.proposal), (call, &server, proposal));
+            assert!(matches!(open.place, Place::Held | Place::Parked), "{operation} was not held");
+            assert_eq!(turn.journal, proposal.map(|proposal| (proposal, true)));
+            self.calls.get_mut(&operation).unwrap().place = Place::AtServer;
+            self.count(if open.answered { "parked and let go" } else { "let go" });
+            open
+        } else {
+            let (open, waited) = self.handed_in(operation, call, turn);
+            assert_eq!(open.server, server);
+            if let Some(Waiting { proposal: named, own: by_proposer, .. }) = waited {
+                assert_eq!(turn.journal.map(|(id, _)| id), Some(named));
+                assert_eq!(proposal.is_none(), by_proposer);
+                if by_proposer {
+                    self.runs_own(named);
+                }
+            }
+            self.opens(operation, Call { proposal, ..open.clone() });
+            open
+        };
+        if let Some(proposal) = proposal {
+            self.runs(proposal, operation, &server, &open);
+        }
+        let spelled = own.or(open.public.as_deref());
+        assert_eq!(spelled, open.own.as_deref(), "its own name");
+        self.check_mirror(operation, proposal);
+    }
+
+    pub(crate) fn held(&mut self, operation: OperationId, call: u64, own: Option<&str>, turn: &Turn) {
+        let (open, waited) = self.handed_in(operation, call, turn);
+        assert!(waited.is_none() && self.links[&open.link].promotes);
+        assert_eq!(own.or(open.public.as_deref()), open.own.as_deref());
+        self.opens(operation, Call { place: Place::Held, ..open });
+    }
+
+    /// A caller is answered for now, about a proposal that is on disk.
+    pub(crate) fn parked(&mut self, call: u64, proposal: OperationId, turn: &Turn) {
+        assert!(turn.parks, "parked without cause");
+        assert!(!self.deals[&proposal].durable.is_empty(), "{proposal} is not on disk");
+        let operation = self.by_handle(call);
+        let open = self.calls.get_mut(&operation).unwrap();
+        assert_eq!(open.proposal, Some(proposal));
+        match open.place {
+            Place::Held => (open.place, open.answered) = (Place::Parked, true),
+            Place::Waiting { .. } => self.close(operation, Outcome::Ok),
+            Place::AtServer | Place::Parked => panic!("{operation} does not wait"),
+        }
+    }
+
+    pub(crate) fn reported(&mut self, call: u64, view: &ProposalView) {
+        let deal = &self.deals[&view.id];
+        assert_eq!((deal.over, deal.content), (Some(view.state), view.content), "it is not over");
+        assert_eq!(view.answer, deal.answer);
+        let operation = self.by_handle(call);
+        let open = &self.calls[&operation];
+        assert_eq!((open.proposal, &open.by), (Some(view.id), &deal.by));
+        assert!(matches!(open.place, Place::Held | Place::Waiting { .. }));
+        self.close(operation, Outcome::Ok);
+    }
+
+    pub(crate) fn settled(
+        &mut self,
+        operation: OperationId,
+        call: u64,
+        answer: u64,
+        view: Option<&ProposalView>,
+        turn: &Turn,
+    ) {
+        let answering = turn.answering.expect("only an answer settles");
+        assert_eq!((answering.operation, answering.answer), (operation, Some(answer)));
+        let open = &self.calls[&operation];
+        assert_eq!(open.call, call);
+        let carried_out = open.proposal.filter(|_| open.place == Place::AtServer);
+        let running = carried_out.filter(|id| self.deals[id].over.is_none());
+        assert_eq!(view.map(|view| view.id), running);
+        // A participant of the room may have answered before.
+        let kept = running.map_or(Some(answer), |id| match self.deals[&id].writing {
+            Some(Written::Ended { answer, .. }) => answer,
+            Some(Written::Opened | Written::Decided { .. }) | None => Some(answer),
+        });
+        assert!(view.is_none_or(|view| view.answer == kept));
+        if answering.outcome == Outcome::Ok {
+            self.keep_subscription(operation);
+        }
+        self.close(operation, answering.outcome);
+    }
+
+    pub(crate) fn refused(&mut self, operation: OperationId, call: u64, cause: Cause, turn: &Turn) {
+        if let Some(open) = self.calls.get(&operation).filter(|open| open.call == call) {
+            let failed = turn.answering.is_some_and(|one| one.operation == operation && one.answer.is_none());
+            assert_eq!(failed, cause == Cause::Failed && turn.answering.is_some());
+            assert!(cause != Cause::UpstreamDown || turn.dismissed.contains(&open.server));
+            assert!(cause != Cause::Withdrawn || turn.regrants.as_ref() == Some(&open.by));
+            return self.close(operation, Outcome::Refused);
+        }
+        if let Some((id, _)) = turn.calls.get(&call) {
+            assert_eq!(*id, operation);
+        } else {
+            let waited = self.waiting.remove(&call).expect("a call that is refused was handed in");
+            assert_eq!(waited.operation, operation);
+            assert_eq!(turn.journal.map(|(id, _)| id), Some(waited.proposal));
+            // Its proposal fails unless another call carries it out, whatever a participant answered before.
+            let deal = self.deals.get_mut(&waited.proposal).unwrap();
+            let meant = deal.to.is_empty() || deal.to.contains(&waited.call.server);
+            deal.early = deal.early.filter(|_| deal.runs > 0 || !meant);
+        }
+        self.give_back(call);
+    }
+
+    pub(crate) fn dropped(&mut self, call: u64, turn: &Turn) {
+        // A held call is carried out instead of the one that came with the decision.
+        if let Some(waited) = self.waiting.remove(&call) {
+            let held = self.calls.values().any(|open| open.proposal == Some(waited.proposal));
+            assert!(held && turn.journal == Some((waited.proposal, true)));
+            self.count("dropped for a held call");
+            return self.give_back(call);
+        }
+        let operation = self.by_handle(call);
+        let open = &self.calls[&operation];
+        let leaves = turn.leaving.iter().any(|(link, _)| *link == open.link);
+        assert!(turn.cancelling == Some(operation) || leaves && !open.answered, "{operation} was dropped");
+        self.close(operation, Outcome::Cancelled);
+    }
+
+    /// A server need not go on: the call was there.
+    pub(crate) fn cancelled(&mut self, call: u64) {
+        let open = &self.calls[&self.by_handle(call)];
+        assert_eq!(open.place, Place::AtServer);
+        assert!(self.servers.contains_key(&open.server), "{} is not here", open.server);
+    }
+
+    /// Ends a call. Its questions have ended before it.
+    pub(crate) fn close(&mut self, operation: OperationId, outcome: Outcome) {
+        let open = self.calls.remove(&operation).expect("a call ends once");
+        let asked = self.questions.values().find(|ask| ask.about == Some(operation));
+        assert!(asked.is_none(), "{operation} ended before {asked:?}");
+        self.give_back(open.call);
+        self.end_interest(&open, operation);
+        self.end_mirror(operation, &open, outcome);
+        self.check_given_up(&open);
+    }
+
+    /// A parked call goes with its proposal.
+    pub(crate) fn close_parked(&mut self, proposal: OperationId) {
+        let parked = |open: &Call| open.place == Place::Parked && open.proposal == Some(proposal);
+        let found = self.calls.iter().find(|(_, open)| parked(open)).map(|(operation, _)| *operation);
+        if let Some(open) = found.and_then(|operation| self.calls.remove(&operation)) {
+            self.give_back(open.call);
+            self.count("parked and over");
+        }
+    }
+
+    /// All calls that were handed in are open, wait, or were given back; those that the topic does not take are known to the
+    /// caller of this function.
+    pub(crate) fn has(&self, call: u64) -> bool {
+        self.returned.contains(&call)
+            || self.waiting.contains_key(&call)
+            || self.calls.values().any(|open| open.call == call)
+    }
+
+    pub(crate) fn finish_calls(&mut self, turn: &Turn) {
+        for (operation, open) in &self.calls {
+            assert!(open.answered || self.is_linked(open), "{operation} goes on without its link");
+            assert!(!turn.dismissed.contains(&open.server), "{operation} goes on without its server");
+            let waits = matches!(open.place, Place::Waiting { .. } | Place::Held | Place::Parked);
+            let over = open.proposal.is_some_and(|id| self.deals[&id].over.is_some());
+            assert!(!waits || !over, "{operation} waits for what is over");
+        }
+    }
+
+    /// Whether a call's link is here: a caller's, or the gateway's own.
+    fn is_linked(&self, open: &Call) -> bool {
+        self.links.contains_key(&open.link) || self.servers.values().any(|served| served.link == open.link)
+    }
+}

@@ -1,0 +1,307 @@
+//! Proposals: what is on disk, how often each ran, and what waits with each.
+
+use model::{OperationId, Outcome, ParticipantId, ProposalState};
+
+use super::{
+    Books,
+    calls::{Call, Place},
+};
+use crate::{
+    numbers::{ProposalView, Record},
+    turn::{Decided, Turn},
+};
+
+/// A record as it is compared.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Written {
+    Opened,
+    Decided { by: ParticipantId, state: ProposalState, ruling: Option<u64> },
+    Ended { state: ProposalState, answer: Option<u64> },
+}
+
+/// The envelope that fulfils a proposal, or is about to.
+#[derive(Debug, Clone)]
+pub(crate) struct Fulfilment {
+    pub(crate) envelope: String,
+    pub(crate) by: ParticipantId,
+    pub(crate) order: u64,
+}
+
+/// One proposal as an outsider knows it. It is kept when it is over, and over crashes.
+#[derive(Debug, Clone)]
+pub(crate) struct Deal {
+    pub(crate) by: ParticipantId,
+    pub(crate) method: &'static str,
+    /// The server's own name or URI.
+    pub(crate) own: Option<String>,
+    /// The public spelling, of a call that was held.
+    pub(crate) public: Option<String>,
+    pub(crate) to: Vec<ParticipantId>,
+    pub(crate) envelope: String,
+    pub(crate) expires_ms: u64,
+    pub(crate) content: u64,
+    pub(crate) held: bool,
+    /// What the journal was asked to write and has not answered.
+    pub(crate) writing: Option<Written>,
+    /// What the journal has.
+    pub(crate) durable: Vec<Written>,
+    pub(crate) proposed: bool,
+    pub(crate) approved: u32,
+    /// How often it was carried out on an approval, and how often by its proposer's own request.
+    pub(crate) runs: u32,
+    pub(crate) runs_own: u32,
+    /// The operation that carries it out.
+    pub(crate) runner: Option<OperationId>,
+    /// It must end as soon as the journal has answered.
+    pub(crate) recalled: bool,
+    /// The decision came as a request in the room.
+    pub(crate) requested: bool,
+    /// It was approved, and no server has it: a participant in the room answers, in time.
+    pub(crate) in_room: bool,
+    /// A decision that waits for the opening.
+    pub(crate) queued: Option<Decided>,
+    pub(crate) fulfilment: Option<Fulfilment>,
+    /// An answer in the room that came before the approval was on disk.
+    pub(crate) early: Option<(Outcome, u64)>,
+    pub(crate) answer: Option<u64>,
+    pub(crate) over: Option<ProposalState>,
+    /// It ended, and the journal could not write it.
+    pub(crate) end_lost: bool,
+    /// It was pending before a restart.
+    pub(crate) restored: bool,
+    /// The topic does not know it any more.
+    pub(crate) gone: bool,
+}
+
+impl Deal {
+    pub(crate) fn is_known(&self) -> bool {
+        !self.gone
+    }
+
+    /// Whether it is approved, on disk or not yet over.
+    pub(crate) fn is_running(&self) -> bool {
+        self.approved == 1 && self.over.is_none()
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        self.is_known()
+            && self.over.is_none()
+            && self.writing.is_none()
+            && self.durable.last() == Some(&Written::Opened)
+    }
+
+    /// Whether its end may still be brought about without an approval.
+    pub(crate) fn may_be_recalled(&self) -> bool {
+        let ending = matches!(self.writing, Some(Written::Ended { .. }));
+        self.is_known() && self.over.is_none() && self.approved == 0 && !ending
+    }
+}
+
+impl Books {
+    pub(crate) fn deals_open(&self) -> usize {
+        self.deals.values().filter(|deal| deal.is_known() && deal.over.is_none()).count()
+    }
+
+    /// The proposal that the topic knows by an envelope.
+    pub(crate) fn deal_of(&self, envelope: &str) -> Option<OperationId> {
+        let mut found = self.deals.iter().filter(|(_, deal)| deal.is_known() && deal.envelope == envelope);
+        found.next().map(|(id, _)| *id)
+    }
+
+    /// Notes by which envelope a proposal is fulfilled.
+    pub(crate) fn fulfil(&mut self, id: OperationId, decided: &Decided) {
+        self.opened += 1;
+        let (by, order) = (decided.by.clone(), self.opened);
+        let fulfilment = decided.fulfilment.clone().map(|envelope| Fulfilment { envelope, by, order });
+        self.deals.get_mut(&id).unwrap().fulfilment = fulfilment;
+    }
+
+    pub(crate) fn recall(&mut self, id: OperationId) {
+        let deal = self.deals.get_mut(&id).unwrap();
+        deal.recalled |= deal.may_be_recalled();
+    }
+
+    pub(crate) fn store(&mut self, id: OperationId, content: u64, record: &Record, turn: &Turn) {
+        let now_ms = self.now_ms;
+        let deal = self.deals.get(&id).expect("only a proposal is written down").clone();
+        assert!(deal.over.is_none() && deal.is_known(), "{id} is over");
+        assert_eq!((&deal.writing, content), (&None, deal.content), "one thing at a time is written");
+        let last = deal.durable.last();
+        let written = match record {
+            Record::Opened => {
+                assert!(turn.proposing == Some(id) && last.is_none());
+                Written::Opened
+            }
+            Record::Decided { by, state, ruling, .. } => {
+                assert_eq!(last, Some(&Written::Opened), "only a pending proposal is decided");
+                match ruling {
+                    Some(ruling) => self.check_decision(id, &deal, (by, *state, *ruling), turn),
+                    None => {
+                        assert_eq!((by, *state), (&deal.by, ProposalState::Withdrawn));
+                        assert!(deal.recalled, "{id} was withdrawn without cause");
+                        self.deals.get_mut(&id).unwrap().fulfilment = None;
+                        self.count("recalled");
+                    }
+                }
+                Written::Decided { by: by.clone(), state: *state, ruling: *ruling }
+            }
+            Record::Ended { state, answer, .. } => {
+                self.check_end(id, &deal, (*state, *answer), turn);
+                Written::Ended { state: *state, answer: *answer }
+            }
+        };
+        if let Written::Ended { state: ProposalState::Expired, .. } = written {
+            assert!(deal.expires_ms <= now_ms && last == Some(&Written::Opened), "{id} expired early");
+        }
+        let deal = self.deals.get_mut(&id).unwrap();
+        if let Written::Decided { ruling: Some(_), .. } = written {
+            deal.queued = None;
+        }
+        deal.writing = Some(written);
+    }
+
+    /// The deal of which this very step has the record.
+    fn written(&mut self, id: OperationId, turn: &Turn) -> &mut Deal {
+        assert_eq!(turn.journal, Some((id, true)), "{id}: known before it was on disk");
+        self.deals.get_mut(&id).unwrap()
+    }
+
+    pub(crate) fn proposed(&mut self, view: &ProposalView, turn: &Turn) {
+        let deal = self.written(view.id, turn);
+        assert_eq!((deal.durable.last(), deal.content), (Some(&Written::Opened), view.content));
+        assert_eq!((&deal.by, &*deal.envelope, deal.held), (&view.by, &*view.envelope, view.held));
+        assert!(!deal.proposed && !deal.recalled, "{} was proposed twice or in vain", view.id);
+        deal.proposed = true;
+    }
+
+    pub(crate) fn not_proposed(
+        &mut self,
+        id: OperationId,
+        by: &ParticipantId,
+        (content, held): (u64, bool),
+        turn: &Turn,
+    ) {
+        assert!(turn.proposing == Some(id) || turn.journal == Some((id, false)));
+        let deal = self.deals.get_mut(&id).unwrap();
+        assert_eq!((&deal.by, deal.content, deal.held), (by, content, held));
+        assert!(!deal.gone && deal.durable.is_empty(), "{id} is on disk");
+        (deal.gone, deal.recalled) = (true, false);
+    }
+
+    pub(crate) fn approved(&mut self, view: &ProposalView, servers: &[ParticipantId], turn: &Turn) {
+        let id = view.id;
+        let held = self
+            .calls
+            .values()
+            .any(|open| open.proposal == Some(id) && matches!(open.place, Place::Held | Place::Parked));
+        let deal = self.written(id, turn);
+        let Some(Written::Decided { by, state: ProposalState::Running, .. }) = deal.durable.last() else {
+            panic!("{id} was not approved: {:?}", deal.durable);
+        };
+        assert_ne!(*by, deal.by, "a participant approved its own proposal");
+        assert_eq!((view.decided_by.as_ref(), view.content), (Some(by), deal.content));
+        assert!(deal.proposed && !deal.recalled, "{id} was approved in vain");
+        deal.approved += 1;
+        assert_eq!(deal.approved, 1, "{id} was approved twice");
+        deal.in_room = !held && servers.is_empty();
+        let (to, was_held, requested) = (deal.to.clone(), deal.held, deal.requested);
+        let runs_at = |id: &&ParticipantId| {
+            let names = self.configured.iter().find(|names| names.id == **id);
+            names.is_some_and(|names| !names.builtin && (was_held || !names.serves))
+        };
+        let mine: Vec<ParticipantId> = to.iter().filter(runs_at).cloned().collect();
+        assert_eq!(servers, if held || requested { &[][..] } else { &mine });
+        self.to_execute.extend(servers.iter().map(|server| (id, server.clone())));
+    }
+
+    /// A server gets what was proposed: approved, once, and nothing else.
+    pub(crate) fn runs(
+        &mut self,
+        id: OperationId,
+        operation: OperationId,
+        server: &ParticipantId,
+        call: &Call,
+    ) {
+        let deal = self.deals.get_mut(&id).unwrap();
+        assert!(deal.is_running(), "{id} runs unapproved");
+        deal.runs += 1;
+        assert_eq!((deal.runs, deal.runs_own), (1, 0), "{id} runs twice");
+        assert!(deal.to.is_empty() || deal.to.contains(server), "{id} runs elsewhere");
+        assert_eq!((deal.method, &deal.own), (call.method, &call.own), "{id} runs as something else");
+        deal.runner = Some(operation);
+        self.count("carried out");
+    }
+
+    /// The proposer's own request runs: the proposal is withdrawn or expired, and that is on disk.
+    pub(crate) fn runs_own(&mut self, id: OperationId) {
+        let deal = self.deals.get_mut(&id).unwrap();
+        let never =
+            matches!(deal.over, Some(ProposalState::Withdrawn | ProposalState::Expired)) && !deal.end_lost;
+        // An opening that could not be written is no proposal.
+        assert!(never || deal.gone && deal.durable.is_empty(), "{id} could run twice: {deal:?}");
+        assert_eq!((deal.approved, deal.runs), (0, 0), "{id} runs twice");
+        deal.runs_own += 1;
+        self.count("carried out by its proposer");
+    }
+
+    /// Calls that this step gives up, and the proposals that end with them.
+    pub(crate) fn give_up(&mut self, turn: &Turn) {
+        let gone = |operation: &OperationId, open: &Call| {
+            let leaves = turn.leaving.iter().any(|(link, _)| *link == open.link) && !open.answered;
+            let (context, at) = (open.public.as_deref(), open.server.as_str());
+            let unentitled = || {
+                !self.admits(&open.by, open.method, context, at)
+                    && !self.proposes(&open.by, open.method, context, at)
+            };
+            let cancelled = turn.cancelling == Some(*operation) || leaves;
+            let dismissed = turn.dismissed.contains(&open.server);
+            match open.place {
+                Place::Held => {
+                    cancelled || dismissed || turn.regrants.as_ref() == Some(&open.by) && unentitled()
+                }
+                Place::Parked => dismissed,
+                Place::Waiting { withdraws } => withdraws && cancelled,
+                Place::AtServer => false,
+            }
+        };
+        let ended = self.calls.iter().filter(|(operation, open)| gone(operation, open));
+        let ended: Vec<OperationId> = ended.filter_map(|(_, open)| open.proposal).collect();
+        let ended = if self.stopping { Vec::new() } else { ended };
+        ended.into_iter().chain(turn.own).for_each(|id| self.recall(id));
+    }
+
+    /// A held call is over: its proposal goes on only while the gateway stops.
+    pub(crate) fn check_given_up(&self, open: &Call) {
+        let held = matches!(open.place, Place::Held | Place::Parked);
+        let Some(deal) = open.proposal.filter(|_| held).map(|id| &self.deals[&id]) else { return };
+        assert!(
+            !deal.may_be_recalled() || deal.recalled || self.stopping,
+            "{deal:?} goes on without its call"
+        );
+    }
+
+    /// What must hold of every proposal after each step.
+    pub(crate) fn check_deals(&self) {
+        for (id, deal) in self.deals.iter().filter(|(_, deal)| deal.is_known() && deal.over.is_none()) {
+            let waits = deal.writing.is_some();
+            assert!(!deal.recalled || waits, "{id} is still open: {deal:?}");
+            assert!(deal.approved == 0 || waits || self.will_end(deal), "{id} runs for ever: {deal:?}");
+            let held = self
+                .calls
+                .values()
+                .any(|open| open.proposal == Some(*id) && matches!(open.place, Place::Held | Place::Parked));
+            assert!(deal.approved == 0 || !held, "{id} was approved, and its call was not let go");
+        }
+        for (call, waiting) in &self.waiting {
+            let deal = &self.deals[&waiting.proposal];
+            assert!(deal.over.is_none() && deal.writing.is_some(), "call {call} waits for what is over");
+        }
+    }
+
+    /// Whether something is under way that ends an approved proposal.
+    fn will_end(&self, deal: &Deal) -> bool {
+        let runs = deal.runner.is_some_and(|runner| self.calls.contains_key(&runner));
+        // A participant in the room is waited for, and not for ever.
+        runs || deal.runs == 0
+    }
+}

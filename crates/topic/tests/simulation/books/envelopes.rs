@@ -1,0 +1,105 @@
+//! Envelopes: which are admitted, for which listeners each is, and which were acted on.
+
+use std::collections::BTreeSet;
+
+use model::{KindRef, LinkId, OperationId, ParticipantId, REQUEST};
+use topic::Cause;
+
+use super::Books;
+
+/// The upper half of the ids of envelopes to one participant alone.
+pub(crate) const DIRECT: u64 = 0xd1;
+
+/// An envelope as it is drawn.
+pub(crate) struct Envelope {
+    pub(crate) link: LinkId,
+    pub(crate) id: String,
+    pub(crate) kind: String,
+    pub(crate) to: Vec<String>,
+    pub(crate) correlation: Option<String>,
+}
+
+/// What must follow from an envelope, before it is acted on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Fate {
+    /// Its link is not here.
+    Nothing,
+    Withheld(Cause),
+    /// It is for the gateway alone.
+    Private,
+    Published,
+}
+
+/// Envelopes that were acted on, and requests that named participants.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) acted: BTreeSet<(ParticipantId, String)>,
+    asked: Vec<(String, ParticipantId, Vec<String>)>,
+}
+
+impl Log {
+    pub(crate) fn ask(&mut self, id: &str, by: &ParticipantId, to: &[String]) {
+        let same = |(own, asker, _): &&(String, ParticipantId, Vec<String>)| own == id && asker == by;
+        if !to.is_empty() && !self.asked.iter().any(|one| same(&one)) {
+            self.asked.push((id.to_owned(), by.clone(), to.to_vec()));
+        }
+    }
+
+    /// Whether an answer to these addressees is of a participant that was not asked.
+    pub(crate) fn intrudes(&self, from: &ParticipantId, request: &str, to: &[String]) -> bool {
+        let meant = |asker: &ParticipantId| to.is_empty() || to.iter().any(|to| to == asker.as_str());
+        let asked = self.asked.iter().filter(|(id, asker, _)| id == request && meant(asker));
+        let named: Vec<bool> = asked.map(|(_, _, to)| to.iter().any(|to| to == from.as_str())).collect();
+        !named.is_empty() && !named.contains(&true)
+    }
+}
+
+/// The digest under which an envelope's id is kept once its proposal is over.
+pub(crate) fn digest(envelope: &str) -> u128 {
+    envelope.bytes().fold(7, |digest: u128, byte| digest.wrapping_mul(257).wrapping_add(u128::from(byte)))
+}
+
+fn is_direct(correlation: Option<&str>) -> bool {
+    let id = correlation.and_then(|text| text.parse::<OperationId>().ok());
+    id.is_some_and(|id| (id.0 >> 64) as u64 == DIRECT)
+}
+
+impl Books {
+    /// What must become of an envelope; takes a token.
+    pub(crate) fn fate(&mut self, envelope: &Envelope, now_ms: u64) -> Fate {
+        let Some(own) = self.links.get(&envelope.link) else { return Fate::Nothing };
+        let by = own.participant.clone();
+        if !self.take_token(&by, now_ms) {
+            return Fate::Withheld(Cause::RateLimited);
+        }
+        let Ok(kind) = KindRef::parse(&envelope.kind) else { return Fate::Withheld(Cause::Malformed) };
+        if ["system", "presence"].iter().any(|head| envelope.kind.starts_with(head)) {
+            return Fate::Withheld(Cause::Reserved);
+        }
+        let to: Vec<&str> = envelope.to.iter().map(String::as_str).collect();
+        if !self.granted(&by).is_some_and(|granted| granted.admits(kind, &to)) {
+            return Fate::Withheld(Cause::NotAdmitted);
+        }
+        let answers = envelope.kind.starts_with("mcp/response:")
+            || envelope.kind.starts_with("mcp/request:notifications/");
+        let private = answers && is_direct(envelope.correlation.as_deref());
+        if private { Fate::Private } else { Fate::Published }
+    }
+
+    /// The same without taking a token.
+    pub(crate) fn peek(&mut self, envelope: &Envelope, now_ms: u64) -> Fate {
+        let before = self.standing.clone();
+        let fate = self.fate(envelope, now_ms);
+        self.standing = before;
+        fate
+    }
+
+    /// For which listeners an envelope is, beside the rules of MCPx: a participant that serves and that a held call is for is
+    /// asked by the gateway alone.
+    pub(crate) fn excepted(&self, envelope: &Envelope) -> Option<ParticipantId> {
+        let kind = KindRef::parse(&envelope.kind).ok()?;
+        let named = envelope.correlation.as_deref().filter(|_| kind.head() == REQUEST)?;
+        let deal = &self.deals[&self.deal_of(named)?];
+        deal.to.iter().find(|to| deal.held && self.serves(to)).cloned()
+    }
+}

@@ -1,0 +1,98 @@
+//! Limits that no step exceeds.
+
+use std::collections::BTreeMap;
+
+use model::{LinkId, ParticipantId};
+use topic::Limits;
+
+use super::{Books, calls::Place};
+
+/// Small, so that each is met.
+pub(crate) const LIMITS: Limits = Limits {
+    participants_max: 8,
+    links_per_participant_max: 3,
+    operations_max: 24,
+    operations_per_link_max: 6,
+    operations_per_participant_max: 9,
+    asks_per_link_max: 3,
+    asks_per_server_max: 3,
+    proposals_max: 8,
+    proposals_per_participant_max: 4,
+    items_per_list_max: 10_000,
+    templates_max: 256,
+    name_bytes_max: 512,
+    uri_bytes_max: 8_192,
+};
+
+impl Books {
+    /// What is open on one link: calls whose callers wait, and questions.
+    pub(crate) fn open_of(&self, link: LinkId) -> usize {
+        let calls = self.calls.values().filter(|open| open.link == link && !open.answered).count();
+        calls + self.asks_of(link)
+    }
+
+    pub(crate) fn asks_of(&self, link: LinkId) -> usize {
+        self.questions.values().filter(|open| open.link == link).count()
+    }
+
+    pub(crate) fn asks_by(&self, server: &ParticipantId) -> usize {
+        self.questions.values().filter(|open| open.server == *server).count()
+    }
+
+    /// What is open on all links of a participant that calls.
+    pub(crate) fn open_by(&self, participant: &ParticipantId) -> usize {
+        self.links_of(participant).into_iter().map(|link| self.open_of(link)).sum()
+    }
+
+    /// What is open in the topic, without parked calls.
+    pub(crate) fn open_len(&self) -> usize {
+        self.calls.values().filter(|open| open.place != Place::Parked).count() + self.questions.len()
+    }
+
+    pub(crate) fn parked_len(&self) -> usize {
+        self.calls.values().filter(|open| open.place == Place::Parked).count()
+    }
+
+    /// Whether one more call of a link is too many. Of a server's link its questions count.
+    pub(crate) fn is_full(&self, link: LinkId, by: &ParticipantId) -> bool {
+        let own = match self.links.contains_key(&link) {
+            true => self.open_by(by),
+            false => self.open_of(link) + self.asks_by(by),
+        };
+        self.open_of(link) >= LIMITS.operations_per_link_max
+            || self.open_len() >= LIMITS.operations_max
+            || own >= LIMITS.operations_per_participant_max
+    }
+
+    pub(crate) fn check_limits(&self) {
+        for (link, own) in &self.links {
+            assert!(self.open_of(*link) <= LIMITS.operations_per_link_max, "{link}");
+            assert!(self.asks_of(*link) <= LIMITS.asks_per_link_max, "{link}");
+            // Questions about its calls come on top.
+            let asked: usize =
+                self.links_of(&own.participant).into_iter().map(|link| self.asks_of(link)).sum();
+            assert!(
+                self.open_by(&own.participant) - asked <= LIMITS.operations_per_participant_max,
+                "{own:?}"
+            );
+            assert!(self.links_of(&own.participant).len() <= LIMITS.links_per_participant_max, "{own:?}");
+        }
+        for server in self.servers.keys() {
+            assert!(self.asks_by(server) <= LIMITS.asks_per_server_max, "{server}");
+        }
+        // Calls that were parked and are carried out come on top; each had its proposal.
+        let released = self.calls.values().filter(|open| open.answered && open.place == Place::AtServer);
+        assert!(self.open_len() - released.count() <= LIMITS.operations_max);
+        assert!(self.parked_len() <= LIMITS.proposals_max);
+        // One whose end could not be written comes back after a restart, beside those that were made since.
+        let (mut all, mut own) = ((0, 0), BTreeMap::new());
+        for deal in self.deals.values().filter(|deal| deal.is_known() && deal.over.is_none()) {
+            let own: &mut (usize, usize) = own.entry(&deal.by).or_default();
+            let restored = usize::from(deal.restored);
+            (all.0, all.1, own.0, own.1) = (all.0 + 1, all.1 + restored, own.0 + 1, own.1 + restored);
+        }
+        assert!(all.0 <= LIMITS.proposals_max.max(all.1));
+        let most = LIMITS.proposals_per_participant_max;
+        assert!(own.values().all(|(count, restored)| *count <= most.max(*restored)));
+    }
+}

@@ -1,0 +1,114 @@
+//! Decisions: each counts or is refused, once.
+
+use model::{OperationId, ParticipantId, ProposalState};
+use topic::Cause;
+
+use super::{
+    Books,
+    deals::{Deal, Written},
+};
+use crate::turn::{Decided, Turn};
+
+impl Books {
+    /// The decision that a step brings, or one that waited for the opening.
+    fn decision(&self, id: OperationId, turn: &Turn) -> Option<Decided> {
+        let brought = turn.decision.as_ref().filter(|(about, _)| *about == id).map(|(_, own)| own.clone());
+        let queued = || self.deals.get(&id)?.queued.clone().filter(|_| turn.journal == Some((id, true)));
+        brought.or_else(queued)
+    }
+
+    /// A decision is written: its participant may decide, in time, about what was shown.
+    pub(crate) fn check_decision(
+        &mut self,
+        id: OperationId,
+        deal: &Deal,
+        (by, state, ruling): (&ParticipantId, ProposalState, u64),
+        turn: &Turn,
+    ) {
+        let decided = self.decision(id, turn).expect("no participant decided");
+        assert_eq!((&decided.by, decided.ruling), (by, ruling));
+        assert_eq!(decided.withdraws, state == ProposalState::Withdrawn);
+        if decided.withdraws {
+            assert_eq!(*by, deal.by, "only its proposer withdraws");
+        } else {
+            assert_ne!(*by, deal.by, "no participant decides about its own");
+            assert!(self.could(by, decided.outside.as_ref(), deal), "{by} decided without leave");
+            assert!(state == ProposalState::Rejected || decided.same, "not what was shown");
+        }
+        assert!(
+            self.now_ms < deal.expires_ms && (deal.proposed || turn.journal.is_some()),
+            "too late or too soon"
+        );
+        self.fulfil(id, &decided);
+        self.deals.get_mut(&id).unwrap().requested = decided.requested;
+    }
+
+    /// A decision is entered: it is to be ruled or refused.
+    pub(crate) fn decides(&mut self, id: OperationId, ruling: u64) {
+        assert!(self.rulings.insert(ruling, id).is_none());
+    }
+
+    pub(crate) fn ruled(&mut self, ruling: u64, turn: &Turn) {
+        let id = self.rulings.remove(&ruling).expect("a decision is ruled once");
+        assert_eq!(turn.journal, Some((id, true)), "a decision counts once it is on disk");
+        let Some(Written::Decided { ruling: own, .. }) = self.deals[&id].durable.last() else {
+            panic!("{id} was not decided");
+        };
+        assert_eq!(*own, Some(ruling));
+    }
+
+    pub(crate) fn refused_decision(
+        &mut self,
+        id: OperationId,
+        by: &ParticipantId,
+        (ruling, answered): (u64, bool),
+        cause: Cause,
+        turn: &Turn,
+    ) {
+        assert_eq!(self.rulings.remove(&ruling), Some(id), "a decision is refused once");
+        let decided = self.decision(id, turn);
+        let calls = turn.calls.keys().any(|call| self.returned.contains(call));
+        assert!(!answered || calls || turn.journal.is_some(), "no call was refused with it");
+        let Some(deal) = self.deals.get(&id).filter(|deal| deal.is_known() || turn.journal.is_some()) else {
+            return assert_eq!(cause, Cause::Unknown);
+        };
+        match turn.journal {
+            // What was written turned out not to be possible, or not to count.
+            Some((about, stored)) if decided.is_none() => {
+                assert_eq!(about, id);
+                let expected =
+                    if stored { [Cause::Moot, Cause::Moot] } else { [Cause::LogUnavailable, Cause::Unknown] };
+                assert!(expected.contains(&cause), "{cause:?}");
+                assert!(cause != Cause::Moot || deal.recalled);
+            }
+            Some(_) | None => {
+                let decided = decided.expect("no participant decided");
+                assert_eq!(decided.by, *by);
+                self.check_refusal(deal, &decided, cause);
+            }
+        }
+        let deal = self.deals.get_mut(&id).unwrap();
+        // What came before a decision that does not count is no answer to the next.
+        if turn.journal.is_some_and(|(about, _)| about == id) {
+            deal.queued = None;
+            if deal.writing.is_none() {
+                (deal.fulfilment, deal.early) = (None, None);
+            }
+        }
+    }
+
+    fn check_refusal(&self, deal: &Deal, decided: &Decided, cause: Cause) {
+        let could = self.could(&decided.by, decided.outside.as_ref(), deal);
+        let own = deal.by == decided.by;
+        let pending = deal.is_pending() && !deal.recalled;
+        match cause {
+            Cause::Own => assert!(own && !decided.withdraws),
+            Cause::NotAdmitted => assert!(if decided.withdraws { !own } else { !could && !own }),
+            Cause::Expired => assert!(deal.expires_ms <= self.now_ms && pending),
+            Cause::Differs | Cause::Redefined => assert!(!decided.same && pending),
+            Cause::Mismatch => assert!(decided.fulfilment.is_some()),
+            Cause::Decided => assert!(!pending, "it is open: {deal:?}"),
+            other => panic!("refused because of {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Drawn events, one file per subject, each with the effects that must follow.
+
+mod answers;
+mod asks;
+mod envelopes;
+mod fulfilments;
+mod held;
+mod journal;
+mod lists;
+mod notices;
+mod people;
+mod proposals;
+mod requests;
+mod restart;
+mod room;
+mod servers;
+mod stories;
+mod waits;

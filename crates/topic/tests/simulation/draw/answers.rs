@@ -1,0 +1,89 @@
+//! Answers of servers and callers, and cancelling.
+
+use model::{LinkId, OperationId, Outcome, Refusal, RefusalCode};
+use topic::{End, Which};
+
+use crate::{
+    books::calls::Place,
+    numbers::Event,
+    turn::{Answering, Turn},
+    world::World,
+};
+
+impl World {
+    /// The link that owes the end of an operation.
+    fn owes(&self, operation: OperationId) -> Option<LinkId> {
+        if let Some(open) = self.books.questions.get(&operation) {
+            return Some(open.link);
+        }
+        let open = self.books.calls.get(&operation)?;
+        let at_server = matches!(open.place, Place::AtServer | Place::Waiting { .. });
+        at_server.then(|| self.books.servers[&open.server].link)
+    }
+
+    pub(crate) fn answer(&mut self) {
+        let operation = self.any_open();
+        self.answers(operation);
+    }
+
+    pub(crate) fn answers(&mut self, operation: OperationId) {
+        let (rightful, other, answer) = (self.owes(operation), self.any_link(), self.number());
+        let link = rightful.filter(|_| !self.prng.one_in(6)).unwrap_or(other);
+        let counts = rightful == Some(link);
+        let (outcome, given) = match self.prng.below(4) {
+            0 => (Outcome::Error, Some(answer)),
+            1 => (Outcome::Refused, None),
+            _ => (Outcome::Ok, Some(answer)),
+        };
+        let end = || match given {
+            Some(answer) => End::Answered { outcome, answer },
+            None => End::Failed(Box::new(Refusal::new(RefusalCode::UpstreamFailed, "it is lost"))),
+        };
+        let answering = counts.then_some(Answering { operation, answer: given, outcome });
+        let turn = Turn { answering, ..Turn::default() };
+        let effects = self.live(Event::Answer { link, operation, end: end() }, turn);
+        assert_eq!(effects.all.is_empty(), !counts, "late answers and others' are ignored");
+        let again = self.live(Event::Answer { link, operation, end: end() }, Turn::default());
+        assert!(again.all.is_empty(), "a second answer is ignored");
+    }
+
+    pub(crate) fn cancel(&mut self) {
+        if self.prng.one_in(3) {
+            return self.cancel_by_tag();
+        }
+        let (operation, mut link) = (self.any_open(), self.any_link());
+        let opener = match (self.books.calls.get(&operation), self.books.questions.get(&operation)) {
+            (Some(open), _) => Some(open.link).filter(|_| open.place != Place::Parked),
+            (None, Some(open)) => Some(self.books.servers[&open.server].link),
+            (None, None) => None,
+        };
+        link = opener.filter(|_| !self.prng.one_in(4)).unwrap_or(link);
+        let here = self.books.owner(link).is_some();
+        self.cancels(link, Which::Id(operation), Some(operation).filter(|_| opener == Some(link) && here));
+    }
+
+    fn cancel_by_tag(&mut self) {
+        let (link, tag) = (self.any_link(), self.prng.below(3) as u8);
+        let youngest = self.tagged(link, tag);
+        if youngest.is_some() {
+            self.books.count("cancelled by tag");
+        }
+        self.cancels(link, Which::Tag(tag), youngest);
+    }
+
+    /// The youngest operation that a link opened under a name.
+    pub(crate) fn tagged(&self, link: LinkId, tag: u8) -> Option<OperationId> {
+        let calls = self.books.calls.iter().filter(|(_, open)| open.link == link && !open.answered);
+        let calls = calls.filter(|(_, open)| open.tag == Some(tag)).map(|(id, open)| (open.order, *id));
+        let asks = |open: &crate::books::questions::Question| self.books.servers[&open.server].link == link;
+        let asked = self.books.questions.iter().filter(|(_, open)| asks(open) && open.tag == Some(tag));
+        calls.chain(asked.map(|(id, open)| (open.order, *id))).max().map(|(_, id)| id)
+    }
+
+    fn cancels(&mut self, link: LinkId, which: Which<u8>, cancelling: Option<OperationId>) {
+        let effects = self.live(Event::Cancel { link, which }, Turn { cancelling, ..Turn::default() });
+        assert_eq!(effects.all.is_empty(), cancelling.is_none(), "only its opener cancels an operation");
+        let open = cancelling.is_some_and(|id| self.topic.is_open(id));
+        assert!(!open, "what is cancelled is over");
+    }
+}

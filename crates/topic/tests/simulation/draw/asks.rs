@@ -1,0 +1,101 @@
+//! Servers' questions.
+
+use model::{KindRef, LinkId, Method, OperationId, ParticipantId};
+use topic::{About, Cause};
+
+use crate::{
+    books::{Books, calls::Place, limits::LIMITS, questions::Question},
+    numbers::{Effect, Event},
+    turn::Turn,
+    world::World,
+};
+
+impl Books {
+    /// Whether the configured capabilities of a server admit a question to a caller.
+    fn may_ask(&self, server: &ParticipantId, method: &str, caller: &ParticipantId) -> bool {
+        let kind = KindRef::request(method, None);
+        kind.is_ok_and(|kind| self.asking[server].admits(kind, &[caller.as_str()]))
+    }
+
+    fn must_ask(&self, server: &ParticipantId, about: About, method: &str) -> Result<LinkId, Cause> {
+        if !self.servers.contains_key(server) {
+            return Err(Cause::Moot);
+        }
+        let link = match about {
+            About::Call(call) => {
+                let open = self.calls.get(&call);
+                let open = open.filter(|open| open.place == Place::AtServer && open.server == *server);
+                open.filter(|open| !open.answered).map(|open| open.link)
+            }
+            About::Session(link) => {
+                let own = self.links.get(&link).filter(|own| own.attached.contains(server));
+                own.map(|_| link)
+            }
+        };
+        // The gateway's own calls have no caller that could be asked.
+        let link = link.filter(|link| self.links.contains_key(link)).ok_or(Cause::Moot)?;
+        let caller = self.owner(link).ok_or(Cause::Moot)?;
+        KindRef::request(method, None).map_err(|_| Cause::Malformed)?;
+        if !self.may_ask(server, method, &caller) {
+            return Err(Cause::NotAdmitted);
+        }
+        let own_calls = self.calls.values().filter(|open| open.by == *server && !self.serves(server)).count();
+        let full = self.open_of(link) >= LIMITS.operations_per_link_max
+            || self.open_len() >= LIMITS.operations_max
+            || self.asks_by(server) + own_calls >= LIMITS.asks_per_server_max
+            || self.asks_of(link) >= LIMITS.asks_per_link_max;
+        if full { Err(Cause::Limit) } else { Ok(link) }
+    }
+
+    /// Every open question is still admitted.
+    pub(crate) fn check_asks(&self) {
+        for (operation, open) in &self.questions {
+            let caller = &self.links[&open.link].participant;
+            assert!(self.may_ask(&open.server, open.method, caller), "{operation} is asked without leave");
+        }
+    }
+}
+
+impl World {
+    pub(crate) fn ask(&mut self) {
+        let operation = self.operation();
+        let about = match self.prng.one_in(4) {
+            true => About::Session(self.any_link()),
+            false => About::Call(self.any_open()),
+        };
+        let mut server = self.any_server();
+        if let About::Call(call) = about
+            && let Some(open) = self.books.calls.get(&call)
+            && !self.prng.one_in(5)
+        {
+            server = open.server.clone();
+        }
+        let methods = ["sampling/createMessage", "elicitation/create", "roots/list", "tools/call", "a:b"];
+        let method = if self.prng.one_in(6) { self.prng.any(&methods) } else { methods[self.prng.below(3)] };
+        self.asks(operation, &server, about, method);
+    }
+
+    fn asks(&mut self, operation: OperationId, server: &ParticipantId, about: About, method: &'static str) {
+        let (question, tag) = (self.number(), self.prng.one_in(2).then(|| self.prng.below(3) as u8));
+        let ignored =
+            self.books.calls.contains_key(&operation) || self.books.questions.contains_key(&operation);
+        let must = self.books.must_ask(server, about, method);
+        let of_call = match about {
+            About::Call(call) => Some(call),
+            About::Session(_) => None,
+        };
+        let (link, server_id) = (must.unwrap_or(LinkId(0)), server.clone());
+        let (order, cancelled) = (0, false);
+        let fresh =
+            Question { question, link, server: server_id, about: of_call, method, tag, order, cancelled };
+        let turn = Turn { question: Some((operation, fresh)), ..Turn::default() };
+        let event = Event::Ask { server, operation, tag, about, method: Method::Known(method), question };
+        let effects = self.live(event, turn);
+        match (effects.all.as_slice(), must) {
+            ([], _) => assert!(ignored),
+            ([Effect::Ask { link: asked, .. }], Ok(link)) => assert_eq!(*asked, link),
+            ([Effect::RefuseAsk { cause, .. }], Err(must)) => assert_eq!(*cause, must),
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Held calls, as they are proposed.
+
+use model::{Digest, OperationId, ParticipantId, Refusal, RefusalCode};
+use topic::{Cause, Terms};
+
+use crate::{
+    books::{calls::Place, deals::Deal, limits::LIMITS},
+    numbers::{Effect, Event},
+    turn::Turn,
+    world::World,
+};
+
+/// The digest of what reviewers are shown.
+pub(crate) const SHOWN: Digest = Digest([1; 32]);
+
+impl World {
+    /// Why one more proposal of a participant under this envelope is not taken.
+    pub(crate) fn unproposable(&self, by: &ParticipantId, envelope: &str) -> Option<Cause> {
+        let open = |deal: &&Deal| deal.is_known() && deal.over.is_none();
+        let own = self.books.deals.values().filter(open).filter(|deal| deal.by == *by).count();
+        let full =
+            self.books.deals_open() >= LIMITS.proposals_max || own >= LIMITS.proposals_per_participant_max;
+        let repeated = self.books.deal_of(envelope).is_some();
+        full.then_some(Cause::Limit).or(repeated.then_some(Cause::Repeated))
+    }
+
+    /// A new envelope id; sometimes one that has proposed already.
+    pub(crate) fn envelope(&mut self) -> String {
+        let known: Vec<String> = self.books.deals.values().map(|deal| deal.envelope.clone()).collect();
+        let again = self.prng.pick(&known).cloned().filter(|_| self.prng.one_in(10));
+        again.unwrap_or_else(|| format!("e{}", self.number()))
+    }
+
+    pub(crate) fn expiry(&mut self) -> u64 {
+        let long = if self.prng.one_in(4) { 2_000 } else { 40_000 };
+        self.now_ms + self.prng.below(long) as u64
+    }
+
+    pub(crate) fn propose_held(&mut self) {
+        let waits =
+            self.books.calls.iter().find(|(_, open)| open.place == Place::Held && open.proposal.is_none());
+        let Some((held, open)) = waits.map(|(held, open)| (*held, open.clone())) else { return };
+        if self.prng.one_in(10) {
+            return self.gives_up(held);
+        }
+        let stranger = ParticipantId::new("stranger").unwrap();
+        let by = if self.prng.one_in(12) { stranger } else { open.by.clone() };
+        let (proposal, envelope, content) = (self.fresh(), self.envelope(), self.number());
+        let (expires_ms, park_ms) = (self.expiry(), self.now_ms + self.prng.below(2_500) as u64);
+        let deal = Deal {
+            held: true,
+            own: open.own.clone(),
+            public: open.public.clone(),
+            ..blank(by.clone(), open.method, vec![open.server.clone()], &envelope, (expires_ms, content))
+        };
+        let not = if by == open.by { self.unproposable(&by, &envelope) } else { Some(Cause::Moot) };
+        self.books.deals.insert(proposal, deal.clone());
+        if not.is_none() {
+            self.books.calls.get_mut(&held).unwrap().proposal = Some(proposal);
+        }
+        let terms = terms(&deal);
+        let turn = Turn { proposing: Some(proposal), ..Turn::default() };
+        let effects = self.live(Event::Propose { proposal, terms, content, held, park_ms }, turn);
+        self.check_proposed(proposal, not, &effects.all);
+    }
+
+    pub(crate) fn check_proposed(&mut self, proposal: OperationId, not: Option<Cause>, effects: &[Effect]) {
+        let cause = effects.iter().find_map(|effect| match effect {
+            Effect::NotProposed { cause, .. } => Some(*cause),
+            _ => None,
+        });
+        assert_eq!(cause, not);
+        assert_eq!(self.books.deals[&proposal].writing.is_some(), not.is_none(), "it is written down");
+    }
+
+    /// The held call cannot be proposed.
+    fn gives_up(&mut self, held: OperationId) {
+        let refusal = Box::new(Refusal::new(RefusalCode::Malformed, "it cannot be shown"));
+        let effects = self.live(Event::Unproposable { held, refusal }, Turn::default());
+        assert!(matches!(effects.all.last(), Some(Effect::Refuse { cause: Cause::Failed, .. })));
+    }
+}
+
+pub(crate) fn terms(deal: &Deal) -> Terms<'_> {
+    Terms {
+        by: &deal.by,
+        method: deal.method,
+        context: deal.own.as_deref(),
+        to: &deal.to,
+        envelope: &deal.envelope,
+        digest: SHOWN,
+        expires_ms: deal.expires_ms,
+    }
+}
+
+pub(crate) fn blank(
+    by: ParticipantId,
+    method: &'static str,
+    to: Vec<ParticipantId>,
+    envelope: &str,
+    (expires_ms, content): (u64, u64),
+) -> Deal {
+    let (own, public, writing, durable, runner, queued, fulfilment) = <_>::default();
+    let (early, answer, over, envelope) = (None, None, None, envelope.to_owned());
+    let (held, proposed, recalled, requested, in_room, end_lost, restored, gone) = <_>::default();
+    let (approved, runs, runs_own) = (0, 0, 0);
+    Deal {
+        by,
+        method,
+        own,
+        public,
+        to,
+        envelope,
+        expires_ms,
+        content,
+        held,
+        writing,
+        durable,
+        proposed,
+        approved,
+        runs,
+        runs_own,
+        runner,
+        recalled,
+        requested,
+        in_room,
+        queued,
+        fulfilment,
+        early,
+        answer,
+        over,
+        end_lost,
+        restored,
+        gone,
+    }
+}

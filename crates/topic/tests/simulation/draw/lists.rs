@@ -1,0 +1,77 @@
+//! Lists of servers, and sessions of one link's own.
+
+use model::{ListKind, ParticipantId};
+use topic::{Item, Manifest, View};
+
+use crate::{
+    names::{BUILT_IN, NAMES, TEMPLATES, URIS},
+    numbers::Event,
+    turn::Turn,
+    world::World,
+};
+
+impl World {
+    fn items(&mut self, from: &[&str]) -> Vec<Item> {
+        let count = self.prng.below(4);
+        let items = (0..count).map(|_| {
+            let own = self.prng.any(from).into();
+            Item { own, digest: self.prng.below(2) as u64 }
+        });
+        items.collect()
+    }
+
+    fn manifest(&mut self, builtin: bool) -> Manifest {
+        if builtin {
+            let tools =
+                BUILT_IN.iter().filter(|_| !self.prng.one_in(6)).map(|name| Item::from(*name)).collect();
+            return Manifest { tools, ..Manifest::default() };
+        }
+        Manifest {
+            tools: self.items(&NAMES),
+            prompts: self.items(&NAMES),
+            resources: self.items(&URIS),
+            templates: self.items(&TEMPLATES),
+        }
+    }
+
+    pub(crate) fn list(&mut self, server: &ParticipantId) {
+        let manifest = self.manifest(server.as_str() == model::GATEWAY);
+        let (view, changed) = (View::Shared, &[]);
+        self.live(Event::Listed { server, view, manifest, changed }, Turn::default());
+    }
+
+    pub(crate) fn listed(&mut self) {
+        let server = &self.any_server();
+        let builtin = server.as_str() == model::GATEWAY;
+        let link = self.any_link();
+        let view = if self.prng.one_in(3) { View::Link(link) } else { View::Shared };
+        let manifest = self.manifest(builtin);
+        let changed = if self.prng.one_in(4) { &[ListKind::Tools, ListKind::Resources][..] } else { &[] };
+        if view == View::Link(link)
+            && !builtin
+            && self.books.servers.contains_key(server)
+            && let Some(own) = self.books.links.get_mut(&link)
+        {
+            own.attached.insert(server.clone());
+        }
+        self.live(Event::Listed { server, view, manifest, changed }, Turn::default());
+    }
+
+    pub(crate) fn session(&mut self) {
+        let (link, server) = (self.any_link(), &self.any_server());
+        let attaches = self.prng.one_in(2);
+        let here = self.books.servers.contains_key(server);
+        if let Some(own) = self.books.links.get_mut(&link) {
+            match attaches {
+                true if here => drop(own.attached.insert(server.clone())),
+                true => {}
+                false => drop(own.attached.remove(server)),
+            }
+        }
+        let event = match attaches {
+            true => Event::Attach { link, server },
+            false => Event::Detach { link, server },
+        };
+        self.live(event, Turn::default());
+    }
+}

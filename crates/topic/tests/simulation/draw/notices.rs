@@ -1,0 +1,146 @@
+//! Notifications of servers.
+
+use model::{KindRef, LinkId, ParticipantId};
+use topic::{LogLevel, Subject, Target, TaskRef};
+
+use crate::{
+    books::{calls::Place, interests::same},
+    names::{CALLERS, URIS, id},
+    numbers::{Effect, Event, Receiver},
+    turn::Turn,
+    world::World,
+};
+
+impl World {
+    pub(crate) fn notice(&mut self) {
+        let levels = [LogLevel::Debug, LogLevel::Warning, LogLevel::Alert];
+        let level = self.prng.one_in(3).then(|| self.prng.any(&levels));
+        match self.prng.below(5) {
+            0 => self.notice_of_session(level),
+            1 => self.notice_of_task(),
+            2 | 3 => self.notice_of_resource(),
+            _ => self.notice_of_call(level),
+        }
+    }
+
+    /// Sends a notification, and compares where it goes.
+    fn notifies(
+        &mut self,
+        server: &ParticipantId,
+        subject: Subject<'_>,
+        level: Option<LogLevel>,
+        must: &[Receiver],
+    ) {
+        let notice = self.number();
+        let effects = self.live(Event::Notice { server, subject, level, notice }, Turn::default());
+        let to: Vec<&Receiver> = effects
+            .all
+            .iter()
+            .map(|effect| match effect {
+                Effect::Notify { to, notice: own, .. } if *own == notice => to,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(to.len(), must.len(), "{subject:?}: {to:?} {must:?}");
+        let mut left: Vec<&Receiver> = must.iter().collect();
+        for one in to {
+            let at = left.iter().position(|other| same(one, other)).expect("notified where it must not be");
+            left.swap_remove(at);
+        }
+    }
+
+    fn wants(&self, link: LinkId, level: Option<LogLevel>) -> bool {
+        let from = self.books.links.get(&link).and_then(|own| own.level);
+        level.is_none() || from.is_none() || level >= from
+    }
+
+    fn notice_of_call(&mut self, level: Option<LogLevel>) {
+        let call = self.any_open();
+        let mut server = self.any_server();
+        let open = self.books.calls.get(&call).cloned();
+        if let Some(open) = open.as_ref().filter(|_| !self.prng.one_in(5)) {
+            server = open.server.clone();
+        }
+        let open =
+            open.filter(|open| open.place == Place::AtServer && !open.answered && open.server == server);
+        let open = open.filter(|open| self.wants(open.link, level));
+        let must: Vec<Receiver> = open.into_iter().map(|open| Receiver::Call(open.call)).collect();
+        self.notifies(&server, Subject::Call(call), level, &must);
+    }
+
+    fn notice_of_session(&mut self, level: Option<LogLevel>) {
+        let (link, any) = (self.any_link(), self.any_server());
+        let own = self.books.links.get(&link).cloned();
+        let attached = own.as_ref().and_then(|own| own.attached.first().cloned());
+        let server = attached.filter(|_| !self.prng.one_in(4)).unwrap_or(any);
+        let own = own.filter(|own| own.notified && own.attached.contains(&server));
+        let own = own.filter(|_| self.wants(link, level) && self.books.servers.contains_key(&server));
+        let must: Vec<Receiver> = own.into_iter().map(|own| Receiver::Link(own.handle)).collect();
+        self.notifies(&server, Subject::Session(link), level, &must);
+    }
+
+    /// Whether a subscriber may still subscribe under the spelling that it used.
+    fn still_may(&self, link: LinkId, public: &str) -> bool {
+        let Some(by) = self.books.owner(link) else { return false };
+        let route = self.route(link, Some(Target::Uri(public)));
+        route.is_some_and(|(at, _)| self.books.admits(&by, "resources/subscribe", Some(public), at.as_str()))
+    }
+
+    fn notice_of_resource(&mut self) {
+        let own = self.books.links.values().find_map(|link| link.subscriptions.first().cloned());
+        let listened =
+            self.books.calls.values().find_map(|open| open.listen.as_ref()?.resources.first().cloned());
+        let known = if self.prng.one_in(2) { own.or(listened) } else { listened };
+        let (server, uri) = match known.filter(|_| !self.prng.one_in(5)) {
+            Some(one) => (one.server, one.own),
+            None => (self.any_server(), self.prng.any(&URIS).to_owned()),
+        };
+        let session = self.prng.one_in(4).then(|| self.any_link());
+        let fits = |link: LinkId, public: &str| {
+            session.is_none_or(|session| session == link) && self.still_may(link, public)
+        };
+        let mut must = Vec::new();
+        for (link, own) in &self.books.links {
+            let subscribed = own.subscriptions.iter().filter(|one| one.server == server && one.own == uri);
+            let subscribed = subscribed.filter(|one| fits(*link, &one.public));
+            must.extend(subscribed.map(|_| Receiver::Link(own.handle)));
+        }
+        for open in self.books.calls.values() {
+            let resources = open.listen.iter().flat_map(|listen| &listen.resources);
+            let resources = resources.filter(|one| one.server == server && one.own == uri);
+            must.extend(
+                resources.filter(|one| fits(open.link, &one.public)).map(|_| Receiver::Call(open.call)),
+            );
+        }
+        let must = if self.books.servers.contains_key(&server) { must } else { Vec::new() };
+        self.notifies(&server, Subject::Resource { own: &uri, session }, None, &must);
+    }
+
+    fn notice_of_task(&mut self) {
+        let (holder, server) = (id(self.prng.any(&CALLERS)), self.any_server());
+        let (held, public) = (self.prng.one_in(2), self.prng.any(&["t1", "t2", "t3"]));
+        let tool = format!("{server}_a");
+        let link = self.prng.one_in(2).then(|| self.any_link());
+        let may = |head: &str| {
+            let text = format!("mcp/{head}:tools/call:{tool}");
+            let kind = KindRef::parse(&text).unwrap();
+            self.books.granted(&holder).is_some_and(|granted| granted.admits(kind, &[server.as_str()]))
+        };
+        let here = !self.books.links_of(&holder).is_empty() && self.books.servers.contains_key(&server);
+        let proposes = held && may("proposal");
+        let mut must = Vec::new();
+        if here && (may("request") || proposes) {
+            for own in self.books.links_of(&holder) {
+                must.extend(self.books.watching(own, public).into_iter().map(Receiver::Call));
+            }
+            let last = link.and_then(|link| self.books.links.get(&link));
+            let last = last.filter(|own| own.participant == holder && own.notified);
+            must.extend(last.map(|own| Receiver::Link(own.handle)));
+        }
+        if !must.is_empty() {
+            self.books.count("notified of a task");
+        }
+        let task = TaskRef { holder: &holder, tool: &tool, held, public, link };
+        self.notifies(&server, Subject::Task(task), None, &must);
+    }
+}

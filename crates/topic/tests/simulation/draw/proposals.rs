@@ -1,0 +1,137 @@
+//! Proposals by envelope, and decisions about any.
+
+use std::sync::Arc;
+
+use model::{Capabilities, Digest, LinkId, OperationId, ParticipantId};
+use topic::{Act, Decision};
+
+use crate::{
+    books::{
+        deals::{Deal, Written},
+        envelopes::{Envelope, Fate},
+    },
+    draw::held::{SHOWN, blank, terms},
+    names::{CALLERS, NAMES, SERVERS, id},
+    numbers::{Effect, Event},
+    turn::{Decided, Turn},
+    world::World,
+};
+
+impl World {
+    /// To whom a proposal goes: mostly one server, sometimes others or everybody.
+    fn proposed_to(&mut self) -> Vec<ParticipantId> {
+        match self.prng.below(8) {
+            0 => Vec::new(),
+            1 => vec![id(self.prng.any(&CALLERS))],
+            2 => vec![id(self.prng.any(&CALLERS)), id("one")],
+            3 => vec![ParticipantId::gateway()],
+            _ => vec![id(self.prng.any(&SERVERS).0)],
+        }
+    }
+
+    pub(crate) fn propose(&mut self) {
+        let (link, to) = (self.speaker(), self.proposed_to());
+        self.proposes(link, to);
+    }
+
+    /// Returns the id of the proposal, if it is taken.
+    pub(crate) fn proposes(&mut self, link: LinkId, to: Vec<ParticipantId>) -> Option<OperationId> {
+        let by = self.books.owner(link).unwrap_or_else(|| id("ann"));
+        let own = self.prng.any(&NAMES[..3]);
+        let (envelope, proposal, content, expires_ms) =
+            (self.envelope(), self.fresh(), self.number(), self.expiry());
+        let own = Some(own.to_owned());
+        let deal =
+            Deal { own, ..blank(by.clone(), "tools/call", to.clone(), &envelope, (expires_ms, content)) };
+        let kind = format!("mcp/proposal:tools/call:{}", deal.own.as_deref().unwrap_or_default());
+        let (id, to, correlation) = (envelope.clone(), to.iter().map(ToString::to_string).collect(), None);
+        let drawn = Envelope { link, id, kind, to, correlation };
+        let not = self.unproposable(&by, &envelope);
+        if self.books.peek(&drawn, self.now_ms) == Fate::Published {
+            self.books.deals.insert(proposal, deal.clone());
+        }
+        let act = Act::Propose { proposal, terms: terms(&deal), content };
+        let (fate, effects) = self.sends(drawn, Turn { proposing: Some(proposal), ..Turn::default() }, act);
+        if fate == Fate::Published {
+            self.check_proposed(proposal, not, &effects.all);
+        }
+        (fate == Fate::Published && not.is_none()).then_some(proposal)
+    }
+
+    /// Any proposal, sometimes one that is over.
+    pub(crate) fn any_deal(&mut self, fits: impl Fn(&Deal) -> bool) -> OperationId {
+        let late = self.prng.one_in(6);
+        let open = |deal: &Deal| deal.is_known() && deal.over.is_none();
+        let fit = |deal: &Deal| (late || open(deal)) && fits(deal);
+        let mut found: Vec<OperationId> =
+            self.books.deals.iter().filter(|(_, deal)| fit(deal)).map(|(id, _)| *id).collect();
+        // Those for which a caller waits are few.
+        if self.prng.one_in(2) {
+            let waited: Vec<OperationId> =
+                found.iter().copied().filter(|id| self.books.is_waited_for(*id)).collect();
+            found = if waited.is_empty() { found } else { waited };
+        }
+        self.prng.pick(&found).copied().unwrap_or(OperationId(1))
+    }
+
+    pub(crate) fn decide(&mut self) {
+        let proposal = self.any_deal(|deal| deal.writing.is_none() || deal.durable.is_empty());
+        self.decides(proposal);
+    }
+
+    pub(crate) fn decides(&mut self, proposal: OperationId) {
+        let outsider = self.prng.one_in(2);
+        let by = if outsider { id("operator") } else { id(self.prng.any(&CALLERS)) };
+        let proposer = self.books.deals.get(&proposal).map(|deal| deal.by.clone());
+        let by = proposer.filter(|_| self.prng.one_in(5)).unwrap_or(by);
+        let full = Arc::new(Capabilities::full());
+        let outside = outsider.then_some(&full).filter(|_| !self.prng.one_in(4));
+        let other = Digest([2; 32]);
+        let (decision, same) = match self.prng.below(9) {
+            0..2 => (Decision::Reject { reason: Some("no") }, true),
+            2 => (Decision::Withdraw { reason: None }, true),
+            3 => (Decision::Approve { shown: other, current: Some(SHOWN) }, false),
+            4 => (
+                Decision::Approve { shown: SHOWN, current: Some(other).filter(|_| self.prng.one_in(2)) },
+                false,
+            ),
+            _ => (Decision::Approve { shown: SHOWN, current: Some(SHOWN) }, true),
+        };
+        let ruling = self.number();
+        let approves = matches!(decision, Decision::Approve { .. });
+        let fulfilment = (approves && self.prng.one_in(2)).then(|| format!("f{}", self.number()));
+        let decided = Decided {
+            by: by.clone(),
+            ruling,
+            outside: outside.cloned(),
+            same,
+            withdraws: matches!(decision, Decision::Withdraw { .. }),
+            fulfilment: fulfilment.clone(),
+            requested: false,
+        };
+        self.books.decides(proposal, ruling);
+        let turn = Turn { decision: Some((proposal, decided.clone())), ..Turn::default() };
+        let fulfilment = fulfilment.as_deref();
+        let effects =
+            self.live(Event::Decide { proposal, by: &by, outside, decision, fulfilment, ruling }, turn);
+        match effects.all.as_slice() {
+            [] => self.queues(proposal, decided),
+            [Effect::Store { .. } | Effect::RefuseDecision { .. }] => {}
+            other => panic!("a decision counts, waits or is refused: {other:?}"),
+        }
+    }
+
+    /// A decision waits for the opening to be on disk; its participant may decide.
+    pub(crate) fn queues(&mut self, proposal: OperationId, decided: Decided) {
+        let deal = &self.books.deals[&proposal];
+        assert!(deal.queued.is_none() && deal.durable.is_empty() && deal.writing == Some(Written::Opened));
+        let may = match decided.withdraws {
+            true => decided.by == deal.by,
+            false => decided.by != deal.by && self.books.could(&decided.by, decided.outside.as_ref(), deal),
+        };
+        assert!(may, "it waits in vain");
+        self.books.fulfil(proposal, &decided);
+        self.books.deals.get_mut(&proposal).unwrap().queued = Some(decided);
+        self.books.count("queued");
+    }
+}

@@ -1,0 +1,381 @@
+//! Callers' requests: admitted, held or refused, exactly as the books say.
+
+use model::{GATEWAY, KindRef, LinkId, ListKind, Method, OperationId, ParticipantId};
+use topic::{
+    BuiltinTool, Cause, Filter, Interest, LogLevel, Request, Target, UpstreamNames, Verdict, public_name,
+};
+
+use crate::{
+    books::{
+        Books,
+        calls::{Call, Place},
+        interests::{Listen, Subscription},
+    },
+    names::{BUILT_IN, NAMES, SERVERS, URIS},
+    numbers::{Effect, Event},
+    turn::Turn,
+    world::World,
+};
+
+/// What must follow from a request.
+#[derive(Debug, Clone, PartialEq)]
+enum Must {
+    Nothing,
+    Deliver,
+    Hold,
+    Refuse(Cause),
+}
+
+/// A method that the protocol does not know.
+const UNKNOWN: &str = "vendor/extra";
+
+/// A request as it is drawn.
+struct Drawn {
+    method: &'static str,
+    aim: Aim,
+    interest: Interest,
+}
+
+enum Aim {
+    None,
+    Tool(String),
+    Prompt(String),
+    Uri(String),
+    Server(&'static str),
+}
+
+impl Aim {
+    fn target(&self) -> Option<Target<'_>> {
+        match self {
+            Aim::None => None,
+            Aim::Tool(name) => Some(Target::Tool(name)),
+            Aim::Prompt(name) => Some(Target::Prompt(name)),
+            Aim::Uri(uri) => Some(Target::Uri(uri)),
+            Aim::Server(name) => Some(Target::Upstream(name)),
+        }
+    }
+}
+
+impl Books {
+    /// Whether a request to a server is admitted.
+    pub(crate) fn admits(&self, by: &ParticipantId, method: &str, context: Option<&str>, at: &str) -> bool {
+        let Some(granted) = self.granted(by) else { return false };
+        if let (GATEWAY, "tools/call", Some(tool)) = (at, method, context.and_then(BuiltinTool::of)) {
+            return tool.is_for(granted);
+        }
+        let free =
+            matches!(method, "ping" | "tools/list" | "subscriptions/listen") || method.starts_with("tasks/");
+        let may = |method| KindRef::request(method, context).is_ok_and(|kind| granted.admits(kind, &[at]));
+        free && context.is_none()
+            || may(method)
+            || method == "resources/unsubscribe" && may("resources/subscribe")
+    }
+
+    /// Whether a call is held as a proposal if it is not admitted.
+    pub(crate) fn proposes(&self, by: &ParticipantId, method: &str, context: Option<&str>, at: &str) -> bool {
+        let granted = self.granted(by);
+        let kind = KindRef::proposal(method, context);
+        at != GATEWAY
+            && matches!(method, "tools/call" | "prompts/get" | "resources/read")
+            && kind.is_ok_and(|kind| granted.is_some_and(|granted| granted.admits(kind, &[at])))
+    }
+
+    /// Every open call that a server or a held one's caller waits for is still admitted.
+    pub(crate) fn check_admitted(&self) {
+        for (operation, open) in self.calls.iter().filter(|(_, open)| open.place != Place::Parked) {
+            let (context, at) = (open.public.as_deref(), open.server.as_str());
+            // A built-in tool that is named in the room is admitted like any request there.
+            let kind = KindRef::request(open.method, open.own.as_deref());
+            let said = || {
+                open.said
+                    && kind
+                        .is_ok_and(|kind| self.granted(&open.by).is_some_and(|own| own.admits(kind, &[at])))
+            };
+            let admitted = || self.admits(&open.by, open.method, context, at) || said();
+            let fine = match open.place {
+                Place::AtServer => open.proposal.is_some() || admitted(),
+                Place::Held => admitted() || self.proposes(&open.by, open.method, context, at),
+                Place::Waiting { .. } | Place::Parked => true,
+            };
+            assert!(fine, "{operation} goes on without leave: {open:?}");
+        }
+    }
+}
+
+impl World {
+    fn draw_name(&mut self, link: LinkId, list: ListKind) -> String {
+        let prefix = self.prng.any(&SERVERS).1;
+        // Mostly something that this caller sees.
+        let outlook = self.topic.outlook(link);
+        let seen = outlook.as_ref().map(|outlook| outlook.list(list)).unwrap_or_default();
+        let seen: Vec<String> = seen.iter().map(|one| one.public.to_string()).collect();
+        match self.prng.pick(&seen) {
+            Some(seen) if !self.prng.one_in(4) => seen.clone(),
+            _ => public_name(prefix, self.prng.any(&NAMES)),
+        }
+    }
+
+    fn draw_uri(&mut self) -> String {
+        let (head, uri) = (self.prng.any(&["", "portmoot:two/"]), self.prng.any(&URIS));
+        format!("{head}{uri}")
+    }
+
+    fn draw_filter(&mut self) -> Filter {
+        let lists = ListKind::ALL.into_iter().filter(|_| self.prng.one_in(2)).collect();
+        let resources = (0..self.prng.below(3)).map(|_| self.draw_uri().into()).collect();
+        let tasks = (0..self.prng.below(3)).map(|_| self.prng.any(&["t1", "t2"]).into()).collect();
+        Filter { lists, resources, tasks }
+    }
+
+    fn draw_request(&mut self, link: LinkId) -> Drawn {
+        let drawn = |method, aim| Drawn { method, aim, interest: Interest::None };
+        match self.prng.below(16) {
+            0..7 => drawn("tools/call", Aim::Tool(self.draw_name(link, ListKind::Tools))),
+            7 => drawn("tools/call", Aim::Tool(self.prng.any(&BUILT_IN).to_owned())),
+            8 => drawn("prompts/get", Aim::Prompt(self.draw_name(link, ListKind::Prompts))),
+            9 => drawn("resources/read", Aim::Uri(self.draw_uri())),
+            10 => drawn("tasks/get", Aim::Server(self.prng.any(&["two", "one", "none"]))),
+            11 => drawn(self.prng.any(&["ping", "tools/call:x", "tools/list", UNKNOWN]), Aim::None),
+            12 => {
+                let level = self.prng.any(&[LogLevel::Debug, LogLevel::Warning, LogLevel::Alert]);
+                let interest = Interest::Level(level);
+                Drawn { method: "logging/setLevel", aim: Aim::Server("one"), interest }
+            }
+            13 => {
+                let (interest, aim) = (Interest::Subscribe, Aim::Uri(self.draw_uri()));
+                Drawn { method: "resources/subscribe", aim, interest }
+            }
+            14 if self.prng.one_in(2) => {
+                let (interest, aim) = (Interest::Unsubscribe, Aim::Uri(self.draw_uri()));
+                Drawn { method: "resources/unsubscribe", aim, interest }
+            }
+            _ => {
+                let interest = Interest::Listen(self.draw_filter());
+                Drawn { method: "subscriptions/listen", aim: Aim::None, interest }
+            }
+        }
+    }
+
+    /// Where a target leads: the server and its own name.
+    pub(crate) fn route(&self, link: LinkId, target: Option<Target<'_>>) -> Option<(ParticipantId, String)> {
+        let Some(target) = target else { return Some((ParticipantId::gateway(), String::new())) };
+        let route = self.topic.lookup(link, target)?;
+        Some((route.upstream.clone(), route.own.to_owned()))
+    }
+
+    /// Where a method leads that the protocol does not know: to the server without a prefix.
+    fn route_of_unknown(&mut self) -> Option<(ParticipantId, String)> {
+        let bare = |names: &&UpstreamNames| names.prefix.is_empty() && !names.builtin;
+        let bare = self.books.configured.iter().find(bare).map(|names| names.id.clone());
+        self.books.count(if bare.is_some() {
+            "unknown method"
+        } else {
+            "unknown method without a bare server"
+        });
+        Some((bare.unwrap_or_else(ParticipantId::gateway), String::new()))
+    }
+
+    pub(crate) fn request(&mut self) {
+        let link = self.any_link();
+        self.request_at(link);
+    }
+
+    pub(crate) fn request_at(&mut self, link: LinkId) {
+        let Drawn { method, aim, interest } = self.draw_request(link);
+        let (operation, call, target) = (self.operation(), self.number(), aim.target());
+        let tag = self.prng.one_in(2).then(|| self.prng.below(3) as u8);
+        // What serves the caller's own proposals is judged like their task ids.
+        let (judged, aimed) = match self.serves_own(link, method, target) {
+            true => ("tasks/result", None),
+            false => (method, target),
+        };
+        let route = match judged {
+            UNKNOWN => self.route_of_unknown(),
+            _ => self.route(link, aimed),
+        };
+        let must = self.must(link, operation, (judged, aimed), route.as_ref());
+        let open = route.clone().map(|(server, own)| {
+            let public = aimed.and_then(Target::context).map(str::to_owned);
+            let own = if own.is_empty() { None } else { Some(own) };
+            let by = self.books.owner(link).unwrap_or_else(ParticipantId::gateway);
+            Call {
+                tag,
+                public: public.filter(|_| own.is_some()),
+                own,
+                ..blank(call, link, by, server, judged)
+            }
+        });
+        let open = open
+            .unwrap_or_else(|| blank(call, link, ParticipantId::gateway(), ParticipantId::gateway(), judged));
+        let mut turn = Turn::default();
+        turn.calls.insert(call, (operation, open));
+        let listen = self.judged(link, &interest, operation);
+        if let (Interest::Level(level), Must::Deliver) = (&interest, &must) {
+            self.books.links.get_mut(&link).unwrap().level = Some(*level);
+        }
+        let request = Request {
+            link,
+            operation,
+            tag,
+            method: if method == UNKNOWN { Method::Other(method.into()) } else { Method::Known(method) },
+            target,
+            interest: interest.clone(),
+            call,
+        };
+        let effects = self.live(Event::Request(request), turn);
+        let got = match effects.all.as_slice() {
+            [] => Must::Nothing,
+            [Effect::Deliver { .. }] => Must::Deliver,
+            [Effect::Hold { .. }] => Must::Hold,
+            [Effect::Refuse { cause, .. }] => Must::Refuse(*cause),
+            other => panic!("more than one effect: {other:?}"),
+        };
+        assert_eq!(got, must, "{method} {target:?}");
+        let verdict = match effects.verdict {
+            None => Must::Nothing,
+            Some(Verdict::Admitted { .. }) => Must::Deliver,
+            Some(Verdict::Held { .. }) => Must::Hold,
+            Some(Verdict::Refused(cause)) => Must::Refuse(cause),
+        };
+        assert_eq!(verdict, must);
+        if matches!(must, Must::Deliver | Must::Hold) {
+            self.take_interest(link, operation, &interest, listen, route);
+        }
+    }
+
+    /// Whether a call is for a built-in tool about the caller's own proposals: listed or not, unless a server lists the name.
+    fn serves_own(&mut self, link: LinkId, method: &str, target: Option<Target<'_>>) -> bool {
+        let (Some(aim @ Target::Tool(name)), "tools/call") = (target, method) else { return false };
+        let listed = self.topic.lookup(link, aim).filter(|route| route.is_listed());
+        let by = listed.map(|route| route.upstream.as_str() == GATEWAY);
+        let serves = matches!(name, "wait_for_proposal" | "withdraw_proposal") && by != Some(false);
+        if serves && by.is_none() && self.books.owner(link).is_some() {
+            self.books.count("own proposal unlisted");
+        }
+        serves
+    }
+
+    fn must(
+        &mut self,
+        link: LinkId,
+        operation: OperationId,
+        (method, target): (&str, Option<Target<'_>>),
+        route: Option<&(ParticipantId, String)>,
+    ) -> Must {
+        let (books, now_ms) = (&mut self.books, self.now_ms);
+        if books.calls.contains_key(&operation) || books.questions.contains_key(&operation) {
+            return Must::Nothing;
+        }
+        let Some(by) = books.owner(link) else { return Must::Refuse(Cause::Moot) };
+        let caller = books.links.contains_key(&link);
+        if caller && !books.take_token(&by, now_ms) {
+            return Must::Refuse(Cause::RateLimited);
+        }
+        if books.is_full(link, &by) {
+            return Must::Refuse(Cause::Limit);
+        }
+        if !caller {
+            return Must::Refuse(Cause::NotAdmitted);
+        }
+        let Some((server, _)) = route else { return Must::Refuse(Cause::Unknown) };
+        let context = target.and_then(Target::context);
+        if KindRef::request(method, context).is_err() {
+            return Must::Refuse(Cause::Malformed);
+        }
+        let promotes = books.links[&link].promotes;
+        let must = match books.admits(&by, method, context, server.as_str()) {
+            true => Must::Deliver,
+            false if promotes && books.proposes(&by, method, context, server.as_str()) => Must::Hold,
+            false => return Must::Refuse(Cause::NotAdmitted),
+        };
+        if books.servers.contains_key(server) { must } else { Must::Refuse(Cause::UpstreamDown) }
+    }
+
+    /// What a listen request gets of what it names.
+    fn judged(&self, link: LinkId, interest: &Interest, operation: OperationId) -> Option<Listen> {
+        let Interest::Listen(filter) = interest else { return None };
+        let by = self.books.owner(link)?;
+        let judged = filter.resources.iter().filter_map(|uri| {
+            let (server, own) = self.route(link, Some(Target::Uri(uri)))?;
+            let may = self.books.admits(&by, "resources/subscribe", Some(uri), server.as_str());
+            may.then(|| Subscription { server, own, public: uri.to_string(), by: operation })
+        });
+        let mut resources: Vec<Subscription> = Vec::new();
+        judged.for_each(|one| resources.extend((!resources.contains(&one)).then_some(one)));
+        let tasks = filter.tasks.iter().map(|task| task.to_string()).collect();
+        Some(Listen { lists: filter.lists.clone(), resources, tasks })
+    }
+
+    fn take_interest(
+        &mut self,
+        link: LinkId,
+        operation: OperationId,
+        interest: &Interest,
+        listen: Option<Listen>,
+        route: Option<(ParticipantId, String)>,
+    ) {
+        let open = self.books.calls.get_mut(&operation).unwrap();
+        let public = open.public.clone().unwrap_or_default();
+        open.listen = listen;
+        let own = self.books.links.get_mut(&link).unwrap();
+        let aimed = route.filter(|(_, own)| !own.is_empty());
+        match (interest, aimed) {
+            (Interest::Subscribe, Some((server, uri))) => {
+                if !own.subscriptions.iter().any(|one| one.server == server && one.own == uri) {
+                    own.subscriptions.push(Subscription { server, own: uri, public, by: operation });
+                    self.books.count("subscribed");
+                }
+            }
+            (Interest::Unsubscribe, Some((server, uri))) => {
+                own.subscriptions.retain(|one| one.server != server || one.own != uri);
+            }
+            (Interest::Listen(_), _) => {
+                self.books.count("listened");
+                let open = &self.books.calls[&operation];
+                let judged = self.topic.listening(operation).unwrap();
+                let public: Vec<&str> = judged.resources.iter().map(|uri| &**uri).collect();
+                let listen = open.listen.as_ref().unwrap();
+                assert!(public.iter().all(|uri| listen.resources.iter().any(|one| one.public == **uri)));
+                assert!(listen.resources.iter().all(|one| public.contains(&&*one.public)));
+            }
+            (Interest::None | Interest::Level(_) | Interest::Subscribe | Interest::Unsubscribe, _) => {}
+        }
+        self.check_interest(link);
+    }
+
+    fn check_interest(&self, link: LinkId) {
+        let own = &self.books.links[&link];
+        assert!(own.subscriptions.iter().all(|one| self.topic.follows(link, &one.server, &one.own)));
+        for task in ["t1", "t2"] {
+            assert_eq!(self.topic.watches(link, task), !self.books.watching(link, task).is_empty());
+        }
+    }
+}
+
+pub(crate) fn blank(
+    call: u64,
+    link: LinkId,
+    by: ParticipantId,
+    server: ParticipantId,
+    method: &'static str,
+) -> Call {
+    let (tag, proposal, public, own, listen) = <_>::default();
+    let (place, answered, said, mirrored, order) = (Place::AtServer, false, false, false, 0);
+    Call {
+        call,
+        link,
+        by,
+        server,
+        place,
+        answered,
+        tag,
+        proposal,
+        method,
+        public,
+        own,
+        said,
+        mirrored,
+        order,
+        listen,
+    }
+}

@@ -1,0 +1,184 @@
+//! Crashes, restarts from the journal alone, and the end of a run.
+
+use model::{LinkId, OperationId, ProposalState};
+use topic::{EndedProposal, Kept};
+
+use crate::{
+    books::{
+        Books,
+        deals::{Deal, Written},
+        envelopes::digest,
+    },
+    draw::held::terms,
+    numbers::{Event, Numbers},
+    turn::Turn,
+    world::World,
+};
+
+/// Proposals that are over and known after a restart; of the others only digests are kept.
+const KNOWN_MAX: usize = 3;
+
+impl Books {
+    /// Whether a proposal of this envelope was on disk and is known no more.
+    pub(crate) fn is_closed(&self, envelope: &str) -> bool {
+        self.deals.values().any(|deal| deal.gone && !deal.durable.is_empty() && deal.envelope == envelope)
+    }
+
+    /// What the journal says after a crash; what was being written has arrived, or not.
+    fn recover(&mut self, id: OperationId, arrived: bool) {
+        self.journal(id, arrived);
+        let deal = self.deals.get_mut(&id).unwrap();
+        if deal.gone {
+            return;
+        }
+        (deal.recalled, deal.requested, deal.queued) = (false, false, None);
+        (deal.fulfilment, deal.early, deal.in_room) = (None, None, false);
+        assert!(!deal.proposed || !deal.durable.is_empty(), "{id} is lost");
+        match deal.durable.last() {
+            None => deal.gone = true,
+            Some(Written::Opened) => {
+                assert!(deal.approved == 0 && deal.runs_own == 0, "{id} would run again");
+                assert!(deal.over.is_none() || deal.end_lost, "{id} is over, and comes back");
+                (deal.over, deal.end_lost, deal.proposed, deal.restored) = (None, false, true, true);
+            }
+            // Approved and without an end: it failed, and is never run again.
+            Some(Written::Decided { state: ProposalState::Running, .. }) => {
+                deal.over = Some(ProposalState::Failed);
+                (deal.end_lost, deal.answer) = (false, None);
+                deal.durable.push(Written::Ended { state: ProposalState::Failed, answer: None });
+            }
+            Some(Written::Decided { state, .. }) => (deal.over, deal.end_lost) = (Some(*state), false),
+            Some(Written::Ended { state, answer }) => {
+                (deal.over, deal.end_lost, deal.answer) = (Some(*state), false, *answer);
+            }
+        }
+    }
+}
+
+impl World {
+    pub(crate) fn crash(&mut self) {
+        if self.recorded {
+            self.log.push("CRASH".to_owned());
+        }
+        self.life += 1;
+        self.topic = Self::topic(&self.books.configured, self.life);
+        self.books.forget();
+        self.books.count("crashed");
+        for id in self.books.deals.keys().copied().collect::<Vec<_>>() {
+            let arrived = self.prng.one_in(2);
+            self.books.recover(id, arrived);
+        }
+        self.restore();
+        // Those that may not propose any more are revoked once more; some while they are away.
+        for (participant, granted) in self.books.standings() {
+            match granted {
+                _ if self.books.is_server(&participant) => {}
+                Some(granted) => self.regrants(&participant, granted),
+                None => self.revokes(&participant),
+            }
+        }
+        self.open();
+    }
+
+    fn restore(&mut self) {
+        let known = |deal: &Deal| deal.is_known();
+        let deals: Vec<(OperationId, Deal)> = self
+            .books
+            .deals
+            .iter()
+            .filter(|(_, deal)| known(deal))
+            .map(|(id, deal)| (*id, deal.clone()))
+            .collect();
+        let over: Vec<OperationId> =
+            deals.iter().filter(|(_, deal)| deal.over.is_some()).map(|(id, _)| *id).collect();
+        let last = &over[over.len().saturating_sub(KNOWN_MAX)..];
+        self.books.deals.values_mut().for_each(|deal| deal.gone = true);
+        for (proposal, deal) in &deals {
+            let (proposal, content, terms) = (*proposal, deal.content, terms(deal));
+            let known = deal.over.is_none() || last.contains(&proposal);
+            self.books.deals.get_mut(&proposal).unwrap().gone = !known;
+            match deal.over {
+                None => {
+                    let (held, public) = (deal.held, deal.public.as_deref());
+                    self.live(Event::Restore { proposal, terms, content, held, public }, Turn::default());
+                    self.books.count("pending again");
+                }
+                Some(state) if known => {
+                    let (held, end) = (deal.held, ended(deal, state));
+                    self.live(Event::RestoreEnded { proposal, terms, content, held, end }, Turn::default());
+                    self.books.count("ended again");
+                }
+                Some(_) => {}
+            }
+        }
+        let until_ms = self.now_ms + 1_000_000_000;
+        let closed = self.books.deals.values().filter(|deal| deal.gone && !deal.durable.is_empty());
+        let closed: Vec<(u64, u128)> = closed.map(|deal| (until_ms, digest(&deal.envelope))).collect();
+        if !closed.is_empty() {
+            self.books.count("closed again");
+        }
+        self.live(Event::RestoreClosed { closed }, Turn::default());
+    }
+
+    /// At the end everything is answered, and nothing is left open.
+    pub(crate) fn finish(&mut self) {
+        for _ in 0..6 {
+            self.now_ms += 1_000_000;
+            self.books.now_ms = self.now_ms;
+            self.tick();
+            for (proposal, server) in std::mem::take(&mut self.books.to_execute) {
+                self.executes(proposal, &server);
+            }
+            for operation in self.books.calls.keys().copied().collect::<Vec<_>>() {
+                if self.topic.is_open(operation) {
+                    self.answers(operation);
+                }
+            }
+            let writing = self.books.deals.iter().filter(|(_, deal)| deal.writing.is_some());
+            for proposal in writing.map(|(id, _)| *id).collect::<Vec<_>>() {
+                self.journals(proposal, true);
+            }
+        }
+        for link in self.books.links.keys().copied().collect::<Vec<LinkId>>() {
+            self.leaves(link);
+        }
+        for _ in 0..3 {
+            let writing = self.books.deals.iter().filter(|(_, deal)| deal.writing.is_some());
+            for proposal in writing.map(|(id, _)| *id).collect::<Vec<_>>() {
+                self.journals(proposal, true);
+            }
+        }
+        let servers: Vec<OperationId> = self.books.calls.keys().copied().collect();
+        servers.into_iter().for_each(|operation| self.settle(operation));
+        self.configures(&[topic::UpstreamNames::gateway()]);
+        assert_eq!((self.books.deals_open(), self.topic.proposals_len()), (0, 0));
+        assert_eq!((self.topic.operations_len(), self.topic.parked_len()), (0, 0));
+        assert!(self.books.calls.is_empty() && self.books.questions.is_empty(), "an operation is lost");
+        assert!(self.books.rulings.is_empty() && self.books.waiting.is_empty(), "a handle is lost");
+        assert_eq!(
+            (self.topic.next_deadline_ms(), self.topic.kept() == Kept::default()),
+            (None, self.books.room.kept == Kept::default())
+        );
+        let gateway = usize::from(self.books.servers.contains_key(&model::ParticipantId::gateway()));
+        assert_eq!((self.topic.participants_len(), self.topic.links_len()), (gateway, gateway));
+    }
+
+    /// A call that goes on without its caller is answered by its server.
+    fn settle(&mut self, operation: OperationId) {
+        while self.topic.is_open(operation) {
+            self.answers(operation);
+            let writing = self.books.deals.iter().filter(|(_, deal)| deal.writing.is_some());
+            for proposal in writing.map(|(id, _)| *id).collect::<Vec<_>>() {
+                self.journals(proposal, true);
+            }
+        }
+    }
+}
+
+fn ended(deal: &Deal, state: ProposalState) -> EndedProposal<Numbers> {
+    let decided = deal.durable.iter().find_map(|written| match written {
+        Written::Decided { by, ruling: Some(ruling), .. } => Some((by.clone(), *ruling)),
+        Written::Opened | Written::Decided { .. } | Written::Ended { .. } => None,
+    });
+    EndedProposal { state, reason: None, decided, answer: deal.answer }
+}

@@ -1,0 +1,89 @@
+//! Servers that take their seats, and the configuration.
+
+use std::sync::Arc;
+
+use model::{Capabilities, LinkId, ParticipantId};
+use topic::{Ended, UpstreamNames};
+
+use crate::{
+    books::{Books, people::Served},
+    names::{SERVERS, SERVING, id},
+    numbers::{Event, RoomEffect},
+    turn::Turn,
+    world::World,
+};
+
+impl World {
+    pub(crate) fn server_grant(&mut self) -> Arc<Capabilities> {
+        Arc::new(if self.prng.one_in(5) { Capabilities::default() } else { Capabilities::upstream() })
+    }
+
+    /// A server takes its seat, or is reached by another handle from now on.
+    pub(crate) fn reserve(&mut self) {
+        let server = self.any_server();
+        self.serve(&server);
+    }
+
+    pub(crate) fn serve(&mut self, server: &ParticipantId) {
+        let (handle, capabilities) = (self.number(), self.server_grant());
+        let seated = self.books.servers.get(server).map(|served| served.link);
+        let link = seated.unwrap_or_else(|| LinkId(self.number()));
+        let hidden = self.books.serves(server);
+        // A participant that had the name before it was a server's.
+        let mut turn = Turn::default();
+        if seated.is_none() && !hidden {
+            let leaving = self.books.links_of(server);
+            if !leaving.is_empty() {
+                self.books.count("name of a participant became a server's");
+            }
+            turn.leaving.extend(leaving.into_iter().map(|link| (link, Some(Ended::Revoked))));
+            if let Some(standing) = self.books.standing.get_mut(server) {
+                standing.granted = None;
+            }
+            self.books.judge_deals(server);
+            self.books.wear(server);
+        }
+        if !hidden {
+            self.books.standing.entry(server.clone()).or_default().granted = Some(capabilities.clone());
+        }
+        turn.serving = Some(server.clone());
+        self.books.asking.insert(server.clone(), capabilities.clone());
+        self.books.servers.insert(server.clone(), Served { link, handle });
+        let effects = self.live(Event::Serve { link, server, handle, capabilities }, turn);
+        let joined = effects.room.iter().any(|effect| matches!(effect, RoomEffect::Joined(_)));
+        assert_eq!(joined, seated.is_none() && !hidden, "only a server that others see joins");
+    }
+
+    /// Servers come, go, and change places and prefixes. The caller that serves may become a server, or nothing.
+    pub(crate) fn configure(&mut self) {
+        let mut all = vec![UpstreamNames::gateway()];
+        for (name, prefix) in SERVERS {
+            if !self.prng.one_in(6) {
+                all.push(UpstreamNames::new(id(name), prefix));
+            }
+        }
+        match self.prng.below(6) {
+            0 => all.push(UpstreamNames::new(id(SERVING), SERVING)),
+            1 => {}
+            _ => all.push(UpstreamNames::serving(id(SERVING), SERVING)),
+        }
+        let at = self.prng.below(all.len());
+        all.rotate_left(at);
+        self.configures(&all);
+    }
+
+    pub(crate) fn configures(&mut self, all: &[UpstreamNames]) {
+        let stays = |books: &Books, server: &ParticipantId| {
+            all.iter().any(|names| names.id == *server && names.serves == books.serves(server))
+        };
+        let dismissed: Vec<ParticipantId> =
+            self.books.servers.keys().filter(|server| !stays(&self.books, server)).cloned().collect();
+        let turn = Turn { dismissed, ..Turn::default() };
+        let before = std::mem::replace(&mut self.books.configured, all.to_vec());
+        let hidden = |id: &ParticipantId| before.iter().any(|names| names.id == *id && names.serves);
+        let leave = turn.dismissed.iter().filter(|server| !hidden(server)).count();
+        let effects = self.live(Event::Configure { upstreams: all }, turn);
+        let left = effects.room.iter().filter(|effect| matches!(effect, RoomEffect::Left(_))).count();
+        assert_eq!(left, leave, "a server that is not configured leaves");
+    }
+}

@@ -1,0 +1,86 @@
+//! Stories that chance alone tells too seldom: a held call, parked, come back for, approved; a proposal that a participant
+//! carries out in the room.
+
+use model::{LinkId, OperationId, ParticipantId};
+
+use crate::{books::calls::Place, names::parse, world::World};
+
+impl World {
+    pub(crate) fn story(&mut self) {
+        match self.prng.one_in(2) {
+            true => self.story_of_a_call(),
+            false => self.story_of_the_room(),
+        }
+    }
+
+    /// A caller proposes to others, and one of them answers, sometimes before the approval is on disk.
+    fn story_of_the_room(&mut self) {
+        let links: Vec<LinkId> = self.books.links.keys().copied().collect();
+        for link in &links {
+            if let Some(by) = self.books.owner(*link).filter(|_| !self.prng.one_in(4)) {
+                self.regrants(&by, parse(&["mcp/*", "chat"]));
+            }
+        }
+        let Some(link) = self.prng.pick(&links).copied() else { return self.join() };
+        let others: Vec<ParticipantId> = links.iter().filter_map(|link| self.books.owner(*link)).collect();
+        let mut to: Vec<ParticipantId> = Vec::new();
+        for _ in 0..2 {
+            let one = self.prng.any(&others);
+            to.extend((!to.contains(&one)).then_some(one));
+        }
+        let Some(proposal) = self.proposes(link, to) else { return };
+        self.proceed(proposal);
+        for _ in 0..3 {
+            match self.prng.one_in(2) {
+                true => self.fulfils(Some(proposal)),
+                false => self.decides(proposal),
+            }
+        }
+        if self.prng.one_in(3) {
+            self.answer_in_room();
+        }
+        self.proceed(proposal);
+        (0..3).for_each(|_| self.answer_in_room());
+        self.proceed(proposal);
+    }
+
+    fn story_of_a_call(&mut self) {
+        for _ in 0..6 {
+            let links = self.books.links.iter().filter(|(_, link)| link.promotes);
+            let links: Vec<LinkId> = links.map(|(link, _)| *link).collect();
+            let Some(link) = self.prng.pick(&links).copied() else { return self.join() };
+            self.request_at(link);
+            self.propose_held();
+        }
+        let waits =
+            self.books.calls.values().find(|open| open.place == Place::Held && open.proposal.is_some());
+        let Some(proposal) = waits.and_then(|open| open.proposal) else { return };
+        self.proceed(proposal);
+        match self.prng.below(4) {
+            0 => (self.now_ms += 2_500, self.tick()).1,
+            1 => self.stop(),
+            _ => {}
+        }
+        self.resume();
+        if self.prng.one_in(2) {
+            self.fulfils(Some(proposal));
+        }
+        self.decides(proposal);
+        match self.prng.below(4) {
+            0 => self.cancel(),
+            1 => self.regrant(),
+            _ => {}
+        }
+        self.proceed(proposal);
+        self.answer();
+        self.proceed(proposal);
+    }
+
+    /// The journal writes what it was asked to.
+    fn proceed(&mut self, proposal: OperationId) {
+        if self.books.deals.get(&proposal).is_some_and(|deal| deal.writing.is_some()) {
+            let stored = !self.prng.one_in(12);
+            self.journals(proposal, stored);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Handles of the simulation: numbers, each handed in once.
+
+use topic::Handles;
+
+#[derive(Debug, Clone)]
+pub(crate) enum Numbers {}
+
+impl Handles for Numbers {
+    type Link = u64;
+    type Server = u64;
+    type Call = u64;
+    type Question = u64;
+    /// Few, so that names are used again.
+    type Tag = u8;
+    type Answer = u64;
+    type Notice = u64;
+    type Message = u64;
+    type Content = u64;
+    type Ruling = u64;
+}
+
+pub(crate) type Topic = topic::Topic<Numbers>;
+pub(crate) type Event<'a> = topic::Event<'a, Numbers>;
+pub(crate) type Effect = topic::Effect<Numbers>;
+pub(crate) type Effects = topic::Effects<Numbers>;
+pub(crate) type RoomEffect = topic::RoomEffect<Numbers>;
+pub(crate) type Record = topic::Record<Numbers>;
+pub(crate) type Receiver = topic::Receiver<Numbers>;
+pub(crate) type ProposalView = topic::ProposalView<Numbers>;

@@ -1,0 +1,84 @@
+//! Terms of one step: calls, questions and decisions that its event brings, and links that it ends.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId};
+use topic::{Ended, Listener};
+
+use crate::books::{calls::Call, questions::Question, room::Message};
+
+/// A decision as it came in.
+#[derive(Debug, Clone)]
+pub(crate) struct Decided {
+    pub(crate) by: ParticipantId,
+    pub(crate) ruling: u64,
+    /// What the participant brings, if it is not in the topic.
+    pub(crate) outside: Option<Arc<Capabilities>>,
+    /// Whether it names what was shown, and the server still lists the same.
+    pub(crate) same: bool,
+    pub(crate) withdraws: bool,
+    pub(crate) fulfilment: Option<String>,
+    /// It came as a request in the room.
+    pub(crate) requested: bool,
+}
+
+/// An answer in the room.
+#[derive(Debug, Clone)]
+pub(crate) struct RoomAnswer {
+    pub(crate) proposal: OperationId,
+    pub(crate) outcome: Outcome,
+    pub(crate) answer: u64,
+}
+
+/// A caller's link that joins, if it may.
+#[derive(Debug, Clone)]
+pub(crate) struct Arrival {
+    pub(crate) link: LinkId,
+    pub(crate) participant: ParticipantId,
+    pub(crate) listener: Option<Listener>,
+    pub(crate) since: Option<topic::Cursor>,
+}
+
+/// How an open operation is answered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Answering {
+    pub(crate) operation: OperationId,
+    /// `None` if there is none.
+    pub(crate) answer: Option<u64>,
+    pub(crate) outcome: Outcome,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// The calls that the event hands in, by handle, each with its operation.
+    pub(crate) calls: BTreeMap<u64, (OperationId, Call)>,
+    /// The question that it hands in.
+    pub(crate) question: Option<(OperationId, Question)>,
+    /// The decision that it brings, about this proposal.
+    pub(crate) decision: Option<(OperationId, Decided)>,
+    /// The proposal that it makes.
+    pub(crate) proposing: Option<OperationId>,
+    /// Links that it ends.
+    pub(crate) leaving: Vec<(LinkId, Option<Ended>)>,
+    pub(crate) joining: Option<Arrival>,
+    /// The sending side of a link that may not join.
+    pub(crate) refused: Option<u64>,
+    /// A participant whose capabilities change.
+    pub(crate) regrants: Option<ParticipantId>,
+    /// Servers that leave.
+    pub(crate) dismissed: Vec<ParticipantId>,
+    /// The server that takes its seat.
+    pub(crate) serving: Option<ParticipantId>,
+    pub(crate) answering: Option<Answering>,
+    /// The operation that its opener cancels.
+    pub(crate) cancelling: Option<OperationId>,
+    /// The proposal of which the journal answers, and whether it has the record.
+    pub(crate) journal: Option<(OperationId, bool)>,
+    /// The message that it publishes.
+    pub(crate) message: Option<Message>,
+    pub(crate) room_answer: Option<RoomAnswer>,
+    /// The proposal whose proposer makes its own request.
+    pub(crate) own: Option<OperationId>,
+    /// Callers may be answered for now.
+    pub(crate) parks: bool,
+}

@@ -1,0 +1,28 @@
+//! Names of all events and effects: a new variant does not compile until it is named here, and a run that never meets it
+//! fails.
+
+use crate::numbers::{Effect, Event, RoomEffect};
+
+macro_rules! variants {
+    ($all:ident, $name:ident, $of:ty, $prefix:literal, $type:ident: $($variant:ident)*) => {
+        pub(crate) const $all: &[&str] = &[$(concat!($prefix, stringify!($variant))),*];
+
+        pub(crate) fn $name(one: &$of) -> &'static str {
+            match one {
+                $($type::$variant { .. } => concat!($prefix, stringify!($variant)),)*
+            }
+        }
+    };
+}
+
+variants!(EVENTS, event, Event<'_>, "event ", Event:
+    Join Leave Revoke Regrant Configure Serve Attach Detach Listed Request Resume Wait Say Announce Execute Propose
+    Unproposable Restore RestoreEnded RestoreClosed Decide Stored NotStored Tick Stop Ask Answer Cancel Notice Keep);
+
+variants!(EFFECTS, effect, Effect, "effect ", Effect:
+    NotJoined Closed Withhold Hear Ignore Deliver Hold Park Report Settle Refuse Drop Cancel Ask SettleAsk RefuseAsk
+    CancelAsk Notify ListChanged Unsubscribe Unwatch Store Proposed NotProposed Approved Concluded Relay Ruled
+    RefuseDecision);
+
+variants!(ROOM_EFFECTS, room_effect, RoomEffect, "room effect ", RoomEffect:
+    Enter Renew Joined Left Publish Mirror Exit);
