@@ -6,3 +6,6 @@ pub(crate) mod places;
 pub(crate) mod relay;
 pub(crate) mod table;
 pub(crate) mod task;
+
+#[cfg(test)]
+mod tests;

@@ -119,7 +119,8 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
             let content =
                 Proposed::restored(proposal.opened.clone(), Some(dispatch.audit.reserve_or_count()));
             let (id, terms) = (restored.id, restored.terms(&proposal.opened, expires_ms));
-            dispatch.take(Event::Restore { proposal: id, terms, content, held: proposal.opened.held });
+            let (held, public) = (proposal.opened.held, public_name(dispatch, &proposal.opened));
+            dispatch.take(Event::Restore { proposal: id, terms, content, held, public: public.as_deref() });
             proposers.push(proposal.opened.by.as_str());
         }
     }
@@ -159,10 +160,19 @@ impl Restored {
     }
 }
 
+/// The public name under which a held call was judged, if its server gives it another name.
+fn public_name(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<String> {
+    let own = opened.context.as_deref().filter(|_| matches!(&*opened.method, "tools/call" | "prompts/get"))?;
+    let server = dispatch.server(&ParticipantId::new(opened.to.first()?).ok()?)?;
+    let prefix = &*server.upstream.spec().config.prefix;
+    (!prefix.is_empty()).then(|| topic::public_name(prefix, own))
+}
+
 fn restore_ended(dispatch: &Arc<Dispatch>, restored: &Restored, proposal: &store::Proposal, expires_ms: u64) {
     let content = Proposed::restored(proposal.opened.clone(), None);
     let (id, terms) = (restored.id, restored.terms(&proposal.opened, expires_ms));
-    dispatch.take(Event::RestoreEnded { proposal: id, terms, content, end: end_of(proposal) });
+    let held = proposal.opened.held;
+    dispatch.take(Event::RestoreEnded { proposal: id, terms, content, held, end: end_of(proposal) });
 }
 
 /// An approved proposal ran when the gateway stopped: it fails, and is not run again.
