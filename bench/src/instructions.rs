@@ -9,7 +9,7 @@ use std::fs;
 use crate::callgrind::Profile;
 use crate::flags::Flags;
 use crate::instruction_rows::{CONFIG_PORT, Row, Served, UPSTREAM_PORT, rows};
-use crate::path_stages::{PathStage, STAGES, by_stage, costly, readable};
+use crate::path_stages::{PathStage, STAGES, by_stage, costly, on_behalf_of};
 use crate::stage::{LOAD, SERVER, Server, Stage, split};
 
 /// What one operation of a row costs.
@@ -51,9 +51,11 @@ fn table(
     let names: Vec<&str> = STAGES.iter().map(|(_, name)| *name).collect();
     println!("| operation | total | before | aim | {} | allocations | locks |", names.join(" | "));
     println!("|---|{}", "---|".repeat(names.len() + 5));
+    // The server runs in another folder.
+    let binary = fs::canonicalize(binary).map_or_else(|_| binary.to_owned(), |file| file.display().to_string());
     let mut totals = HashMap::new();
     for row in rows {
-        let cost = measure(stage, flags, row, binary);
+        let cost = measure(stage, flags, row, &binary);
         let whole = |cost: f64| thousands(cost);
         let stages: Vec<String> =
             STAGES.iter().map(|(at, _)| whole(cost.stages.get(at).copied().unwrap_or(0.0))).collect();
@@ -99,16 +101,16 @@ fn measure(stage: &Stage, flags: &Flags, row: &Row, binary: &str) -> Cost {
         }
         explain("allocations", &profile, per, is_allocation);
         explain("locks", &profile, per, is_lock);
+        explain("copies", &profile, per, |symbol| symbol.contains("memcpy") || symbol.contains("memmove"));
+        explain("clocks", &profile, per, |symbol| symbol.contains("clock_gettime"));
     }
     Cost { stages, allocations, locks }
 }
 
-/// Names the callers of some functions.
+/// Names the functions of stages for which some functions were called, directly or by libraries.
 fn explain(what: &str, profile: &Profile, per: f64, fits: impl Fn(&str) -> bool) {
-    let mut callers: Vec<_> = profile.callers(fits).into_iter().collect();
-    callers.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    for (at, count) in callers.into_iter().filter(|(_, count)| *count as f64 / per >= 0.05) {
-        eprintln!("{:>10.2} {what} by {}", count as f64 / per, readable(&profile.functions[at].symbol));
+    for (name, count) in on_behalf_of(profile, fits).into_iter().filter(|(_, count)| *count / per >= 0.05) {
+        eprintln!("{:>10.2} {what} by {name}", count / per);
     }
 }
 

@@ -186,6 +186,36 @@ pub fn costly(profile: &Profile, count: usize) -> Vec<(String, u64)> {
     functions
 }
 
+/// For which functions of stages some functions were called, and how often. Calls by libraries count for their callers.
+pub fn on_behalf_of(profile: &Profile, fits: impl Fn(&str) -> bool) -> Vec<(String, f64)> {
+    let mut open: HashMap<FunctionId, f64> =
+        profile.callers(fits).into_iter().map(|(at, count)| (at, count as f64)).collect();
+    let mut callers: HashMap<FunctionId, Vec<(FunctionId, f64)>> = HashMap::new();
+    for (at, function) in profile.functions.iter().enumerate() {
+        for ((to, _), calls) in function.calls.iter().filter(|(_, calls)| calls.count > 0) {
+            callers.entry(*to).or_default().push((at, calls.count as f64));
+        }
+    }
+    let mut found: HashMap<String, f64> = HashMap::new();
+    for _ in 0..ROUNDS {
+        for (at, count) in std::mem::take(&mut open) {
+            let function = &profile.functions[at];
+            match callers.get(&at).filter(|_| stage_of(&function.file).is_none()) {
+                None => *found.entry(readable(&function.symbol)).or_default() += count,
+                Some(callers) => {
+                    let all: f64 = callers.iter().map(|(_, calls)| calls).sum();
+                    for (caller, calls) in callers {
+                        *open.entry(*caller).or_default() += count * calls / all;
+                    }
+                }
+            }
+        }
+    }
+    let mut found: Vec<(String, f64)> = found.into_iter().collect();
+    found.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    found
+}
+
 /// A symbol without its mangling and its hash.
 pub fn readable(symbol: &str) -> String {
     format!("{:#}", rustc_demangle::demangle(symbol))
