@@ -45,8 +45,17 @@ impl Dispatch {
         let (participant, capabilities) = (&link.participant.id, Arc::clone(capabilities));
         let rate = rate.map(|rate| RateLimit { per_minute: rate.per_minute, burst: rate.burst });
         let handle = Arc::clone(link);
-        let join =
-            Join { link: link.id, handle, participant, capabilities, rate, listener, since, promotes, notified };
+        let join = Join {
+            link: link.id,
+            handle,
+            participant,
+            capabilities,
+            rate,
+            listener,
+            since,
+            promotes,
+            notified,
+        };
         self.take(Event::Join(join));
         if let Some(refusal) = link.rejected() {
             return Err(refusal.clone());
@@ -90,7 +99,8 @@ impl Dispatch {
         let (link, handle, capabilities) = (self.own.id, Server::Gateway, Arc::new(Capabilities::gateway()));
         self.take(Event::Serve { link, server: &own, handle, capabilities });
         for (server, capabilities) in &all {
-            let kept = old.iter().find(|(known, _)| known.id == server.id && known.serves() == server.serves());
+            let kept =
+                old.iter().find(|(known, _)| known.id == server.id && known.serves() == server.serves());
             let link = kept.map_or_else(|| self.context.link(), |(_, link)| *link);
             let (handle, capabilities) = (Server::Upstream(Arc::clone(server)), Arc::clone(capabilities));
             self.take(Event::Serve { link, server: &server.id, handle, capabilities });
@@ -130,9 +140,8 @@ impl Dispatch {
         old: &[(Arc<ConfiguredServer>, LinkId)],
     ) -> Arc<ConfiguredServer> {
         let spec = UpstreamSpec::new(server.clone(), &limits.servers());
-        let same = |(known, _): &&(Arc<ConfiguredServer>, LinkId)| {
-            known.serves() && *known.upstream.spec() == spec
-        };
+        let same =
+            |(known, _): &&(Arc<ConfiguredServer>, LinkId)| known.serves() && *known.upstream.spec() == spec;
         if let Some((known, _)) = old.iter().find(same) {
             return Arc::clone(known);
         }
@@ -163,7 +172,9 @@ impl Dispatch {
             }
         }
         for (server, _) in all {
-            let Some(dialed) = server.dial_in.as_ref().filter(|dialed| dialed.link().is_none()) else { continue };
+            let Some(dialed) = server.dial_in.as_ref().filter(|dialed| dialed.link().is_none()) else {
+                continue;
+            };
             server.upstream.reset_backoff();
             if let Some(link) = dialed.connect_existing(|| self.with(|topic| topic.listener(&server.id))) {
                 dial_in::disconnected(self, &server.id, link);

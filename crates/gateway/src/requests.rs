@@ -13,15 +13,20 @@ use crate::call::{Call, Incoming, Names, Reply, ServerEvents};
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{Asked, Effect, Event};
-use crate::tag::Tag;
 use crate::log_level;
 use crate::proposals::state;
 use crate::record::Record;
+use crate::tag::Tag;
 use crate::tasks;
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.
-    pub fn request(self: &Arc<Self>, link: &Arc<Link>, incoming: Incoming, reply: Arc<dyn Reply>) -> Arc<Call> {
+    pub fn request(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        incoming: Incoming,
+        reply: Arc<dyn Reply>,
+    ) -> Arc<Call> {
         let mut incoming = incoming;
         let parked = incoming.state.take().and_then(|sealed| state::open(self, link, &sealed));
         let interest = std::mem::take(&mut incoming.interest);

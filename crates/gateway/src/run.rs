@@ -35,7 +35,9 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
                 }
             }
         }
-        Effect::Hold { operation: _, call, to, server, own } => open::held(dispatch, &call, &to, &server, own),
+        Effect::Hold { operation: _, call, to, server, own } => {
+            open::held(dispatch, &call, &to, &server, own)
+        }
         Effect::Park { call, proposal } => answer::park(dispatch, &call, &proposal),
         Effect::Report { call, proposal } => answer::report(dispatch, &call, &proposal),
         Effect::Settle { operation: _, call, answer, proposal } => match proposal {
@@ -54,7 +56,9 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             call.reply().abandon(&call);
         }
         Effect::Cancel { call } => call.cancel_at_server("the client cancelled the request"),
-        Effect::Ask { operation, question, link, to } => questions::ask(dispatch, operation, &question, link, &to),
+        Effect::Ask { operation, question, link, to } => {
+            questions::ask(dispatch, operation, &question, link, &to)
+        }
         Effect::SettleAsk { question, answer } => questions::settle(&question, answer),
         Effect::RefuseAsk { question, refusal, cause: _ } => question.question.refuse(&refusal),
         Effect::CancelAsk { operation, to } => match to {

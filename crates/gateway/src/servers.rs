@@ -92,7 +92,9 @@ impl Dispatch {
                 let subject = Subject::Resource { own: &own, session: session.key().owner() };
                 self.notice(&server.id, subject, notice);
             }
-            "notifications/tasks/status" | "notifications/tasks" => tasks::state_notice(self, session, notice),
+            "notifications/tasks/status" | "notifications/tasks" => {
+                tasks::state_notice(self, session, notice)
+            }
             "notifications/progress" => tasks::progress(self, session, notice),
             method => match self.owner(session) {
                 Some(owner) => {
@@ -108,7 +110,9 @@ impl Dispatch {
     pub(crate) fn session_question(self: &Arc<Self>, session: &Arc<Session>, question: &Question) -> bool {
         let Some(owner) = session.key().owner() else { return false };
         let form = self.with(|topic| topic.handle(owner).map(|link| link.form));
-        let Some(server) = self.server_of(session).filter(|_| form == Some(session.form())) else { return false };
+        let Some(server) = self.server_of(session).filter(|_| form == Some(session.form())) else {
+            return false;
+        };
         let task = self.tasks.related(session, &question.request().payload);
         if task.as_ref().is_some_and(|task| !tasks::may_keep(self, task)) {
             return false;

@@ -151,7 +151,7 @@ impl<H: Handles> Topic<H> {
     ) {
         let named = said.correlation.and_then(|envelope| self.proposals.of_envelope(envelope));
         let closed = || said.correlation_digest.filter(|_| named.is_none());
-        let is_closed = closed().is_some_and(|digest| self.proposals.is_closed(now_ms, digest));
+        let is_closed = closed().is_some_and(|digest| self.proposals.closed.contains(now_ms, digest));
         let plays = self.played(&said);
         if named.is_none() && !is_closed && plays.is_empty() {
             return;
