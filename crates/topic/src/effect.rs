@@ -1,131 +1,21 @@
-//! The closed inventory of what can follow from a step.
+//! Effects of a step: the closed inventory.
+
+mod cause;
+mod record;
+mod room;
+mod verdict;
 
 use std::sync::Arc;
 
-use model::{Capabilities, LinkId, ListKind, OperationId, Outcome, ParticipantId, ProposalState, Refusal};
+use model::{LinkId, ListKind, OperationId, ParticipantId, Refusal};
 use smallvec::SmallVec;
 
-use crate::{Audience, Handles, Listener, Replay, proposal_view::ProposalView};
+pub use cause::{Cause, Ended, Ignored};
+pub use record::Record;
+pub use room::{Mirrored, Person, RoomEffect};
+pub use verdict::{Rule, Verdict};
 
-/// Why something was refused or ended, for records and for wires that must say so. Callers on MCP wires cannot tell
-/// [`Cause::Unknown`] from [`Cause::NotAdmitted`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Cause {
-    /// Nothing has this name.
-    Unknown,
-    /// No capability admits it.
-    NotAdmitted,
-    /// It was admitted, and the capability has been withdrawn since.
-    Withdrawn,
-    /// The method or the target is no part of a kind.
-    Malformed,
-    /// The rate limit.
-    RateLimited,
-    /// A limit of the topic.
-    Limit,
-    /// The server is not in the topic.
-    UpstreamDown,
-    /// The server could not take the request, or gave no answer.
-    Failed,
-    /// Its time was over.
-    Expired,
-    /// What it belonged to is over.
-    Moot,
-    /// The name is taken on the other side.
-    Taken,
-    /// A newer link of the same participant is there.
-    Replaced,
-    /// A kind that only the gateway itself may use.
-    Reserved,
-    /// The proposal behind it was rejected.
-    Rejected,
-    /// The proposal behind it was withdrawn.
-    TakenBack,
-    /// No participant decides about a proposal of its own.
-    Own,
-    /// The proposal is decided already, or is being decided.
-    Decided,
-    /// The decision is about something else than was proposed.
-    Differs,
-    /// It is not what was proposed.
-    Mismatch,
-    /// The server describes the tool otherwise now.
-    Redefined,
-    /// An envelope of this id has proposed already.
-    Repeated,
-    /// What must be on disk first cannot be written.
-    LogUnavailable,
-}
-
-impl Cause {
-    /// The cause as it is recorded.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Cause::Unknown => "unknown",
-            Cause::NotAdmitted => "not_admitted",
-            Cause::Withdrawn => "withdrawn",
-            Cause::Malformed => "malformed",
-            Cause::RateLimited => "rate_limited",
-            Cause::Limit => "limit",
-            Cause::UpstreamDown => "upstream_down",
-            Cause::Failed => "failed",
-            Cause::Expired => "expired",
-            Cause::Moot => "moot",
-            Cause::Taken => "taken",
-            Cause::Replaced => "replaced",
-            Cause::Reserved => "reserved",
-            Cause::Rejected => "rejected",
-            Cause::TakenBack => "taken_back",
-            Cause::Own => "own",
-            Cause::Decided => "decided",
-            Cause::Differs => "conflict",
-            Cause::Mismatch => "conflict: this is not what was proposed",
-            Cause::Redefined => "redefined",
-            Cause::Repeated => "repeat",
-            Cause::LogUnavailable => "log_unavailable",
-        }
-    }
-}
-
-/// The capability that admitted an act.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
-    /// The participant's capabilities.
-    pub capabilities: Arc<Capabilities>,
-    /// The place in them; `None` if the act needs no capability.
-    pub at: Option<usize>,
-}
-
-impl Rule {
-    /// The capability as it was written.
-    pub fn as_str(&self) -> Option<&str> {
-        self.capabilities.get(self.at?).map(model::Capability::as_str)
-    }
-}
-
-/// The verdict about a step's event, if it was an act of a participant: a request, an envelope, a resumption.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// It goes on.
-    Admitted {
-        /// The server that has it; `None` for an envelope.
-        to: Option<ParticipantId>,
-        /// The server's own name or URI, if it differs from what was asked for.
-        own: Option<Arc<str>>,
-        /// The capability that admitted it.
-        rule: Rule,
-    },
-    /// It is held as a proposal.
-    Held {
-        /// The server that would have it.
-        to: ParticipantId,
-        /// The server's own name or URI, if it differs.
-        own: Option<Arc<str>>,
-    },
-    /// It is refused.
-    Refused(Cause),
-}
+use crate::{handles::Handles, proposal_view::ProposalView};
 
 /// What follows from one step.
 #[derive(Debug)]
@@ -159,122 +49,6 @@ impl<H: Handles> Effects<H> {
     pub(crate) fn publish(&mut self, effect: RoomEffect<H>) {
         self.room.push(effect);
     }
-}
-
-/// A participant as others in the topic see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Person {
-    /// Its id.
-    pub id: ParticipantId,
-    /// What it may do.
-    pub capabilities: Arc<Capabilities>,
-}
-
-/// Why the topic ended a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ended {
-    /// Its participant was revoked.
-    Revoked,
-    /// Another link of its participant listens to the room now.
-    Replaced,
-}
-
-/// What goes into the room's queue.
-#[derive(Debug, Clone, strum::IntoStaticStr, strum::VariantNames)]
-pub enum RoomEffect<H: Handles> {
-    /// A listener enters and is welcomed.
-    Enter {
-        /// Its link.
-        link: LinkId,
-        /// The link's sending side.
-        handle: H::Link,
-        /// The participant.
-        person: Person,
-        /// How it listens.
-        listener: Listener,
-        /// The others in the topic.
-        roster: Arc<[Person]>,
-        /// What it missed, if the room keeps a history.
-        replay: Option<Replay<H::Message>>,
-    },
-    /// A listener's participant may do other things now: its link is welcomed anew.
-    Renew {
-        /// The link.
-        link: LinkId,
-        /// The participant.
-        person: Person,
-        /// The others in the topic.
-        roster: Arc<[Person]>,
-    },
-    /// A participant has joined.
-    Joined(Person),
-    /// A participant has left.
-    Left(ParticipantId),
-    /// A message to its audience.
-    Publish {
-        /// The message.
-        message: H::Message,
-        /// Its audience.
-        audience: Audience,
-    },
-    /// An MCP client's call, shown to watchers.
-    Mirror {
-        /// What is shown.
-        mirrored: Mirrored<H>,
-        /// Its audience.
-        audience: Audience,
-    },
-    /// A listener leaves; the topic's reason, if it is the topic that ended the link.
-    Exit {
-        /// The link.
-        link: LinkId,
-        /// Why.
-        why: Option<Ended>,
-    },
-}
-
-/// A call that is shown to watchers, or its end.
-#[derive(Debug, Clone)]
-pub struct Mirrored<H: Handles> {
-    /// The operation.
-    pub operation: OperationId,
-    /// The caller.
-    pub from: ParticipantId,
-    /// The server.
-    pub to: ParticipantId,
-    /// The request.
-    pub call: H::Call,
-    /// The server's own name or URI, if it differs from what was asked for.
-    pub own: Option<Arc<str>>,
-    /// How the call ended, with the server's answer if there is one; `None` for the call itself.
-    pub end: Option<(Outcome, Option<H::Answer>)>,
-}
-
-/// A change of a proposal that must be on disk before anything follows from it.
-#[derive(Debug, Clone)]
-pub enum Record<H: Handles> {
-    /// It was made.
-    Opened,
-    /// It was decided. Rejected and withdrawn, it is over; no [`Record::Ended`] follows.
-    Decided {
-        /// The participant that decided.
-        by: ParticipantId,
-        /// [`ProposalState::Running`] if it was approved, or rejected or withdrawn.
-        state: ProposalState,
-        /// Why, in words for the proposer.
-        reason: Option<Arc<str>>,
-        /// What came with the decision; `None` if the topic withdraws the proposal itself.
-        ruling: Option<H::Ruling>,
-    },
-    /// It is over: completed, failed or expired, or withdrawn after it was approved and before it ran.
-    Ended {
-        /// How.
-        state: ProposalState,
-        /// Why, in words for the proposer.
-        reason: Option<Arc<str>>,
-        /// The answer of the server or participant that carried it out.
-        answer: Option<H::Answer>,
-    },
 }
 
 /// Where a notification goes.
@@ -557,15 +331,4 @@ pub enum Effect<H: Handles> {
         /// Why, for records.
         cause: Cause,
     },
-}
-
-/// Why a receiver that the gateway plays does not act on an envelope.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ignored {
-    /// An envelope of this id and sender was acted on before.
-    Repeat,
-    /// Kind and payload differ.
-    Mismatch,
-    /// An answer to a request that named other participants.
-    NotAsked,
 }
