@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use model::{Capabilities, LinkId, ParticipantId, RateLimit, Refusal, Request, Target};
-use topic::{Cursor, Ended, Join, Kept, Listener, UpstreamNames, View};
+use topic::{Cursor, Ended, Join, Kept, Listener, UpstreamNames, ListScope};
 use upstream::config::ServerConfig;
 use upstream::dial_in::DialIn;
 use upstream::{Environment, Manifest, Upstream, UpstreamSpec};
 
-use crate::config::{BuiltIn, Limits};
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{ConfiguredServer, Event, Server};
 use crate::servers::OneTopic;
 use crate::{builtin, dial_in, handshake};
+use access::config::{BuiltIn, Limits};
 
 /// How a link joins.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,8 +45,17 @@ impl Dispatch {
         let (participant, capabilities) = (&link.participant.id, Arc::clone(capabilities));
         let rate = rate.map(|rate| RateLimit { per_minute: rate.per_minute, burst: rate.burst });
         let handle = Arc::clone(link);
-        let join =
-            Join { link: link.id, handle, participant, capabilities, rate, listener, since, promotes, notified };
+        let join = Join {
+            link: link.id,
+            handle,
+            participant,
+            capabilities,
+            rate,
+            listener,
+            since,
+            promotes,
+            notified,
+        };
         self.take(Event::Join(join));
         if let Some(refusal) = link.rejected() {
             return Err(refusal.clone());
@@ -90,7 +99,8 @@ impl Dispatch {
         let (link, handle, capabilities) = (self.own.id, Server::Gateway, Arc::new(Capabilities::gateway()));
         self.take(Event::Serve { link, server: &own, handle, capabilities });
         for (server, capabilities) in &all {
-            let kept = old.iter().find(|(known, _)| known.id == server.id && known.serves() == server.serves());
+            let kept =
+                old.iter().find(|(known, _)| known.id == server.id && known.serves() == server.serves());
             let link = kept.map_or_else(|| self.context.link(), |(_, link)| *link);
             let (handle, capabilities) = (Server::Upstream(Arc::clone(server)), Arc::clone(capabilities));
             self.take(Event::Serve { link, server: &server.id, handle, capabilities });
@@ -104,7 +114,7 @@ impl Dispatch {
     /// Lists what every server lists now.
     pub(crate) fn list_servers(self: &Arc<Self>) {
         for server in self.servers() {
-            self.listed(&server.id, View::Shared, &server.manifests(), &[]);
+            self.listed(&server.id, ListScope::Shared, &server.manifests(), &[]);
         }
     }
 
@@ -114,7 +124,7 @@ impl Dispatch {
         self.take(Event::Keep { kept });
         let listed = Arc::new(builtin::manifest(built_in));
         *self.own_manifest.write() = Arc::clone(&listed);
-        self.listed(&ParticipantId::gateway(), View::Shared, &[listed], &[]);
+        self.listed(&ParticipantId::gateway(), ListScope::Shared, &[listed], &[]);
     }
 
     /// What the gateway's own participant lists.
@@ -130,9 +140,8 @@ impl Dispatch {
         old: &[(Arc<ConfiguredServer>, LinkId)],
     ) -> Arc<ConfiguredServer> {
         let spec = UpstreamSpec::new(server.clone(), &limits.servers());
-        let same = |(known, _): &&(Arc<ConfiguredServer>, LinkId)| {
-            known.serves() && *known.upstream.spec() == spec
-        };
+        let same =
+            |(known, _): &&(Arc<ConfiguredServer>, LinkId)| known.serves() && *known.upstream.spec() == spec;
         if let Some((known, _)) = old.iter().find(same) {
             return Arc::clone(known);
         }
@@ -163,7 +172,9 @@ impl Dispatch {
             }
         }
         for (server, _) in all {
-            let Some(dialed) = server.dial_in.as_ref().filter(|dialed| dialed.link().is_none()) else { continue };
+            let Some(dialed) = server.dial_in.as_ref().filter(|dialed| dialed.link().is_none()) else {
+                continue;
+            };
             server.upstream.reset_backoff();
             if let Some(link) = dialed.connect_existing(|| self.with(|topic| topic.listener(&server.id))) {
                 dial_in::disconnected(self, &server.id, link);

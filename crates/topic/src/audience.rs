@@ -52,7 +52,7 @@ pub struct Audience {
 
 impl Audience {
     /// Everybody who listens.
-    pub fn everybody() -> Self {
+    pub fn broadcast() -> Self {
         Self { from: None, to: Box::default(), proposes: false, reach: Reach::Listeners }
     }
 
@@ -69,7 +69,7 @@ impl Audience {
     }
 
     /// Whether every listener gets it, whatever its mode, unless it sent the message itself and wants no echo.
-    pub fn is_everybody(&self) -> bool {
+    pub fn is_broadcast(&self) -> bool {
         self.to.is_empty() && self.reach == Reach::Listeners
     }
 

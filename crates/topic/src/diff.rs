@@ -49,7 +49,7 @@ impl<'a> From<Entry<'a>> for Changed<'a> {
 
 /// For whom a view changed.
 #[derive(Clone, Copy)]
-pub(crate) enum Whose {
+pub(crate) enum ListScope {
     /// Every caller without a view of its own.
     Shared,
     /// One link.
@@ -77,8 +77,8 @@ impl<H: Handles> Topic<H> {
     }
 
     fn entries_of(&self, group: &[LinkId], list: ListKind) -> Vec<SeenEntry> {
-        let Some(outlook) = group.first().and_then(|link| self.outlook(*link)) else { return Vec::new() };
-        let seen = outlook.list(list).into_iter();
+        let Some(snapshot) = group.first().and_then(|link| self.list_snapshot(*link)) else { return Vec::new() };
+        let seen = snapshot.list(list).into_iter();
         seen.map(|one| SeenEntry {
             upstream: one.upstream.clone(),
             own: one.own.clone(),
@@ -114,7 +114,7 @@ impl<H: Handles> Topic<H> {
         &self,
         effects: &mut Effects<H>,
         index: UpstreamIndex,
-        whose: Whose,
+        whose: ListScope,
         older: &UpstreamView,
         newer: &UpstreamView,
         named: &[ListKind],
@@ -167,15 +167,15 @@ impl<H: Handles> Topic<H> {
     }
 
     /// The callers that see a view, each with its links that do.
-    fn concerned(&self, index: UpstreamIndex, whose: Whose) -> Vec<(&Member<H>, Vec<LinkId>)> {
+    fn concerned(&self, index: UpstreamIndex, whose: ListScope) -> Vec<(&Member<H>, Vec<LinkId>)> {
         let sees =
             |link: &LinkId| self.members.link(*link).is_some_and(|own| own.overrides().get(index).is_none());
         match whose {
-            Whose::Link(link) => {
+            ListScope::Link(link) => {
                 let member = self.members.of_link(link).filter(|member| member.is_caller());
                 member.map(|member| (member, vec![link])).into_iter().collect()
             }
-            Whose::Shared => {
+            ListScope::Shared => {
                 let callers =
                     self.members.iter().map(|(_, member)| member).filter(|member| member.is_caller());
                 let links =

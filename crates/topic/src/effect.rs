@@ -94,7 +94,7 @@ pub enum Effect<H: Handles> {
     },
     /// An envelope answers or is about a request that the gateway sent to its sender alone: it is for the server's session, and
     /// is not published.
-    Hear {
+    Receive {
         /// The sender's link.
         link: LinkId,
         /// The sender's server side, if it serves here.

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use model::{Capabilities, LinkId, ListKind, Method, OperationId, ParticipantId, Refusal};
 
-pub use caller::{Interest, Join, Request, Resume, Target, Which};
-pub use envelope::{Act, Requested, Say};
+pub use caller::{Interest, Join, Request, Resume, Target, OperationRef};
+pub use envelope::{Intent, Requested, Say};
 pub use proposal::{Decision, Terms};
-pub use server::{About, End, Subject, TaskRef, View};
+pub use server::{About, End, Subject, TaskRef, ListScope};
 
 use crate::{
     audience::Audience, config::UpstreamNames, handles::Handles, interests::LogLevel, manifest::Manifest,
@@ -79,7 +79,7 @@ pub enum Event<'a, H: Handles> {
         /// The server.
         server: &'a ParticipantId,
         /// For whom this counts.
-        view: View,
+        view: ListScope,
         /// Everything that it has, whole.
         manifest: Manifest,
         /// The lists that the server itself called changed: callers that see such a list are notified even if nothing in it
@@ -236,7 +236,7 @@ pub enum Event<'a, H: Handles> {
         /// The link.
         link: LinkId,
         /// The operation.
-        which: Which<H::Tag>,
+        which: OperationRef<H::Tag>,
     },
     /// A server notifies outside of answers and questions.
     Notice {

@@ -8,7 +8,7 @@ use crate::{
     Handles, Manifest, Topic, View,
     catalog::{Catalog, UpstreamIndex},
     config::UpstreamNames,
-    diff::Whose,
+    diff::ListScope,
     effect::Effects,
 };
 
@@ -17,7 +17,7 @@ impl<H: Handles> Topic<H> {
         &mut self,
         effects: &mut Effects<H>,
         server: &ParticipantId,
-        view: View,
+        view: ListScope,
         manifest: Manifest,
         changed: &[ListKind],
     ) {
@@ -26,13 +26,13 @@ impl<H: Handles> Topic<H> {
             return;
         }
         match view {
-            View::Shared if self.catalog.builtin() == Some(index) => {
+            ListScope::Shared if self.catalog.builtin() == Some(index) => {
                 self.listed_builtin(effects, index, manifest);
             }
-            View::Shared => self.listed_shared(effects, index, manifest, changed),
+            ListScope::Shared => self.listed_shared(effects, index, manifest, changed),
             // The gateway lists the same to all callers: its names are taken first.
-            View::Link(_) if self.catalog.builtin() == Some(index) => {}
-            View::Link(link) => self.listed_for(effects, index, link, manifest, changed),
+            ListScope::Link(_) if self.catalog.builtin() == Some(index) => {}
+            ListScope::Link(link) => self.listed_for(effects, index, link, manifest, changed),
         }
     }
 
@@ -47,7 +47,7 @@ impl<H: Handles> Topic<H> {
         let catalog = Arc::make_mut(&mut self.catalog);
         let Some(older) = catalog.replace(index, newer.clone()) else { return };
         catalog.merge();
-        self.notify_view(effects, index, Whose::Shared, &older, &newer, changed);
+        self.notify_view(effects, index, ListScope::Shared, &older, &newer, changed);
     }
 
     /// The gateway's own names are taken first, so every other view is made anew.
@@ -80,7 +80,7 @@ impl<H: Handles> Topic<H> {
         }
         let older = own.overrides.set(index, newer.clone()).or_else(|| self.catalog.shared(index).cloned());
         if let Some(older) = older {
-            self.notify_view(effects, index, Whose::Link(link), &older, &newer, changed);
+            self.notify_view(effects, index, ListScope::Link(link), &older, &newer, changed);
         }
     }
 
@@ -100,7 +100,7 @@ impl<H: Handles> Topic<H> {
         let older = own.overrides.remove(index);
         self.end_session_asks(effects, link, server);
         if let (Some(older), Some(newer)) = (older, self.catalog.shared(index).cloned()) {
-            self.notify_view(effects, index, Whose::Link(link), &older, &newer, &[]);
+            self.notify_view(effects, index, ListScope::Link(link), &older, &newer, &[]);
         }
     }
 

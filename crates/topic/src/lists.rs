@@ -27,7 +27,7 @@ pub struct Listing<'a> {
 
 /// Everything that a caller's lists follow from, at one moment: the lists are made outside of the topic's lock.
 #[derive(Debug, Clone)]
-pub struct Outlook {
+pub struct ListSnapshot {
     catalog: Arc<Catalog>,
     capabilities: Arc<Capabilities>,
     overrides: Overrides,
@@ -36,15 +36,15 @@ pub struct Outlook {
 
 impl<H: Handles> Topic<H> {
     /// What the lists of a caller with these capabilities follow from, if it had a link that promotes.
-    pub fn outlook_of(&self, capabilities: &Arc<Capabilities>) -> Outlook {
+    pub fn list_snapshot_of(&self, capabilities: &Arc<Capabilities>) -> ListSnapshot {
         let (catalog, capabilities) = (Arc::clone(&self.catalog), Arc::clone(capabilities));
-        Outlook { catalog, capabilities, overrides: Overrides::default(), promotes: true }
+        ListSnapshot { catalog, capabilities, overrides: Overrides::default(), promotes: true }
     }
 
     /// What this link's lists follow from.
-    pub fn outlook(&self, link: LinkId) -> Option<Outlook> {
+    pub fn list_snapshot(&self, link: LinkId) -> Option<ListSnapshot> {
         let (own, member) = self.members.link(link).zip(self.members.of_link(link))?;
-        Some(Outlook {
+        Some(ListSnapshot {
             catalog: Arc::clone(&self.catalog),
             capabilities: Arc::clone(&member.capabilities),
             overrides: own.overrides().clone(),
@@ -53,8 +53,8 @@ impl<H: Handles> Topic<H> {
     }
 }
 
-impl Outlook {
-    /// Whether two outlooks are certain to give the same lists.
+impl ListSnapshot {
+    /// Whether two snapshots are certain to give the same lists.
     pub fn is_same(&self, other: &Self) -> bool {
         self.is_concurrent(other)
             && self.overrides.is_same(&other.overrides)
@@ -63,7 +63,7 @@ impl Outlook {
                 || self.capabilities == other.capabilities)
     }
 
-    /// Whether no server's shared lists have changed between two outlooks of one topic.
+    /// Whether no server's shared lists have changed between two snapshots of one topic.
     pub fn is_concurrent(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.catalog, &other.catalog)
     }

@@ -69,8 +69,8 @@ pub(crate) fn plain(cause: Cause) -> Refusal {
     }
 }
 
-/// The refusal of what is said to the room, in the words of MCPx v0.1, section 3.5.2.
-pub(crate) fn of_said(cause: Cause, kind: &str) -> Box<Refusal> {
+/// The refusal of an envelope, in the words of MCPx v0.1, section 3.5.2.
+pub(crate) fn of_envelope(cause: Cause, kind: &str) -> Box<Refusal> {
     Box::new(match cause {
         Cause::NotAdmitted => {
             Refusal::new(RefusalCode::CapabilityViolation, format!("You lack capability for '{kind}'"))

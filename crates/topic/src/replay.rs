@@ -166,7 +166,7 @@ mod tests {
 
     fn ring(history: usize, readable: bool, messages: u64) -> Ring<u64> {
         let mut ring = Ring::new(7, Kept { history, readable });
-        (0..messages).for_each(|number| ring.push(&number, &Audience::everybody(), 10));
+        (0..messages).for_each(|number| ring.push(&number, &Audience::broadcast(), 10));
         ring
     }
 
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(since(&ring, None, usize::MAX), (5, false, vec![]));
         assert_eq!(since(&ring, Some((7, 5)), usize::MAX), (5, true, vec![]));
         ring.keep(Kept { history: 0, readable: true });
-        ring.push(&5, &Audience::everybody(), 10);
+        ring.push(&5, &Audience::broadcast(), 10);
         assert_eq!(since(&ring, Some((7, 5)), usize::MAX), (5, true, vec![5]));
         ring.keep(Kept::default());
         assert_eq!(since(&ring, Some((7, 5)), usize::MAX), (6, false, vec![]));
@@ -222,21 +222,21 @@ mod tests {
     fn bytes_are_bounded() {
         let mut ring = ring(0, true, 0);
         for number in 0..2 {
-            ring.push(&number, &Audience::everybody(), REPLAY_BYTES_MAX / 2);
+            ring.push(&number, &Audience::broadcast(), REPLAY_BYTES_MAX / 2);
         }
         assert_eq!(since(&ring, None, usize::MAX).2, [0, 1]);
-        ring.push(&2, &Audience::everybody(), 1);
+        ring.push(&2, &Audience::broadcast(), 1);
         assert_eq!(since(&ring, None, usize::MAX).2, [1, 2]);
-        ring.push(&3, &Audience::everybody(), REPLAY_BYTES_MAX + 1);
+        ring.push(&3, &Audience::broadcast(), REPLAY_BYTES_MAX + 1);
         assert_eq!(since(&ring, Some((7, 3)), usize::MAX), (4, false, vec![]));
     }
 
     #[test]
     fn messages_are_chosen_by_audience() {
         let mut ring: Ring<u64> = ring(9, false, 0);
-        let to_bob = Audience { to: Box::new(["bob".into()]), ..Audience::everybody() };
+        let to_bob = Audience { to: Box::new(["bob".into()]), ..Audience::broadcast() };
         ring.push(&0, &to_bob, 1);
-        ring.push(&1, &Audience::everybody(), 1);
+        ring.push(&1, &Audience::broadcast(), 1);
         let chosen = ring.since(None, 9, |audience| audience.to.is_empty());
         assert_eq!((chosen.messages, chosen.complete), (vec![(1, 1)], true));
     }

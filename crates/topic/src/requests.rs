@@ -10,7 +10,7 @@ use crate::{
     builtin::BuiltinTool,
     catalog::{Catalog, Route},
     effect::{Cause, Effect, Effects, Mirrored, RoomEffect, Rule, Verdict},
-    event::{End, Interest, Request, Target, Which},
+    event::{End, Interest, Request, Target, OperationRef},
     members::{Member, Seat},
     operations::{Handle, Operation, State},
     proposals::Calls,
@@ -268,12 +268,12 @@ impl<H: Handles> Topic<H> {
         effects: &mut Effects<H>,
         now_ms: u64,
         link: LinkId,
-        which: Which<H::Tag>,
+        which: OperationRef<H::Tag>,
     ) {
         let Some(own) = self.members.link(link) else { return };
         let (seat, id) = match which {
-            Which::Id(id) => (own.seat, Some(id)),
-            Which::Tag(tag) => (own.seat, self.tagged(link, &tag)),
+            OperationRef::Id(id) => (own.seat, Some(id)),
+            OperationRef::Tag(tag) => (own.seat, self.tagged(link, &tag)),
         };
         let Some((id, operation)) = id.and_then(|id| Some((id, self.operations.get(id)?))) else { return };
         match operation.state {

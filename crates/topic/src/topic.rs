@@ -159,7 +159,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// All participants in the topic, in the order of their seats.
-    pub fn everybody(&self) -> Vec<Present> {
+    pub fn participants(&self) -> Vec<Present> {
         let present = |member: &crate::members::Member<H>| Present {
             person: member.person(),
             serves: !member.is_caller(),

@@ -86,7 +86,7 @@ pub(crate) struct UpstreamView {
 /// What the configuration says about names, as far as one upstream's view depends on it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Naming<'a> {
-    /// Whose view it is.
+    /// ListScope view it is.
     pub(crate) own: &'a UpstreamNames,
     /// All upstreams.
     pub(crate) all: &'a [UpstreamNames],

@@ -113,7 +113,7 @@ pub struct Resume<H: Handles> {
 
 /// Which operation of a link is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which<T> {
+pub enum OperationRef<T> {
     /// By its id.
     Id(OperationId),
     /// By the name that the link gave it; the youngest of that name.

@@ -25,12 +25,12 @@ pub struct Say<'a, H: Handles> {
     /// The length of the bytes.
     pub bytes: usize,
     /// What the envelope asks for.
-    pub act: Act<'a, H>,
+    pub intent: Intent<'a, H>,
 }
 
 /// What an envelope asks for, as far as the gateway or a server that it plays must act on it.
 #[derive(Debug)]
-pub enum Act<'a, H: Handles> {
+pub enum Intent<'a, H: Handles> {
     /// Nothing.
     None,
     /// `mcp/request`: servers that it names carry it out.

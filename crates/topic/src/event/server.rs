@@ -4,7 +4,7 @@ use model::{LinkId, OperationId, Outcome, ParticipantId, Refusal};
 
 /// For whom a manifest counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum View {
+pub enum ListScope {
     /// Every caller without a session of its own at that server.
     Shared,
     /// One link: the lists of its own session win over the shared ones.
