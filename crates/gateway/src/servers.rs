@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Weak};
 
 use model::{LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
-use topic::{About, Subject, ListScope, OperationRef};
+use topic::{About, ListScope, OperationRef, Subject};
 use upstream::{Manifest, Question, Session, SessionEvents};
 use wire::mcp::relay;
 use wire::rpc::Id;
@@ -75,12 +75,12 @@ impl Dispatch {
     pub(crate) fn listed(
         self: &Arc<Self>,
         server: &ParticipantId,
-        view: ListScope,
+        scope: ListScope,
         manifests: &[Arc<Manifest>],
         announced: &[ListKind],
     ) {
         let manifest = topic_manifest(manifests);
-        self.take(Event::Listed { server, view, manifest, changed: announced });
+        self.take(Event::Listed { server, scope, manifest, changed: announced });
     }
 
     /// Takes a notification of a session that belongs to no call.

@@ -12,6 +12,7 @@ use crate::{
     admission::{admits, proposes},
     catalog::UpstreamIndex,
     effect::{Effect, Effects, Receiver},
+    event::ListScope,
     manifest::method,
     members::Member,
     names::public_uri,
@@ -47,15 +48,6 @@ impl<'a> From<Entry<'a>> for Changed<'a> {
     }
 }
 
-/// For whom a view changed.
-#[derive(Clone, Copy)]
-pub(crate) enum ListScope {
-    /// Every caller without a view of its own.
-    Shared,
-    /// One link.
-    Link(LinkId),
-}
-
 impl<H: Handles> Topic<H> {
     /// What these links see now. Links that must see the same are looked at once.
     pub(crate) fn seen_by(&self, links: &[LinkId]) -> Seen {
@@ -77,7 +69,9 @@ impl<H: Handles> Topic<H> {
     }
 
     fn entries_of(&self, group: &[LinkId], list: ListKind) -> Vec<SeenEntry> {
-        let Some(snapshot) = group.first().and_then(|link| self.list_snapshot(*link)) else { return Vec::new() };
+        let Some(snapshot) = group.first().and_then(|link| self.list_snapshot(*link)) else {
+            return Vec::new();
+        };
         let seen = snapshot.list(list).into_iter();
         seen.map(|one| SeenEntry {
             upstream: one.upstream.clone(),
@@ -109,12 +103,12 @@ impl<H: Handles> Topic<H> {
         self.notify(effects, changed);
     }
 
-    /// Notifies the links whose lists could have changed with one server's view.
+    /// Notifies the links scope lists could have changed with one server's view.
     pub(crate) fn notify_view(
         &self,
         effects: &mut Effects<H>,
         index: UpstreamIndex,
-        whose: ListScope,
+        scope: ListScope,
         older: &UpstreamView,
         newer: &UpstreamView,
         named: &[ListKind],
@@ -128,7 +122,7 @@ impl<H: Handles> Topic<H> {
             if changed.is_empty() {
                 continue;
             }
-            for (member, concerned) in self.concerned(index, whose) {
+            for (member, concerned) in self.concerned(index, scope) {
                 let promotes =
                     concerned.iter().any(|link| self.members.link(*link).is_some_and(|own| own.promotes));
                 let who = Looker { capabilities: &member.capabilities, promotes };
@@ -167,10 +161,10 @@ impl<H: Handles> Topic<H> {
     }
 
     /// The callers that see a view, each with its links that do.
-    fn concerned(&self, index: UpstreamIndex, whose: ListScope) -> Vec<(&Member<H>, Vec<LinkId>)> {
+    fn concerned(&self, index: UpstreamIndex, scope: ListScope) -> Vec<(&Member<H>, Vec<LinkId>)> {
         let sees =
             |link: &LinkId| self.members.link(*link).is_some_and(|own| own.overrides().get(index).is_none());
-        match whose {
+        match scope {
             ListScope::Link(link) => {
                 let member = self.members.of_link(link).filter(|member| member.is_caller());
                 member.map(|member| (member, vec![link])).into_iter().collect()

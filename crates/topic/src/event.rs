@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use model::{Capabilities, LinkId, ListKind, Method, OperationId, ParticipantId, Refusal};
 
-pub use caller::{Interest, Join, Request, Resume, Target, OperationRef};
+pub use caller::{Interest, Join, OperationRef, Request, Resume, Target};
 pub use envelope::{Intent, Requested, Say};
 pub use proposal::{Decision, Terms};
-pub use server::{About, End, Subject, TaskRef, ListScope};
+pub use server::{About, End, ListScope, Subject, TaskRef};
 
 use crate::{
     audience::Audience, config::UpstreamNames, handles::Handles, interests::LogLevel, manifest::Manifest,
@@ -79,7 +79,7 @@ pub enum Event<'a, H: Handles> {
         /// The server.
         server: &'a ParticipantId,
         /// For whom this counts.
-        view: ListScope,
+        scope: ListScope,
         /// Everything that it has, whole.
         manifest: Manifest,
         /// The lists that the server itself called changed: callers that see such a list are notified even if nothing in it

@@ -58,13 +58,13 @@ pub use effect::{
     Cause, Effect, Effects, Ended, Ignored, Mirrored, Person, Receiver, Record, RoomEffect, Rule, Verdict,
 };
 pub use event::{
-    About, Intent, Decision, End, Event, Interest, Join, Request, Requested, Resume, Say, Subject, Target,
-    TaskRef, Terms, ListScope, OperationRef,
+    About, Decision, End, Event, Intent, Interest, Join, ListScope, OperationRef, Request, Requested, Resume,
+    Say, Subject, Target, TaskRef, Terms,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;
 pub use interests::{Filter, LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX};
-pub use lists::{Listing, ListSnapshot};
+pub use lists::{ListSnapshot, Listing};
 pub use manifest::{Item, Manifest};
 pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use model::{LinkId, ListKind, ParticipantId};
 
 use crate::{
-    Handles, Manifest, Topic, View,
+    Handles, Manifest, Topic,
     catalog::{Catalog, UpstreamIndex},
     config::UpstreamNames,
-    diff::ListScope,
     effect::Effects,
+    event::ListScope,
 };
 
 impl<H: Handles> Topic<H> {
@@ -17,7 +17,7 @@ impl<H: Handles> Topic<H> {
         &mut self,
         effects: &mut Effects<H>,
         server: &ParticipantId,
-        view: ListScope,
+        scope: ListScope,
         manifest: Manifest,
         changed: &[ListKind],
     ) {
@@ -25,7 +25,7 @@ impl<H: Handles> Topic<H> {
         if self.members.server(server).is_none() {
             return;
         }
-        match view {
+        match scope {
             ListScope::Shared if self.catalog.builtin() == Some(index) => {
                 self.listed_builtin(effects, index, manifest);
             }

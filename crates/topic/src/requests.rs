@@ -10,7 +10,7 @@ use crate::{
     builtin::BuiltinTool,
     catalog::{Catalog, Route},
     effect::{Cause, Effect, Effects, Mirrored, RoomEffect, Rule, Verdict},
-    event::{End, Interest, Request, Target, OperationRef},
+    event::{End, Interest, OperationRef, Request, Target},
     members::{Member, Seat},
     operations::{Handle, Operation, State},
     proposals::Calls,

@@ -9,7 +9,7 @@ use crate::{
     audience::{Audience, Reach},
     decide::Deciding,
     effect::{Cause, Effect, Effects, Ignored, RoomEffect, Rule, Verdict},
-    event::{Intent, Decision, Requested, Say, OperationRef},
+    event::{Decision, Intent, OperationRef, Requested, Say},
     proposals::{DEFERRED_MAX, Phase, Requests, Ruling},
     refusals,
     requests::refuse_all,
@@ -61,7 +61,8 @@ impl<H: Handles> Topic<H> {
                 self.members.server(&from).and_then(|seat| self.members.get(seat)?.server().cloned());
             effects.push(Effect::Receive { link, server, message: message.clone() });
         }
-        let envelope = AdmittedEnvelope { link, from, id, kind: parsed, to, correlation, correlation_digest, message };
+        let envelope =
+            AdmittedEnvelope { link, from, id, kind: parsed, to, correlation, correlation_digest, message };
         self.act(effects, now_ms, envelope, intent);
     }
 
@@ -125,7 +126,13 @@ impl<H: Handles> Topic<H> {
         asked.map_or(Reach::Listeners, Reach::Except)
     }
 
-    fn act(&mut self, effects: &mut Effects<H>, now_ms: u64, envelope: AdmittedEnvelope<'_, H>, intent: Intent<'_, H>) {
+    fn act(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        envelope: AdmittedEnvelope<'_, H>,
+        intent: Intent<'_, H>,
+    ) {
         match intent {
             Intent::None => {}
             Intent::Mismatch => self.mismatch(effects, &envelope),
@@ -272,7 +279,13 @@ impl<H: Handles> Topic<H> {
         self.decide(effects, now_ms, Deciding { proposal: id, by, outside, decision, ruling });
     }
 
-    fn answered(&mut self, effects: &mut Effects<H>, envelope: AdmittedEnvelope<'_, H>, outcome: Outcome, answer: H::Answer) {
+    fn answered(
+        &mut self,
+        effects: &mut Effects<H>,
+        envelope: AdmittedEnvelope<'_, H>,
+        outcome: Outcome,
+        answer: H::Answer,
+    ) {
         let Some(correlation) = envelope.correlation else { return };
         if self.log.is_intrusion(envelope.from.as_str(), correlation, envelope.to) {
             return self.ignore(effects, &envelope, vec![ParticipantId::gateway()], Ignored::NotAsked);
@@ -286,14 +299,22 @@ impl<H: Handles> Topic<H> {
             model::PROPOSAL => vec![ParticipantId::gateway()],
             _ => self.played(envelope),
         };
-        if !by.is_empty() && (envelope.kind.head() == model::PROPOSAL || !self.log.is_repeat(&envelope.from, envelope.id))
+        if !by.is_empty()
+            && (envelope.kind.head() == model::PROPOSAL || !self.log.is_repeat(&envelope.from, envelope.id))
         {
             self.ignore(effects, envelope, by, Ignored::Mismatch);
         }
     }
 
-    fn ignore(&self, effects: &mut Effects<H>, envelope: &AdmittedEnvelope<'_, H>, by: Vec<ParticipantId>, why: Ignored) {
-        let (from, message, link) = (envelope.from.clone(), envelope.message.clone(), self.handle(envelope.link));
+    fn ignore(
+        &self,
+        effects: &mut Effects<H>,
+        envelope: &AdmittedEnvelope<'_, H>,
+        by: Vec<ParticipantId>,
+        why: Ignored,
+    ) {
+        let (from, message, link) =
+            (envelope.from.clone(), envelope.message.clone(), self.handle(envelope.link));
         effects.push(Effect::Ignore { link, from, message, by, why });
     }
 }

@@ -33,8 +33,8 @@ impl<H: Handles> Topic<H> {
             }
             Event::Attach { link, server } => self.attach(link, server),
             Event::Detach { link, server } => self.detach(out, link, server),
-            Event::Listed { server, view, manifest, changed } => {
-                self.listed(out, server, view, manifest, changed);
+            Event::Listed { server, scope, manifest, changed } => {
+                self.listed(out, server, scope, manifest, changed);
             }
             Event::Request(request) => self.request(out, now_ms, request),
             Event::Resume(resume) => self.resume(out, now_ms, resume),

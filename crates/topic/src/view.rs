@@ -86,7 +86,7 @@ pub(crate) struct UpstreamView {
 /// What the configuration says about names, as far as one upstream's view depends on it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Naming<'a> {
-    /// ListScope view it is.
+    /// The upstream that lists the manifest.
     pub(crate) own: &'a UpstreamNames,
     /// All upstreams.
     pub(crate) all: &'a [UpstreamNames],

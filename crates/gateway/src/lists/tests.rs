@@ -5,7 +5,7 @@ use std::sync::Arc;
 use auth::{Participant, Sealer};
 use model::{Capabilities, Form, LinkId, ListKind, ParticipantId, Refusal, RefusalCode};
 use serde_json::Value;
-use topic::{Join, TopicConfig, UpstreamNames, ListScope};
+use topic::{Join, ListScope, TopicConfig, UpstreamNames};
 use upstream::Manifest;
 use wire::mcp::list::{Hints, Item, render};
 
@@ -88,7 +88,12 @@ impl Stage {
         let items = manifest.tools.items.iter();
         let tools = items.map(|item| topic::Item::from(item.key.as_str())).collect();
         let listed = topic::Manifest { tools, ..topic::Manifest::default() };
-        self.step(Event::Listed { server: &id(name), view: ListScope::Shared, manifest: listed, changed: &[] });
+        self.step(Event::Listed {
+            server: &id(name),
+            scope: ListScope::Shared,
+            manifest: listed,
+            changed: &[],
+        });
         let place = self.manifests.iter_mut().find(|(known, _)| known.as_str() == name).unwrap();
         place.1 = Arc::new(manifest);
     }

@@ -1,7 +1,7 @@
 //! Audiences of what is published: which listeners each message is for.
 
 use model::LinkId;
-use topic::{Audience, DeliveryMode, Event, Listener, Reach, RoomEffect, ListScope};
+use topic::{Audience, DeliveryMode, Event, ListScope, Listener, Reach, RoomEffect};
 
 use crate::{
     envelope::Envelope,

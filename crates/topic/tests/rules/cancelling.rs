@@ -5,7 +5,7 @@ use topic::{About, Event, ListScope, OperationRef};
 
 use crate::{
     envelope::Envelope,
-    numbers::{Intent, Effects},
+    numbers::{Effects, Intent},
     shown::shown,
     stage::{ANN, BOB, ONE, Stage, TWO, id, op, tools},
 };
@@ -87,7 +87,8 @@ fn an_envelope_cancels_what_its_sender_requested() {
         }
         stage.send(request);
     }
-    let cancels = |link| Envelope { intent: Intent::Cancel { tag: 7 }, ..Envelope::new(link, "c", kind, &["one"]) };
+    let cancels =
+        |link| Envelope { intent: Intent::Cancel { tag: 7 }, ..Envelope::new(link, "c", kind, &["one"]) };
     assert_eq!(shown(&stage.send(cancels(BOB))), ["publish c", "cancel 2", "drop 2"]);
     assert_eq!(shown(&stage.send(cancels(BOB))), ["publish c"]);
     assert_eq!(shown(&stage.send(cancels(ANN))), ["publish c", "cancel 1", "drop 1"]);

@@ -1,7 +1,7 @@
 //! Names, URIs, templates, views and quarantined entries.
 
 use model::ListKind;
-use topic::{Cause, Event, Limits, Manifest, Quarantine, Target, UpstreamNames, ListScope};
+use topic::{Cause, Event, Limits, ListScope, Manifest, Quarantine, Target, UpstreamNames};
 
 use crate::{
     shown::{delivered, notified, refused},

@@ -1,7 +1,7 @@
 //! Changed lists: which callers are notified, and where.
 
 use model::{LinkId, ListKind};
-use topic::{Event, Filter, Interest, Manifest, ListScope};
+use topic::{Event, Filter, Interest, ListScope, Manifest};
 
 use crate::{
     shown::{notified, shown},
@@ -30,7 +30,8 @@ fn a_change_that_a_server_names_reaches_callers_that_see_the_list() {
     stage.caller(BOB, "bob", &["mcp/request:tools/call:one_b"]);
     stage.lists("one", ListScope::Shared, tools(&["a"]));
     let server = &id("one");
-    let again = |changed| Event::Listed { server, view: ListScope::Shared, manifest: tools(&["a"]), changed };
+    let again =
+        |changed| Event::Listed { server, scope: ListScope::Shared, manifest: tools(&["a"]), changed };
     let lists = [ListKind::Tools, ListKind::Prompts];
     assert!(shown(&stage.step(again(&[]))).is_empty());
     assert_eq!(shown(&stage.step(again(&lists))), ["Tools changed for link 1"]);
@@ -41,7 +42,8 @@ fn only_callers_that_could_see_a_change_are_notified() {
     let mut stage = Stage::new();
     stage.caller(BOB, "bob", &["mcp/request:tools/call:one_a"]);
     stage.caller(CID, "cid", &["chat"]);
-    let lists = |stage: &mut Stage, names: &[&str]| shown(&stage.lists("one", ListScope::Shared, tools(names)));
+    let lists =
+        |stage: &mut Stage, names: &[&str]| shown(&stage.lists("one", ListScope::Shared, tools(names)));
     assert_eq!(lists(&mut stage, &["a"]), ["Tools changed for link 1,link 2"]);
     assert_eq!(lists(&mut stage, &["a", "b"]), ["Tools changed for link 1"]);
     assert!(lists(&mut stage, &["a", "b"]).is_empty());

@@ -4,7 +4,7 @@ use model::{Digest, LinkId, Method, Outcome};
 use topic::{Requested, Say};
 
 use crate::{
-    numbers::{Intent, Effects, Event},
+    numbers::{Effects, Event, Intent},
     stage::{RULING, SHOWN, Stage, id, op, terms},
 };
 

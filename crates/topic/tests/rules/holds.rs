@@ -1,7 +1,7 @@
 //! Calls that may only be proposed, of callers whose wire cannot say a proposal.
 
 use model::{LinkId, ListKind, RefusalCode};
-use topic::{Cause, Event, Manifest, Target, Verdict, ListScope};
+use topic::{Cause, Event, ListScope, Manifest, Target, Verdict};
 
 use crate::{
     numbers::Effect,

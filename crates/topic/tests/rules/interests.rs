@@ -1,7 +1,7 @@
 //! Subscriptions of a link's own, and levels of log messages.
 
 use model::LinkId;
-use topic::{Event, Interest, LogLevel, Manifest, SUBSCRIPTIONS_MAX, Subject, Target, ListScope};
+use topic::{Event, Interest, ListScope, LogLevel, Manifest, SUBSCRIPTIONS_MAX, Subject, Target};
 
 use crate::{
     numbers::{Effects, Event as OwnEvent},

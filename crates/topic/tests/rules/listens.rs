@@ -1,7 +1,7 @@
 //! Listen requests: judged filters, and what ends when the last one does.
 
 use model::{LinkId, ListKind};
-use topic::{Event, Filter, Interest, LISTENS_MAX, Manifest, Subject, TaskRef, ListScope};
+use topic::{Event, Filter, Interest, LISTENS_MAX, ListScope, Manifest, Subject, TaskRef};
 
 use crate::{
     shown::{delivered, refused, shown},

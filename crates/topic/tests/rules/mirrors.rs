@@ -1,7 +1,7 @@
 //! MCP clients' calls, shown to listeners that get every message.
 
 use model::LinkId;
-use topic::{DeliveryMode, Listener, RoomEffect, ListScope};
+use topic::{DeliveryMode, ListScope, Listener, RoomEffect};
 
 use crate::{
     holds,

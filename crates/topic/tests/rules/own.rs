@@ -4,7 +4,7 @@ use topic::{DeliveryMode, Limits};
 
 use crate::{
     envelope::Envelope,
-    numbers::{Intent, Effects},
+    numbers::{Effects, Intent},
     proposals::{WITHDRAW, stage_with},
     shown::shown,
     stage::{ANN, APPROVE, BOB, EXPIRES_MS, ONE, Stage},

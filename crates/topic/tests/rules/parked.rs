@@ -1,7 +1,7 @@
 //! Callers that are answered for now, and come back.
 
 use model::LinkId;
-use topic::{Cause, Event, Limits, Target, UpstreamNames, ListScope};
+use topic::{Cause, Event, Limits, ListScope, Target, UpstreamNames};
 
 use crate::{
     holds::{held, stage},

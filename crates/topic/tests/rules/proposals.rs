@@ -201,7 +201,8 @@ fn an_envelope_proposes_once() {
         terms: crate::stage::terms(&by, &to, "p1"),
         content: proposal,
     };
-    let envelope = |intent| Envelope { intent, ..Envelope::new(ANN, "p1", "mcp/proposal:tools/call:a", &["one"]) };
+    let envelope =
+        |intent| Envelope { intent, ..Envelope::new(ANN, "p1", "mcp/proposal:tools/call:a", &["one"]) };
     let expected = ["publish p1", "not proposed p2 of ann: repeat"];
     assert_eq!(shown(&stage.send(envelope(again(2)))), expected);
     stage.stored(1);

@@ -1,7 +1,7 @@
 //! A request's life: admitted, delivered, ended once.
 
 use model::{LinkId, ListKind, RateLimit, RefusalCode};
-use topic::{Cause, Event, Manifest, Target, Verdict, ListScope};
+use topic::{Cause, Event, ListScope, Manifest, Target, Verdict};
 
 use crate::{
     numbers::{Effect, Effects},

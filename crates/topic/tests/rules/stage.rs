@@ -7,8 +7,8 @@ use model::{
     RefusalCode, TopicName,
 };
 use topic::{
-    About, Decision, DeliveryMode, End, Interest, Item, Join, Limits, Listener, Manifest, Request, Resume,
-    Target, Terms, TopicConfig, UpstreamNames, ListScope, OperationRef,
+    About, Decision, DeliveryMode, End, Interest, Item, Join, Limits, ListScope, Listener, Manifest,
+    OperationRef, Request, Resume, Target, Terms, TopicConfig, UpstreamNames,
 };
 
 use crate::numbers::{Effects, Event, Numbers, Topic};
@@ -227,8 +227,8 @@ impl Stage {
         self.step(Event::Execute { proposal, operation: op(operation), server: &id(server), call })
     }
 
-    pub(crate) fn lists(&mut self, name: &str, view: ListScope, manifest: Manifest) -> Effects {
-        self.step(Event::Listed { server: &id(name), view, manifest, changed: &[] })
+    pub(crate) fn lists(&mut self, name: &str, scope: ListScope, manifest: Manifest) -> Effects {
+        self.step(Event::Listed { server: &id(name), scope, manifest, changed: &[] })
     }
 
     pub(crate) fn call(&mut self, link: LinkId, operation: u128, tool: &str) -> Effects {

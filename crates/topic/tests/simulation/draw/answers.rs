@@ -59,7 +59,11 @@ impl World {
         };
         link = opener.filter(|_| !self.prng.one_in(4)).unwrap_or(link);
         let here = self.books.owner(link).is_some();
-        self.cancels(link, OperationRef::Id(operation), Some(operation).filter(|_| opener == Some(link) && here));
+        self.cancels(
+            link,
+            OperationRef::Id(operation),
+            Some(operation).filter(|_| opener == Some(link) && here),
+        );
     }
 
     fn cancel_by_tag(&mut self) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{Capabilities, Digest, LinkId, OperationId, ParticipantId};
-use topic::{Intent, Decision};
+use topic::{Decision, Intent};
 
 use crate::{
     books::{
@@ -51,7 +51,8 @@ impl World {
             self.books.deals.insert(proposal, deal.clone());
         }
         let intent = Intent::Propose { proposal, terms: terms(&deal), content };
-        let (fate, effects) = self.sends(drawn, Turn { proposing: Some(proposal), ..Turn::default() }, act);
+        let (fate, effects) =
+            self.sends(drawn, Turn { proposing: Some(proposal), ..Turn::default() }, intent);
         if fate == Fate::Published {
             self.check_proposed(proposal, not, &effects.all);
         }

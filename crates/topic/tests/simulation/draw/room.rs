@@ -1,7 +1,7 @@
 //! Answers in the room, messages of the gateway, and the replay of both.
 
 use model::{KindRef, OperationId, Outcome};
-use topic::{Intent, Audience, Cursor, Kept, Reach};
+use topic::{Audience, Cursor, Intent, Kept, Reach};
 
 use crate::{
     books::{
