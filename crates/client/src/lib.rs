@@ -15,11 +15,12 @@ mod local;
 pub mod participant;
 mod sse;
 mod stdio;
-pub mod visible;
 
 pub use contract::{Bounds, Carrier, Flow, Inbox, LinkFailure, SendMeta, Unsent};
 pub use guard::Guard;
 pub use http::{HttpLimits, HttpSpec};
+/// Safe text for people: agents show strangers' texts, and need no other crate for it.
+pub use json::visible;
 pub use link::Link;
 pub use local::Answerer;
 pub use participant::{Participant, ParticipantSpec};

@@ -21,7 +21,6 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get};
 use model::{Refusal, RefusalCode};
-use wire::json;
 use wire::mcp::ListKind;
 
 use pages::{No, Page, Pages, lost};

@@ -45,7 +45,7 @@ pub fn serve(frame: Bytes) -> Option<Bytes> {
 fn echo(params: &Params<'_>) -> Option<Vec<u8>> {
     let is_it = params.message().method() == "tools/call" && params.target() == Some(Target::Name("echo"));
     let arguments = params.get("arguments").filter(|_| is_it)?;
-    let arguments = wire::json::members(params.message().frame(), arguments.span).ok()?;
+    let arguments = json::members(params.message().frame(), arguments.span).ok()?;
     let text = arguments.get("text").filter(|text| text.raw.starts_with(b"\""))?;
     let after: &[u8] = if params.is_modern() { MODERN_RESULT.as_bytes() } else { b"" };
     Some([b"{\"content\":[{\"type\":\"text\",\"text\":", text.raw, b"}]", after, b"}"].concat())

@@ -8,9 +8,9 @@ mod reply;
 
 use std::sync::Arc;
 
+use json::quote;
 use model::{Era, OperationId, ParticipantId};
 use topic::BuiltinTool;
-use wire::json::quote;
 use wire::mcp::list::{Hints, render};
 use wire::mcp::{ListKind, Params, Version, method};
 use wire::mcpx::Envelope;
@@ -304,15 +304,14 @@ fn greeting(host: Host<'_>) -> Vec<u8> {
         }
         Host::Gateway => (model::GATEWAY.to_owned(), bytes::Bytes::new()),
     };
-    let capabilities =
-        if wire::json::is_object(&capabilities) { capabilities } else { "{\"tools\":{}}".into() };
+    let capabilities = if json::is_object(&capabilities) { capabilities } else { "{\"tools\":{}}".into() };
     [
         b"{\"protocolVersion\":\"".as_slice(),
         Version::NEWEST_LEGACY.as_str().as_bytes(),
         b"\",\"capabilities\":",
         &capabilities,
         b",\"serverInfo\":{\"name\":",
-        wire::json::quote(&name).as_bytes(),
+        json::quote(&name).as_bytes(),
         b",\"version\":\"",
         env!("CARGO_PKG_VERSION").as_bytes(),
         b"\"}}",

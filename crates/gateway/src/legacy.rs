@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use json::Splice;
 use model::{Era, Refusal, RefusalCode};
-use wire::json::Splice;
 use wire::mcp::{Params, Version};
 use wire::rpc::{self, Id, Message, Shape, code};
 
@@ -37,7 +37,7 @@ pub fn welcome(message: &Message) -> Result<Welcome, Bytes> {
         |what: &str| rpc::error(id, code::INVALID_PARAMS, &format!("`params.{what}` is missing"), None);
     let asked = params.protocol_version().ok_or_else(|| missing("protocolVersion"))?;
     let capabilities = params.client_capabilities().ok_or_else(|| missing("capabilities"))?;
-    if !wire::json::is_object(capabilities) {
+    if !json::is_object(capabilities) {
         return Err(rpc::error(id, code::INVALID_PARAMS, "`params.capabilities` must be an object", None));
     }
     let version = Version::answer_to(&asked);

@@ -12,7 +12,6 @@ use bytes::Bytes;
 use model::{Era, Refusal, RefusalCode};
 use tokio::time::timeout;
 use topic::Target;
-use wire::json;
 use wire::mcp::header::{HeaderError, HeaderParam};
 use wire::mcp::{ListKind, Params, Version, method, result, task};
 use wire::rpc::{self, Shape, code};

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use json::Splice;
 use model::{Era, LinkId, OperationId, ParticipantId, Refusal};
 use platform::Mutex;
-use wire::json::Splice;
 use wire::mcp::{Params, method};
 use wire::rpc::{Id, Message, Shape};
 

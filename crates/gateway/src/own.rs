@@ -15,7 +15,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::{Era, OperationId, Refusal, RefusalCode};
 use topic::BuiltinTool;
-use wire::json;
 use wire::mcp::task::{self, ACKNOWLEDGED};
 use wire::mcp::{Params, Target};
 use wire::rpc::{self, Message};

@@ -30,12 +30,12 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use json::Splice;
 use model::{LinkId, OperationId, Outcome, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{Mutex, MutexGuard, RwLock};
 use store::Writer;
 use tokio::sync::{Notify, watch};
 use topic::{About, Effect, Effects, Event, Target, Topic};
-use wire::json::Splice;
 use wire::mcp::method::TargetKind;
 use wire::mcp::{self, ListKind, Params};
 use wire::rpc::Message;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use json::{Member, ObjectEdit, Span, Splice, members, text};
 use model::{Era, OperationId, Outcome, ParticipantId};
-use wire::json::{Member, ObjectEdit, Span, Splice, members, text};
 use wire::mcp::result::{ResultType, ResultView};
 use wire::mcp::translate;
 use wire::mcpx::{self, Draft, Head, KIND_BYTES_MAX, kind_of, shown};

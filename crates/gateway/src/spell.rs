@@ -7,8 +7,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use json::Splice;
 use model::{Era, LinkId, Refusal};
-use wire::json::Splice;
 use wire::mcp::{self, Params, translate, uris};
 use wire::rpc::{self, Message, Shape};
 

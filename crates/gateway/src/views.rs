@@ -4,8 +4,8 @@
 
 use auth::Sealer;
 use bytes::Bytes;
+use json::{Splice, quote};
 use model::{Era, OperationId, ProposalState, Refusal, RefusalCode};
-use wire::json::{Splice, quote};
 use wire::mcp::task::{Standing, Task};
 use wire::mcp::{refusal, translate};
 use wire::rpc::{self, Id, Message, Shape};

@@ -1,4 +1,3 @@
-//! Strangers' texts as this program shows them: nothing hidden, moved or recoloured. The rule itself is `client`'s, whose
-//! participants show such texts too.
+//! Strangers' texts as this program shows them: nothing hidden, moved or recoloured.
 
-pub(crate) use client::visible::{is_hidden, line, lines};
+pub(crate) use json::visible::{is_hidden, line, lines};

@@ -2,10 +2,10 @@
 //!
 //! Owns which parts count and how they are told apart. It must not know who decides, or when.
 
+use json::{JsonError, ObjectEdit, Span, Splice, canonical};
 use model::Digest;
 use sha2::{Digest as _, Sha256};
 
-use crate::json::{self, JsonError, ObjectEdit, Span, Splice, canonical};
 use crate::mcp::meta;
 
 /// What begins the bytes, so that no other hash of the gateway can be taken for one of these.

@@ -6,7 +6,6 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`json`] | members of an object with their places in the frame, and edits of a frame |
 //! | [`digest`] | what a reviewer is shown of a call, and its digest |
 //! | [`mod@line`] | newline framing, as stdio has it |
 //! | [`sse`] | server-sent events, as Streamable HTTP has them |
@@ -16,7 +15,6 @@
 //! | [`mcp`] | MCP: revisions, methods, params, headers, lists, URIs, translation between the eras, refusals |
 
 pub mod digest;
-pub mod json;
 pub mod line;
 pub mod mcp;
 pub mod mcpx;

@@ -10,7 +10,6 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
-use wire::json::quote;
 use wire::mcpx::check::Call;
 use wire::mcpx::system::Seen;
 use wire::mcpx::{CHAT, Chat, Format, Head};
@@ -184,13 +183,17 @@ impl Participant {
         let params = raw(params)?;
         let (call, _) = shared.call(method, params.as_deref().map(|params| params.get().as_bytes()))?;
         let (kind, request_kind) = (kind(&call, Head::Proposal)?, kind(&call, Head::Request)?);
-        let params = params.map(|params| format!(",\"params\":{params}")).unwrap_or_default();
-        let payload = format!("{{\"method\":{}{params}}}", quote(method));
+        let payload = json::object(|payload| {
+            payload.text("method", method);
+            if let Some(params) = &params {
+                payload.raw("params", params.get().as_bytes());
+            }
+        });
         let id = shared.id();
         let news = shared.desk().waiting.propose(&id, owned(to), request_kind)?;
         // From here on it is forgotten when it is dropped.
         let proposal = Proposal { id: id.clone(), news, shared: Arc::clone(shared), ended: None };
-        shared.say(Some(id), &kind, to, None, payload.as_bytes())?;
+        shared.say(Some(id), &kind, to, None, &payload)?;
         Ok(proposal)
     }
 

@@ -137,7 +137,7 @@ impl Listen {
 fn tagged(frame: &Bytes, id: &Id) -> Bytes {
     let Ok(message) = Message::read(frame.clone()) else { return frame.clone() };
     let Ok(params) = Params::read(&message) else { return frame.clone() };
-    let mut splice = wire::json::Splice::default();
+    let mut splice = json::Splice::default();
     params.edit().set_meta(meta::SUBSCRIPTION_ID, id.raw()).finish(&mut splice);
     message.edited(&splice)
 }

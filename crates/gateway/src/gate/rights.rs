@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use auth::Participant;
+use json::quote;
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use store::audit::Verdict;
-use wire::json::quote;
 
 use super::Gate;
 use crate::audit::NOBODY;

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use model::{Refusal, RefusalCode};
 use serde::de::DeserializeOwned;
-use wire::json;
 use wire::mcp::Params;
 
 /// A text among them.

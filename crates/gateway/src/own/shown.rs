@@ -1,102 +1,25 @@
-//! Others' JSON as a reader of ours sees it: on one line, with nothing hidden in its texts. Must not know what it says.
+//! Strangers' texts and JSON as the built-in tools show them: on one line, with every hidden character visible.
 
-use std::str::Chars;
-
-use client::visible::{is_hidden, lines};
+use json::visible;
 use serde_json::value::RawValue;
 
 /// A text in which nothing is hidden.
 pub(super) fn text(text: &str) -> String {
-    lines(text)
+    visible::lines(text)
 }
 
 /// The same JSON on one line: white space between tokens is gone, and every hidden character in a text has become `\u{...}`,
 /// however it was written. Line feeds and tabs stay. None if it is no JSON.
 pub(super) fn raw(json: &str) -> Option<Box<RawValue>> {
-    RawValue::from_string(plain(json)).ok()
+    RawValue::from_string(visible::value(json)).ok()
 }
 
 /// How such a JSON begins: so many bytes at most.
 pub(super) fn beginning(json: &str, bytes_max: usize) -> String {
-    let mut out = plain(json);
+    let mut out = visible::value(json);
     let end = (0..=bytes_max.min(out.len())).rev().find(|end| out.is_char_boundary(*end));
     out.truncate(end.unwrap_or(0));
     out
-}
-
-fn plain(json: &str) -> String {
-    let (mut out, mut rest, mut inside) = (String::with_capacity(json.len()), json.chars(), false);
-    while let Some(c) = rest.next() {
-        match c {
-            '"' => {
-                inside = !inside;
-                out.push(c);
-            }
-            '\\' if inside => escape(&mut rest, &mut out),
-            c if inside => put(&mut out, c),
-            c if c.is_ascii_whitespace() => {}
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Writes a character of a text; what is hidden in its visible form, whose backslash is escaped.
-fn put(out: &mut String, c: char) {
-    if is_hidden(c) {
-        out.push('\\');
-        out.extend(c.escape_unicode());
-    } else {
-        out.push(c);
-    }
-}
-
-/// What follows a backslash.
-fn escape(rest: &mut Chars<'_>, out: &mut String) {
-    match rest.next() {
-        Some('u') => unicode(rest, out),
-        Some('b') => put(out, '\u{8}'),
-        Some('f') => put(out, '\u{c}'),
-        Some('r') => put(out, '\r'),
-        Some(other) => out.extend(['\\', other]),
-        None => {}
-    }
-}
-
-/// Four hexadecimal digits behind `\u`, or two times four.
-fn unicode(rest: &mut Chars<'_>, out: &mut String) {
-    let before = rest.as_str();
-    let Some(unit) = four(rest) else { return };
-    let (mut c, mut written) = (char::from_u32(unit), 4);
-    if (0xD800..0xDC00).contains(&unit) {
-        let mut ahead = rest.clone();
-        let low =
-            (ahead.next() == Some('\\') && ahead.next() == Some('u')).then(|| four(&mut ahead)).flatten();
-        if let Some(low @ 0xDC00..0xE000) = low {
-            c = char::from_u32(0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00));
-            written = 10;
-            *rest = ahead;
-        }
-    }
-    match c {
-        Some('\n') => out.push_str("\\n"),
-        Some('\t') => out.push_str("\\t"),
-        Some(c) if is_hidden(c) => put(out, c),
-        // As it was spelled.
-        Some(_) => {
-            out.push_str("\\u");
-            out.push_str(before.get(..written).unwrap_or_default());
-        }
-        // Half of a pair is no character.
-        None => out.push_str(&format!("\\\\u{{{unit:x}}}")),
-    }
-}
-
-fn four(rest: &mut Chars<'_>) -> Option<u32> {
-    let digits = rest.as_str().get(..4)?;
-    let unit = u32::from_str_radix(digits, 16).ok()?;
-    rest.by_ref().take(4).for_each(drop);
-    Some(unit)
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use json::quote;
 use model::{Era, GATEWAY, KindRef, OperationId, Refusal, RefusalCode};
 use serde::Serialize;
 use topic::BuiltinTool;
-use wire::json::quote;
 use wire::mcp::list::{Hints, render};
 use wire::mcp::{ListKind, Params, Target};
 use wire::rpc::{self, Message};

@@ -3,10 +3,10 @@
 //! Must not know how a decision came in.
 
 use auth::Participant;
+use json::quote;
 use model::{Digest, OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
 use tokio::sync::{oneshot, watch};
 use topic::{Decision, Effect, Event};
-use wire::json::{self, quote};
 use wire::mcpx::check::Call;
 use wire::mcpx::{Envelope, Head};
 

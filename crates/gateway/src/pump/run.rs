@@ -6,10 +6,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use json::{ObjectEdit, Span, Splice};
 use model::{OperationId, ParticipantId, ProposalState};
 use store::OpenedProposal;
 use topic::Event;
-use wire::json::{self, ObjectEdit, Span, Splice};
 use wire::mcp::Params;
 use wire::mcpx::check::{Act, strict};
 use wire::mcpx::{self, Draft, Envelope, Head, kind_of};

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use json::quote;
 use model::{Capabilities, LinkId, ParticipantId, Refusal};
 use topic::{Cause, Ear, Effect, End, Event, Topic};
-use wire::json::quote;
 use wire::mcpx::system::{self, Notice, Person};
 use wire::mcpx::{self, Breach, Draft, Envelope};
 use wire::time::rfc3339;

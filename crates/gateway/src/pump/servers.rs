@@ -3,9 +3,9 @@
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use json::Splice;
 use model::{LinkId, OperationId, Outcome, ParticipantId};
 use topic::{About, Effect, Event, View};
-use wire::json::Splice;
 use wire::mcp::{self, ListKind, Params};
 use wire::rpc::{Message, Shape};
 

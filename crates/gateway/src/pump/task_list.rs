@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use auth::Sealer;
+use json::quote;
 use model::{Era, Refusal, RefusalCode};
 use tokio::task::JoinSet;
-use wire::json::quote;
 use wire::mcp::{Params, task};
 
 use super::Pump;

@@ -6,10 +6,10 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use json::{Splice, quote};
 use model::{Era, ParticipantId, Refusal, RefusalCode};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
-use wire::json::{Splice, quote};
 use wire::mcp::task::{self, Glimpse, Status};
 use wire::mcp::{Params, Target, meta};
 use wire::rpc::{self, Message};

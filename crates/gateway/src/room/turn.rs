@@ -7,10 +7,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use json::quote;
 use model::{LinkId, ParticipantId};
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
-use wire::json::quote;
 use wire::mcpx::{self, Draft, system};
 use wire::time::rfc3339;
 

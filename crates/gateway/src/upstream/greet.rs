@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use client::{Link, LinkFailure, SendMeta};
+use json::{ObjectEdit, Span, Splice, elements, members, quote, text};
 use model::Era;
 use tokio::time::timeout;
-use wire::json::{ObjectEdit, Span, Splice, elements, members, quote, text};
 use wire::mcp::{Version, code};
 use wire::rpc::{Message, Shape, notification};
 

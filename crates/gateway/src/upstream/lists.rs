@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
+use json::quote;
 use model::Era;
-use wire::json::quote;
 use wire::mcp::ListKind;
 use wire::mcp::header::annotations;
 use wire::mcp::list::{Item, split};

@@ -20,10 +20,10 @@ use std::time::Instant;
 use bytes::Bytes;
 use client::{Link, SendMeta};
 use http::HeaderMap;
+use json::Splice;
 use model::{Era, Refusal, RefusalCode};
 use platform::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
-use wire::json::Splice;
 use wire::mcp::{ListKind, Params, Version};
 use wire::rpc::{Id, Message, notification};
 
@@ -403,7 +403,7 @@ impl Session {
     fn call_off(&self, number: u64, reason: &str) {
         let Some(link) = self.link.get() else { return };
         if !(self.era() == Era::Modern && self.streams()) {
-            let reason = wire::json::quote(reason);
+            let reason = json::quote(reason);
             let params = format!("{{\"requestId\":{number},\"reason\":{reason}}}");
             let frame = notification("notifications/cancelled", Some(params.as_bytes()));
             let _ = link.send(frame, SendMeta::default());

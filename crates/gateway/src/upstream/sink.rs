@@ -3,8 +3,8 @@
 //! It must not know how a session works.
 
 use bytes::Bytes;
+use json::{ObjectEdit, Span, Splice, members};
 use model::{ParticipantId, Refusal};
-use wire::json::{ObjectEdit, Span, Splice, members};
 use wire::mcp::{Params, ParamsEdit, Version};
 use wire::rpc::{Id, Message};
 

@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use json::quote;
 use model::{Era, LinkId, Refusal, RefusalCode};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
-use wire::json::quote;
 use wire::rpc::{Id, Message, Shape, result};
 
 use super::fault::Fault;

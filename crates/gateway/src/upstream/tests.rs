@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use json::Splice;
 use model::{Capabilities, Era, LinkId, ParticipantId, Refusal, RefusalCode};
 use platform::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use wire::json::Splice;
 use wire::mcp::Params;
 use wire::rpc::{Message, Shape};
 

@@ -123,7 +123,7 @@ async fn decide(
 
 fn arguments_given(text: &str) -> Result<&str, Failure> {
     let object = serde_json::from_str::<serde_json::Map<String, Value>>(text).is_ok()
-        && wire::json::refuse_duplicates(text.as_bytes()).is_ok();
+        && json::refuse_duplicates(text.as_bytes()).is_ok();
     if object {
         return Ok(text);
     }

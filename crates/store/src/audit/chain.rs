@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use hmac::{Hmac, Mac as _};
+use json::Object;
 use sha2::Sha256;
 
 /// What a line's bytes and all before it come to under the key: HMAC-SHA256.
@@ -84,10 +85,12 @@ impl Chain {
 
     /// A slot of the head's file. `turn` counts how often the head was written.
     pub(super) fn slot(&self, head: &Head, turn: u64) -> Vec<u8> {
-        let last = hex(&head.last);
-        let mut slot = format!(r#"{{"turn":{turn},"seq":{},"last":"{last}","mac":""#, head.seq).into_bytes();
-        push_hex(&mut slot, &self.seal(head, turn));
-        slot.extend_from_slice(MAC_SUFFIX);
+        let mut slot = Vec::with_capacity(SLOT_BYTES);
+        Object::write(&mut slot, |slot| {
+            slot.number("turn", turn).number("seq", head.seq);
+            slot.raw("last", &quoted_hex::<66>(&head.last));
+            slot.raw("mac", &quoted_hex::<66>(&self.seal(head, turn)));
+        });
         slot.resize(SLOT_BYTES - 1, b' ');
         slot.push(b'\n');
         slot
@@ -168,11 +171,23 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-pub(super) fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
-    let digit = |half: u8| if half < 10 { b'0' + half } else { b'a' + half - 10 };
+/// Bytes as a JSON string of lower-case hexadecimal digits. `N` is twice their number and two.
+pub(super) fn quoted_hex<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut out = [b'"'; N];
+    let inside = out.get_mut(1..N - 1).unwrap_or_default();
+    write_hex(inside, bytes);
+    out
+}
+
+fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     let start = out.len();
     out.resize(start + 2 * bytes.len(), 0);
-    let (pairs, _) = out.get_mut(start..).unwrap_or_default().as_chunks_mut::<2>();
+    write_hex(out.get_mut(start..).unwrap_or_default(), bytes);
+}
+
+fn write_hex(out: &mut [u8], bytes: &[u8]) {
+    let digit = |half: u8| if half < 10 { b'0' + half } else { b'a' + half - 10 };
+    let (pairs, _) = out.as_chunks_mut::<2>();
     for (pair, byte) in pairs.iter_mut().zip(bytes) {
         *pair = [digit(byte >> 4), digit(byte & 15)];
     }
@@ -196,7 +211,7 @@ pub(super) fn unhex(digits: &[u8]) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-pub(super) fn push_number(out: &mut Vec<u8>, mut number: u64) {
+fn push_number(out: &mut Vec<u8>, mut number: u64) {
     let start = out.len();
     loop {
         out.push(b'0' + u8::try_from(number % 10).unwrap_or_default());

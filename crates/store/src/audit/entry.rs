@@ -1,13 +1,14 @@
-//! One entry of the audit log, and how it is spelled. Must not know the chain, nor files.
+//! Audit entry: its members, how they are written, and what is read back.
 
 use std::borrow::Cow;
 use std::fmt;
 
+use json::Object;
 use model::OperationId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::chain::{push_hex, push_number};
+use super::chain::quoted_hex;
 use super::redact::{REDACTED, Redaction};
 
 /// The longest text of one member, in bytes; what is longer is cut, and ends with an ellipsis.
@@ -179,46 +180,39 @@ pub(super) enum Written<'p> {
 impl Entry<'_> {
     /// Writes the entry's members, without number, mac and braces. Never holds a line feed.
     pub(super) fn spell(&self, out: &mut Vec<u8>, payload: &Written<'_>) {
-        out.extend_from_slice(br#""at_ms":"#);
-        push_number(out, self.at_ms);
-        if let Some(topic) = self.topic {
-            member(out, br#","topic":"#, topic);
-        }
-        member(out, br#","from":"#, self.from);
-        kind(out, self.kind);
-        if let Some(own) = self.own {
-            member(out, br#","own":"#, own);
-        }
-        for (at, name) in self.to.iter().enumerate() {
-            member(out, if at == 0 { br#","to":["# } else { b"," }, name);
-        }
-        if !self.to.is_empty() {
-            out.push(b']');
-        }
-        member(out, br#","verdict":"#, self.verdict.as_str());
-        if let Some(why) = self.why {
-            member(out, br#","why":"#, why);
-        }
-        if let Some(digest) = self.digest {
-            member(out, br#","digest":"#, digest);
-        }
-        if let Some(operation) = self.operation {
-            out.extend_from_slice(br#","operation":""#);
-            push_hex(out, &operation.0.to_be_bytes());
-            out.push(b'"');
-        }
-        match payload {
-            Written::Nothing => {}
-            Written::Full(text) => {
-                out.extend_from_slice(br#","payload":"#);
-                out.extend_from_slice(text);
+        Object::write_members(out, |entry| {
+            entry.number("at_ms", self.at_ms);
+            if let Some(topic) = self.topic {
+                entry.text("topic", &cut(topic));
             }
-            Written::Digest(digest) => {
-                out.extend_from_slice(br#","payload_sha256":""#);
-                push_hex(out, digest);
-                out.push(b'"');
+            entry.text("from", &cut(self.from));
+            spell_kind(entry, self.kind);
+            if let Some(own) = self.own {
+                entry.text("own", &cut(own));
             }
-        }
+            if !self.to.is_empty() {
+                entry.texts("to", self.to.iter().map(|name| cut(name)));
+            }
+            entry.text("verdict", self.verdict.as_str());
+            if let Some(why) = self.why {
+                entry.text("why", &cut(why));
+            }
+            if let Some(digest) = self.digest {
+                entry.text("digest", &cut(digest));
+            }
+            if let Some(operation) = self.operation {
+                entry.raw("operation", &quoted_hex::<34>(&operation.0.to_be_bytes()));
+            }
+            match payload {
+                Written::Nothing => {}
+                Written::Full(text) => {
+                    entry.raw("payload", text);
+                }
+                Written::Digest(digest) => {
+                    entry.raw("payload_sha256", &quoted_hex::<66>(digest));
+                }
+            }
+        });
     }
 }
 
@@ -273,46 +267,13 @@ fn cut(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{kept}\u{2026}"))
 }
 
-fn kind(out: &mut Vec<u8>, what: What<'_>) {
-    const NAME: &[u8] = br#","kind":"#;
+fn spell_kind(entry: &mut Object<'_>, what: What<'_>) {
     let length: usize = what.parts().map(|part| part.len() + 1).sum();
-    if length > ENTRY_TEXT_BYTES_MAX || what.parts().any(|part| needs_escape(part.as_bytes())) {
-        return member(out, NAME, &what.to_string());
-    }
-    out.extend_from_slice(NAME);
-    let mut before = b'"';
-    for part in what.parts() {
-        out.push(before);
-        out.extend_from_slice(part.as_bytes());
-        before = b':';
-    }
-    out.push(b'"');
-}
-
-fn member(out: &mut Vec<u8>, name: &[u8], text: &str) {
-    let text = cut(text);
-    out.extend_from_slice(name);
-    if needs_escape(text.as_bytes()) {
-        // Writing to memory does not fail.
-        let _ = serde_json::to_writer(out, text.as_ref());
+    if length > ENTRY_TEXT_BYTES_MAX {
+        entry.text("kind", &cut(&what.to_string()));
     } else {
-        out.push(b'"');
-        out.extend_from_slice(text.as_bytes());
-        out.push(b'"');
+        entry.joined("kind", what.parts(), ":");
     }
-}
-
-/// Whether JSON writes a byte of this otherwise: a quotation mark, a backslash or a control character. Looks at eight at
-/// once.
-fn needs_escape(text: &[u8]) -> bool {
-    const ONES: u64 = u64::MAX / 255;
-    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & (ONES << 7);
-    let is = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
-    let any = |word: u64| below(word, b' ') | is(word, b'"') | is(word, b'\\');
-    let (words, rest) = text.as_chunks();
-    let mut last = [b' '; 8];
-    last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-    words.iter().chain([&last]).fold(0, |found, word| found | any(u64::from_ne_bytes(*word))) != 0
 }
 
 #[cfg(test)]
@@ -329,24 +290,13 @@ mod tests {
                 {
                     let what = What { head, method, context };
                     let (mut parts, mut whole) = (Vec::new(), Vec::new());
-                    kind(&mut parts, what);
-                    member(&mut whole, br#","kind":"#, &what.to_string());
+                    Object::write(&mut parts, |entry| spell_kind(entry, what));
+                    Object::write(&mut whole, |entry| {
+                        entry.text("kind", &cut(&what.to_string()));
+                    });
                     assert_eq!(parts, whole, "{what:?}");
                 }
             }
         }
-    }
-
-    /// Every byte at every place among others.
-    #[test]
-    fn what_needs_an_escape() {
-        for byte in 0..=255 {
-            for (at, length) in (0..20).flat_map(|length| (0..length).map(move |at| (at, length))) {
-                let mut text = vec![b'!'; length];
-                text[at] = byte;
-                assert_eq!(needs_escape(&text), byte < b' ' || byte == b'"' || byte == b'\\', "{text:?}");
-            }
-        }
-        assert!(!needs_escape(b""));
     }
 }

@@ -1,12 +1,11 @@
-//! Takes secrets out of a payload before it is written: the values of members with certain names. Must not know what
-//! else is in it.
+//! Redaction of payloads: the values of members with secret names, replaced before a payload is logged.
 
 use std::borrow::Cow;
 
-use serde::de::IgnoredAny;
+use json::{Span, Token, Tokens};
 use sha2::{Digest, Sha256};
 
-/// Members whose values are never written, unless told otherwise. Case, `-` and `_` make no difference.
+/// Names of members whose values are never written, by default. Case, `-` and `_` make no difference.
 pub const REDACTED: [&str; 16] = [
     "authorization",
     "password",
@@ -28,143 +27,112 @@ pub const REDACTED: [&str; 16] = [
 
 const IN_ITS_PLACE: &[u8] = br#""[redacted]""#;
 
-/// The names, as they are compared.
+/// Names of members, as they are compared.
 #[derive(Debug, Clone)]
 pub(super) struct Redaction {
+    /// Sorted.
     names: Vec<String>,
-    /// A bit for every ASCII character that names begin with: most keys begin with another.
+    /// A bit for every ASCII character that a key of these names can begin with, its closing quote included: most keys begin
+    /// with another.
     starts: u128,
 }
 
 impl Redaction {
     pub(super) fn new<S: AsRef<str>>(names: &[S]) -> Self {
-        let names: Vec<String> = names.iter().map(|name| plain(name.as_ref())).collect();
-        let starts = names.iter().filter_map(|name| name.bytes().next().filter(u8::is_ascii));
-        let starts = starts.fold(0, |starts, byte| starts | 1 << byte);
+        let mut names: Vec<String> = names.iter().map(|name| plain(name.as_ref())).collect();
+        names.sort_unstable();
+        let first = names.iter().filter_map(|name| name.bytes().next().filter(u8::is_ascii));
+        let cases = first.flat_map(|byte| [byte, byte.to_ascii_uppercase()]);
+        let starts = cases.chain(*b"-_\\\"").fold(0, |starts, byte| starts | 1 << byte);
         Self { names, starts }
     }
 
-    /// The payload on one line, without the values of those members; `None` if it is no JSON. It is copied only if
-    /// something is taken out.
+    /// The payload on one line, without the values of those members; `None` if it is no JSON. It is copied only if it
+    /// changes.
     pub(super) fn apply<'p>(&self, payload: &'p [u8]) -> Option<Cow<'p, [u8]>> {
-        is_json(payload).then(|| self.without(payload))
+        json::check(payload).is_ok().then(|| self.without(payload))
     }
 
-    /// SHA-256 of that, or of the payload itself if it is no JSON.
+    /// SHA-256 of the redacted payload, or of the payload itself if it is no JSON.
     pub(super) fn digest(&self, payload: &[u8]) -> [u8; 32] {
         let short = match self.without(payload) {
-            Cow::Owned(short) if is_json(payload) => Cow::Owned(short),
-            // Whether it is JSON or not: nothing is to be taken out.
+            Cow::Owned(short) if json::check(payload).is_ok() => Cow::Owned(short),
+            // JSON in which nothing changes, or no JSON.
             Cow::Borrowed(_) | Cow::Owned(_) => Cow::Borrowed(payload),
         };
         Sha256::digest(short).into()
     }
 
-    /// Takes out of JSON what does not belong into the log. Of anything else it makes something.
+    /// JSON on one line without the values of those members. The output for any other payload means nothing.
     fn without<'p>(&self, payload: &'p [u8]) -> Cow<'p, [u8]> {
+        let bytes = |start, end| Span { start, end }.of(payload);
+        let mut tokens = Tokens::new(payload);
         let mut out = Vec::new();
-        // What lies between `from` and `at` stays and is not copied yet.
-        let (mut from, mut at) = (0, 0);
-        let stays = |from, to| payload.get(from..to).unwrap_or_default();
-        while let Some(byte) = payload.get(at).copied() {
-            match byte {
-                b'"' => {
-                    let end = string_end(payload, at);
-                    let key = stays(at, end);
-                    let colon = past_space(payload, end);
-                    at = end;
-                    if payload.get(colon) == Some(&b':') && self.names_it(key) {
-                        out.extend_from_slice(stays(from, end));
-                        out.push(b':');
-                        out.extend_from_slice(IN_ITS_PLACE);
-                        at = value_end(payload, past_space(payload, colon + 1));
-                        from = at;
-                    }
-                }
-                b'\n' | b'\r' | b'\t' | b' ' => {
-                    out.extend_from_slice(stays(from, at));
-                    at += 1;
-                    from = at;
-                }
-                _ => at += 1,
+        let mut key = Span::default();
+        // The bytes from `from` to `end` stay and are not copied yet.
+        let (mut from, mut end) = (0, 0);
+        while let Some(token) = tokens.next() {
+            let token_span = tokens.span();
+            if token_span.start > end {
+                out.extend_from_slice(bytes(from, end));
+                from = token_span.start;
             }
+            match token {
+                Token::Text(_) => key = token_span,
+                Token::Colon if self.is_redacted(key.of(payload)) => {
+                    out.extend_from_slice(bytes(from, end));
+                    out.push(b':');
+                    out.extend_from_slice(IN_ITS_PLACE);
+                    tokens.skip_value();
+                    from = tokens.span().end;
+                }
+                Token::Open(_) | Token::Close(_) | Token::Comma | Token::Colon | Token::Plain(_) => {}
+            }
+            end = tokens.span().end;
         }
-        if from == 0 {
+        if from == 0 && end == payload.len() {
             return Cow::Borrowed(payload);
         }
-        out.extend_from_slice(stays(from, at));
+        out.extend_from_slice(bytes(from, end));
         Cow::Owned(out)
     }
 
     /// Whether a key, quotes included, is one of the names.
-    fn names_it(&self, key: &[u8]) -> bool {
-        let is_written = |byte: &u8| !matches!(byte, b'"' | b'-' | b'_');
-        let name = key.iter().copied().filter(is_written).map(|byte| byte.to_ascii_lowercase());
-        let start = name.clone().next();
-        if start.is_some_and(|byte| byte.is_ascii() && byte != b'\\' && self.starts >> byte & 1 == 0) {
+    fn is_redacted(&self, key: &[u8]) -> bool {
+        if key.get(1).is_some_and(|byte| byte.is_ascii() && self.starts >> byte & 1 == 0) {
             return false;
         }
         if key.is_ascii() && !key.contains(&b'\\') {
-            let mut likely = self.names.iter().filter(|known| known.bytes().next() == start);
-            return likely.any(|known| known.bytes().eq(name.clone()));
+            let first = key.iter().find(|byte| counts(**byte)).map(u8::to_ascii_lowercase);
+            let begin = |name: &String| name.as_bytes().first().copied();
+            let from = self.names.partition_point(|name| begin(name) < first);
+            let mut likely = self.names.iter().skip(from).take_while(|name| begin(name) == first);
+            return likely.any(|name| is_spelled(key, name.as_bytes()));
         }
-        let name = plain(&serde_json::from_slice::<String>(key).unwrap_or_default());
+        let name = plain(&json::text(key).unwrap_or_default());
         self.names.contains(&name)
     }
 }
 
-fn is_json(payload: &[u8]) -> bool {
-    serde_json::from_slice::<IgnoredAny>(payload).is_ok()
+/// Whether an ASCII key, quotes included, is this name.
+fn is_spelled(key: &[u8], name: &[u8]) -> bool {
+    let mut rest = name;
+    for byte in key.iter().filter(|byte| counts(**byte)) {
+        match rest.split_first() {
+            Some((first, after)) if byte.to_ascii_lowercase() == *first => rest = after,
+            Some(_) | None => return false,
+        }
+    }
+    rest.is_empty()
+}
+
+/// Whether a byte of a key, quotes included, makes a difference.
+fn counts(byte: u8) -> bool {
+    !matches!(byte, b'"' | b'-' | b'_')
 }
 
 fn plain(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
-}
-
-fn past_space(text: &[u8], at: usize) -> usize {
-    let rest = text.get(at..).unwrap_or_default();
-    at + rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count()
-}
-
-/// Where the string that begins at `at` ends, past its quotation mark.
-fn string_end(text: &[u8], at: usize) -> usize {
-    let mut end = at + 1;
-    while let Some(found) = memchr::memchr2(b'"', b'\\', text.get(end..).unwrap_or_default()) {
-        end += found + 1;
-        if text.get(end - 1) == Some(&b'"') {
-            return end;
-        }
-        end += 1;
-    }
-    text.len()
-}
-
-/// Where the value that begins at `at` ends.
-fn value_end(text: &[u8], at: usize) -> usize {
-    let (mut end, mut depth) = (at, 0_usize);
-    loop {
-        match text.get(end) {
-            Some(b'"') => end = string_end(text, end),
-            Some(b'{' | b'[') => {
-                depth += 1;
-                end += 1;
-            }
-            // What follows a number, `true` or the like.
-            Some(b',' | b'}' | b']') if depth == 0 => return end,
-            Some(b'}' | b']') => {
-                depth -= 1;
-                end += 1;
-            }
-            Some(_) => {
-                end += 1;
-                continue;
-            }
-            None => return text.len(),
-        }
-        if depth == 0 {
-            return end;
-        }
-    }
 }
 
 #[cfg(test)]
@@ -179,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_named_members_are_taken_out() {
+    fn values_of_named_members_are_replaced() {
         let check = |payload: &str, expected: &str| {
             assert_eq!(redacted(payload).as_deref(), Some(expected), "{payload}");
         };
@@ -232,9 +200,9 @@ mod tests {
     }
 
     proptest! {
-        /// Of whatever bytes: no digest depends on what is never written, where that can be told.
+        /// Also for bytes that are no JSON. No digest depends on a value that is never written.
         #[test]
-        fn the_digest_is_that_of_what_would_be_written(
+        fn the_digest_is_that_of_the_redacted_payload(
             payload in prop_oneof![
                 any_json().prop_map(|value| value.to_string()),
                 any_json().prop_map(|value| format!("{value:#}")),
@@ -250,7 +218,7 @@ mod tests {
         }
 
         #[test]
-        fn the_same_as_on_a_tree(value in any_json(), pretty: bool) {
+        fn redaction_equals_redaction_of_a_tree(value in any_json(), pretty: bool) {
             let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
             let found = redacted(&text.unwrap()).unwrap();
             prop_assert!(!found.contains('\n'));

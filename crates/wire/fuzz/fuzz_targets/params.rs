@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use wire::json::Splice;
+use json::Splice;
 use wire::mcp::{Era, Params, ResultView, translate, uris};
 use wire::rpc::Message;
 

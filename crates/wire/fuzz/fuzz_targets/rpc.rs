@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use wire::json::{Splice, canonical, refuse_duplicates};
+use json::{Splice, canonical, refuse_duplicates};
 use wire::rpc::{Id, Message, one_line};
 
 fuzz_target!(|bytes: &[u8]| {

@@ -2,9 +2,8 @@
 //!
 //! It must not know which of the two it changes, nor why.
 
+use json::{MemberChange, Members, Span, Splice, edit_object, leaves_nothing, object_of};
 use smallvec::SmallVec;
-
-use crate::json::{Change, Members, Span, Splice, edit_object, leaves_nothing, object_of};
 
 /// Changes to the members of a body and to those of its `_meta`. Later changes of a key win.
 #[derive(Debug, Clone, Default)]
@@ -80,7 +79,7 @@ impl BodyEdit {
         self.changes.push(Kept { in_meta, key, raw });
     }
 
-    fn changes_of(&self, in_meta: bool) -> SmallVec<[Change<'_>; 4]> {
+    fn changes_of(&self, in_meta: bool) -> SmallVec<[MemberChange<'_>; 4]> {
         let wanted = self.changes.iter().filter(|kept| kept.in_meta == in_meta);
         let key = |span: Span| std::str::from_utf8(span.of(&self.text)).unwrap_or_default();
         wanted.map(|kept| (key(kept.key), kept.raw.map(|raw| raw.of(&self.text)))).collect()

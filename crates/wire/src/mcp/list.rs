@@ -1,12 +1,11 @@
-//! Lists of tools, prompts, resources and templates: taking a page apart, and making a page of what is there.
+//! Pages of lists (tools, prompts, resources, templates): split into items, and rendered.
 //!
-//! Items stay raw; only their key (name, URI, template) may be replaced. It must not know upstreams, cursors' meaning
-//! or who may see an item.
+//! Items stay raw; only their key (name, URI, template) may be replaced.
 
 use bytes::Bytes;
+use json::{JsonError, Span, Splice, quote};
 
 use super::method::ListKind;
-use crate::json::{self, JsonError, Span, Splice, quote, write_member};
 use crate::rpc::Message;
 
 /// One item of a list, as its server wrote it.
@@ -101,35 +100,24 @@ pub fn render<'i>(
     extras: &[(String, Bytes)],
     hints: Hints,
 ) -> Vec<u8> {
-    let mut out = b"{".to_vec();
-    write_member(&mut out, kind.items(), b"[");
-    for (at, (item, key)) in items.into_iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
+    json::object(|page| {
+        page.array(kind.items(), |array| {
+            for (item, key) in items {
+                match key {
+                    Some(key) if key != item.key => array.raw(&item.renamed(key)),
+                    Some(_) | None => array.raw(&item.raw),
+                };
+            }
+        });
+        page.optional_text("nextCursor", next_cursor);
+        for (key, raw) in extras {
+            page.raw(key, raw);
         }
-        match key {
-            Some(key) if key != item.key => out.extend_from_slice(&item.renamed(key)),
-            Some(_) | None => out.extend_from_slice(&item.raw),
+        if let Hints::Modern { ttl_ms, public } = hints {
+            page.text("resultType", "complete").number("ttlMs", ttl_ms);
+            page.text("cacheScope", if public { "public" } else { "private" });
         }
-    }
-    out.push(b']');
-    let mut member = |key: &str, raw: &[u8]| {
-        out.push(b',');
-        write_member(&mut out, key, raw);
-    };
-    if let Some(cursor) = next_cursor {
-        member("nextCursor", quote(cursor).as_bytes());
-    }
-    for (key, raw) in extras {
-        member(key, raw);
-    }
-    if let Hints::Modern { ttl_ms, public } = hints {
-        member("resultType", b"\"complete\"");
-        member("ttlMs", ttl_ms.to_string().as_bytes());
-        member("cacheScope", if public { b"\"public\"" } else { b"\"private\"" });
-    }
-    out.push(b'}');
-    out
+    })
 }
 
 impl Item {

@@ -1,6 +1,4 @@
-//! How a refusal is spelled in MCP: JSON-RPC code, message, data and HTTP status, for each era. One table.
-//!
-//! It must not know why something is refused.
+//! Refusals in MCP: JSON-RPC code, message, data and HTTP status for each era, in one table.
 
 use bytes::Bytes;
 use model::{Refusal, RefusalCode};
@@ -8,7 +6,6 @@ use model::{Refusal, RefusalCode};
 use super::code::RESOURCE_NOT_FOUND;
 use super::method::{TargetKind, lookup};
 use super::version::Era;
-use crate::json::quote;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR};
 use crate::rpc::{self, Id};
 
@@ -125,20 +122,13 @@ pub fn status(code: i64, era: Era) -> u16 {
 }
 
 fn data(refusal: &Refusal, uri: Option<&str>) -> String {
-    let mut out = format!("{{\"code\":{}", quote(refusal.code.as_str()));
-    if let Some(hint) = &refusal.hint {
-        out.push_str(",\"hint\":");
-        out.push_str(&quote(hint));
-    }
-    if let Some(wait) = refusal.retry_after_ms {
-        out.push_str(&format!(",\"retryAfterMs\":{wait}"));
-    }
-    if let Some(uri) = uri {
-        out.push_str(",\"uri\":");
-        out.push_str(&quote(uri));
-    }
-    out.push('}');
-    out
+    json::object_string(|data| {
+        data.text("code", refusal.code.as_str()).optional_text("hint", refusal.hint.as_deref());
+        if let Some(wait) = refusal.retry_after_ms {
+            data.number("retryAfterMs", wait);
+        }
+        data.optional_text("uri", uri);
+    })
 }
 
 #[cfg(test)]

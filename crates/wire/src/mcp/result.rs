@@ -1,13 +1,12 @@
-//! The result of a request: the members that the eras differ in, read where they lie, and their edits.
-//!
-//! It must not know lists' items or content.
+//! Results of requests: the members that the eras differ in, and their edits.
 
 use std::borrow::Cow;
+
+use json::{JsonError, Member, Members, Splice};
 
 use super::body::BodyEdit;
 use super::meta;
 use super::method::Method;
-use crate::json::{self, JsonError, Member, Members, Splice};
 use crate::rpc::{Id, Message};
 
 /// What kind of result it is (2026-07-28, `resultType`).
@@ -26,8 +25,11 @@ pub enum ResultType<'m> {
 /// The result that ends a listen request (2026-07-28, "Subscriptions").
 #[must_use]
 pub fn listened(request: &Id) -> Vec<u8> {
-    let head: &[u8] = b"{\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":";
-    [head, request.raw(), b"}}"].concat()
+    json::object(|result| {
+        result.text("resultType", "complete").object("_meta", |keys| {
+            keys.raw(meta::SUBSCRIPTION_ID, request.raw());
+        });
+    })
 }
 
 /// The result of one message.

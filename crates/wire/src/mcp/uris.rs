@@ -6,10 +6,10 @@
 use std::sync::LazyLock;
 
 use bytes::Bytes;
+use json::{JsonError, Member, Span, Splice, quote};
 use memchr::memmem::Finder;
 
 use super::method::ListKind;
-use crate::json::{self, JsonError, Member, Span, Splice, quote};
 use crate::rpc::{Message, Shape};
 
 /// Content inside content is followed this deep.

@@ -1,12 +1,8 @@
-//! Chat: what people and agents say to each other (MCPx v0.1, 3.3).
-//!
-//! It must not know how a text is shown.
+//! Chat messages (MCPx v0.1, 3.3).
 
 use std::borrow::Cow;
 
-use crate::json::{self, JsonError, Span, quote, write_member};
-
-use super::write::add;
+use json::{JsonError, Span};
 
 /// The kind of chat.
 pub const CHAT: &str = "chat";
@@ -49,14 +45,12 @@ impl<'a> Chat<'a> {
     /// Writes the payload of a `chat`.
     #[must_use]
     pub fn payload(&self) -> Vec<u8> {
-        let mut out = b"{".to_vec();
-        write_member(&mut out, "text", quote(&self.text).as_bytes());
-        let format: &[u8] = match self.format {
-            Format::Plain => b"\"plain\"",
-            Format::Markdown => b"\"markdown\"",
+        let format = match self.format {
+            Format::Plain => "plain",
+            Format::Markdown => "markdown",
         };
-        add(&mut out, "format", format);
-        out.push(b'}');
-        out
+        json::object(|payload| {
+            payload.text("text", &self.text).text("format", format);
+        })
     }
 }

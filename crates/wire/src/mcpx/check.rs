@@ -3,10 +3,10 @@
 //! The gateway's forwarding path never comes here. It must not know whom an envelope is for or who may send it.
 
 use bytes::Bytes;
+use json::{JsonError, Members, Span};
 use model::{KindError, KindRef};
 
 use super::kind::{Head, kind_of};
-use crate::json::{self, JsonError, Members, Span};
 use crate::mcp::Params;
 use crate::rpc::{self, Id, Malformed, Message, Shape};
 

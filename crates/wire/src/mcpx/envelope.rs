@@ -4,11 +4,11 @@
 //! its head, nor who may send it.
 
 use bytes::Bytes;
+use json::{JsonError, Span, StringSpan};
 use model::{PARTICIPANT_BYTES_MAX, Refusal, RefusalCode};
 use smallvec::SmallVec;
 
 use super::{PROTOCOL, refusal};
-use crate::json::{self, JsonError, Span, Spot};
 
 /// The longest `id` or `correlation_id`, in bytes.
 pub const ID_BYTES_MAX: usize = 256;
@@ -27,12 +27,12 @@ pub struct Envelope {
 /// Where the members lie in the frame.
 #[derive(Debug, Clone)]
 struct Places {
-    id: Spot,
-    ts: Option<Spot>,
-    from: Spot,
-    to: SmallVec<[Spot; 2]>,
-    kind: Spot,
-    correlation_id: Option<Spot>,
+    id: StringSpan,
+    ts: Option<StringSpan>,
+    from: StringSpan,
+    to: SmallVec<[StringSpan; 2]>,
+    kind: StringSpan,
+    correlation_id: Option<StringSpan>,
     payload: Span,
 }
 
@@ -172,9 +172,10 @@ impl Envelope {
 fn places(frame: &[u8], tolerant: bool) -> Result<Places, Breach> {
     let members;
     let mut parts = Parts { frame, tolerant, ..Parts::default() };
-    if json::each(frame, |key, span| parts.take(key, span)).is_none() {
+    if json::each_member(frame, |key, span| parts.take(key, span)).is_none() {
         parts = Parts { frame, tolerant, ..Parts::default() };
-        members = json::scan(frame, Span::all(frame)).map_err(|error| breach(&error, None))?;
+        members =
+            json::members_with_duplicates(frame, Span::all(frame)).map_err(|error| breach(&error, None))?;
         for (key, member) in members.iter() {
             parts.take(key.as_bytes(), member.span);
         }
@@ -235,7 +236,7 @@ impl<'a> Parts<'a> {
     }
 
     fn duplicate(&self) -> Option<String> {
-        let unknown = || json::duplicate(self.unknown.iter().copied());
+        let unknown = || json::first_duplicate(self.unknown.iter().copied());
         let twice = self.twice.or_else(unknown)?;
         Some(String::from_utf8_lossy(twice).into_owned())
     }
@@ -277,7 +278,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    fn addressees(&self) -> Result<SmallVec<[Spot; 2]>, Why> {
+    fn addressees(&self) -> Result<SmallVec<[StringSpan; 2]>, Why> {
         let mut list = SmallVec::new();
         let Some(to) = self.to else { return Ok(list) };
         let (mut wrong, mut count) = (false, 0);
@@ -298,7 +299,7 @@ impl<'a> Parts<'a> {
         Ok(list)
     }
 
-    fn correlation(&self) -> Result<Option<Spot>, Why> {
+    fn correlation(&self) -> Result<Option<StringSpan>, Why> {
         let Some(mut span) = self.correlation_id else { return Ok(None) };
         if self.tolerant
             && let Ok(list) = json::elements(self.frame, span)
@@ -317,13 +318,13 @@ impl<'a> Parts<'a> {
         }
     }
 
-    fn string(&self, key: &str, place: Option<Span>) -> Result<Spot, Why> {
+    fn string(&self, key: &str, place: Option<Span>) -> Result<StringSpan, Why> {
         let span = place.ok_or_else(|| malformed(format!("`{key}` is missing")))?;
-        Spot::read(self.frame, span).ok_or_else(|| malformed(format!("`{key}` must be a string")))
+        StringSpan::read(self.frame, span).ok_or_else(|| malformed(format!("`{key}` must be a string")))
     }
 
     /// A string that is neither empty nor too long.
-    fn short(&self, key: &str, place: Option<Span>, bytes_max: usize) -> Result<Spot, Why> {
+    fn short(&self, key: &str, place: Option<Span>, bytes_max: usize) -> Result<StringSpan, Why> {
         let spot = self.string(key, place)?;
         match spot.len() {
             0 => Err(malformed(format!("`{key}` must not be empty"))),

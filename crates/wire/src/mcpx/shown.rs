@@ -1,11 +1,8 @@
-//! Calls of MCP clients as a topic is shown them without what they carry: payloads that agree with their kinds, and that
-//! nobody can carry out.
-//!
-//! It must not know who watches, nor what was asked or answered.
+//! Calls of MCP clients as a topic shows them without their payloads: consistent with their kinds, and not executable.
 
 use bytes::Bytes;
+use json::Object;
 
-use crate::json::{quote, write_member};
 use crate::mcp::method::{TargetKind, lookup};
 use crate::rpc::{self, Id};
 
@@ -21,41 +18,42 @@ const HIDDEN: &str = "not shown";
 /// (MCPx v0.1, 4.3).
 #[must_use]
 pub fn request(method: &str, target: Option<&str>, verdict: &str) -> Bytes {
-    let mut params = b"{".to_vec();
-    if let Some((key, raw)) = member(method, target.unwrap_or(HIDDEN)) {
-        write_member(&mut params, key, raw.as_bytes());
-        params.push(b',');
-    }
-    write_member(&mut params, "_meta", meta(verdict).as_bytes());
-    params.push(b'}');
+    let params = json::object(|params| {
+        write_target(params, method, target.unwrap_or(HIDDEN));
+        params.object("_meta", |keys| {
+            keys.text(VERDICT, verdict);
+        });
+    });
     rpc::notification(method, Some(&params))
 }
 
 /// An answer whose result or error is not shown.
 #[must_use]
 pub fn response(id: &Id, is_result: bool, verdict: &str) -> Bytes {
-    let meta = format!("{{\"_meta\":{}}}", meta(verdict));
+    let body = json::object(|body| {
+        body.object("_meta", |keys| {
+            keys.text(VERDICT, verdict);
+        });
+    });
     match is_result {
-        true => rpc::result(id, meta.as_bytes()),
-        false => rpc::error(Some(id), NOT_SHOWN, HIDDEN, Some(meta.as_bytes())),
+        true => rpc::result(id, &body),
+        false => rpc::error(Some(id), NOT_SHOWN, HIDDEN, Some(&body)),
     }
 }
 
-fn meta(verdict: &str) -> String {
-    format!("{{\"{VERDICT}\":{}}}", quote(verdict))
-}
-
-/// The member of the params that names the target of this method.
-fn member(method: &str, target: &str) -> Option<(&'static str, String)> {
-    let text = quote(target);
-    match lookup(method)?.target {
-        TargetKind::Name => Some(("name", text)),
-        TargetKind::Uri => Some(("uri", text)),
+/// Adds the member of the params that names the target of this method.
+fn write_target(params: &mut Object<'_>, method: &str, target: &str) {
+    let Some(method) = lookup(method) else { return };
+    match method.target {
+        TargetKind::Name => params.text("name", target),
+        TargetKind::Uri => params.text("uri", target),
         // Whether it is a prompt or a template the kind does not say either.
-        TargetKind::Ref => Some(("ref", format!("{{\"type\":\"ref/prompt\",\"name\":{text}}}"))),
-        TargetKind::Task => Some(("taskId", text)),
-        TargetKind::None => None,
-    }
+        TargetKind::Ref => params.object("ref", |place| {
+            place.text("type", "ref/prompt").text("name", target);
+        }),
+        TargetKind::Task => params.text("taskId", target),
+        TargetKind::None => return,
+    };
 }
 
 #[cfg(test)]

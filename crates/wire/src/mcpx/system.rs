@@ -1,15 +1,13 @@
-//! What the gateway says in a topic: welcome, presence, error (MCPx v0.1, 3.4 and 3.5), written and read.
-//!
-//! It must not know who is in a topic or why something is refused.
+//! System messages of MCPx: welcome, presence, error (MCPx v0.1, 3.4 and 3.5), written and read.
 
 use bytes::Bytes;
+use json::{Buffer, JsonError, Object};
 use model::{Capabilities, Capability, Refusal, SYSTEM};
 use serde::Deserialize;
 
 use super::refusal;
-use super::write::{Draft, add, add_text, envelope, list_of_text};
+use super::write::{Draft, envelope};
 use super::{Breach, Envelope};
-use crate::json::{JsonError, quote, write_member};
 
 /// The kind of a welcome (3.5.1).
 pub const WELCOME: &str = "system/welcome";
@@ -65,38 +63,47 @@ pub struct Notice<'a> {
 /// Writes the first message of a connection, for its participant alone (3.5.1).
 #[must_use]
 pub fn welcome<'p>(stamp: Stamp<'_>, you: Person<'_>, others: impl IntoIterator<Item = Person<'p>>) -> Bytes {
-    let others: Vec<String> = others.into_iter().map(person).collect();
-    let payload = format!("{{\"you\":{},\"participants\":[{}]}}", person(you), others.join(","));
-    say(stamp, &[you.id], WELCOME, None, payload.as_bytes())
+    let payload = json::object(|payload| {
+        payload.object("you", |object| write_person(object, you));
+        payload.array("participants", |array| {
+            for other in others {
+                array.object(|object| write_person(object, other));
+            }
+        });
+    });
+    say(stamp, &[you.id], WELCOME, None, &payload)
 }
 
 /// Writes that somebody joined or left, for everybody (3.4).
 #[must_use]
 pub fn presence(stamp: Stamp<'_>, presence: Presence<'_>) -> Bytes {
-    let (event, who) = match presence {
-        Presence::Join(who) => ("join", person(who)),
-        Presence::Leave(id) => ("leave", format!("{{\"id\":{}}}", quote(id))),
-    };
-    let payload = format!("{{\"event\":\"{event}\",\"participant\":{who}}}");
-    say(stamp, &[], PRESENCE, None, payload.as_bytes())
+    let payload = json::object(|payload| {
+        match presence {
+            Presence::Join(who) => {
+                payload.text("event", "join").object("participant", |object| write_person(object, who))
+            }
+            Presence::Leave(id) => payload.text("event", "leave").object("participant", |object| {
+                object.text("id", id);
+            }),
+        };
+    });
+    say(stamp, &[], PRESENCE, None, &payload)
 }
 
 /// Writes a refusal, for `to` alone (3.5.2).
 #[must_use]
 pub fn error(stamp: Stamp<'_>, to: &str, notice: &Notice<'_>) -> Bytes {
-    let mut out = b"{".to_vec();
-    write_member(&mut out, "error", quote(notice.error).as_bytes());
-    add_text(&mut out, "message", Some(notice.message));
-    add_text(&mut out, "attempted_kind", notice.attempted_kind);
-    if let Some(all) = notice.your_capabilities {
-        add(&mut out, "your_capabilities", texts(all).as_bytes());
-        add_narrowed(&mut out, all);
-    }
-    if let Some(wait) = notice.retry_after_ms {
-        add(&mut out, "retry_after_ms", wait.to_string().as_bytes());
-    }
-    out.push(b'}');
-    say(stamp, &[to], ERROR, notice.correlation_id, &out)
+    let payload = json::object(|payload| {
+        payload.text("error", notice.error).text("message", notice.message);
+        payload.optional_text("attempted_kind", notice.attempted_kind);
+        if let Some(all) = notice.your_capabilities {
+            write_capabilities(payload, "your_capabilities", all);
+        }
+        if let Some(wait) = notice.retry_after_ms {
+            payload.number("retry_after_ms", wait);
+        }
+    });
+    say(stamp, &[to], ERROR, notice.correlation_id, &payload)
 }
 
 /// Writes what answers bytes that are no envelope, for `to` alone.
@@ -136,31 +143,30 @@ fn say(stamp: Stamp<'_>, to: &[&str], kind: &str, correlation_id: Option<&str>, 
 /// where some of them hold towards certain addressees only.
 #[must_use]
 pub fn person(who: Person<'_>) -> String {
-    let mut out = b"{".to_vec();
-    write_member(&mut out, "id", quote(who.id).as_bytes());
-    add(&mut out, "capabilities", texts(who.capabilities).as_bytes());
-    add_narrowed(&mut out, who.capabilities);
-    out.push(b'}');
-    String::from_utf8_lossy(&out).into_owned()
+    json::object_string(|object| write_person(object, who))
 }
 
-/// Adds whom the capabilities reach that are narrowed by addressee, as the configuration spells it: the protocol has only
-/// texts for them.
-fn add_narrowed(out: &mut Vec<u8>, all: &Capabilities) {
+fn write_person<B: Buffer>(object: &mut Object<'_, B>, who: Person<'_>) {
+    object.text("id", who.id);
+    write_capabilities(object, "capabilities", who.capabilities);
+}
+
+/// Adds capabilities as texts, and under `narrowed` the addressees of those that are narrowed by addressee: the protocol has
+/// only texts for capabilities.
+fn write_capabilities<B: Buffer>(object: &mut Object<'_, B>, key: &str, all: &Capabilities) {
+    object.texts(key, all.iter().map(Capability::as_str));
     let is_free = |kind: &str| all.iter().any(|one| one.addressees().is_none() && one.as_str() == kind);
-    let narrowed: Vec<String> = all
-        .iter()
-        .filter_map(|one| Some((one.as_str(), one.addressees()?)))
-        .filter(|(kind, _)| !is_free(kind))
-        .map(|(kind, to)| format!("{{\"kind\":{},\"to\":{}}}", quote(kind), list_of_text(to)))
-        .collect();
-    if !narrowed.is_empty() {
-        add(out, "narrowed", format!("[{}]", narrowed.join(",")).as_bytes());
+    let narrowed = all.iter().filter_map(|one| Some((one.as_str(), one.addressees()?)));
+    let mut narrowed = narrowed.filter(|(kind, _)| !is_free(kind)).peekable();
+    if narrowed.peek().is_some() {
+        object.array("narrowed", |array| {
+            for (kind, to) in narrowed {
+                array.object(|one| {
+                    one.text("kind", kind).texts("to", to);
+                });
+            }
+        });
     }
-}
-
-fn texts(capabilities: &Capabilities) -> String {
-    list_of_text(capabilities.iter().map(ToString::to_string))
 }
 
 /// A participant, as a welcome or presence names it.

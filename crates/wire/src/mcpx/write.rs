@@ -1,11 +1,9 @@
-//! Writing an envelope, in the order of the specification's examples.
-//!
-//! It must not know payloads: they are bytes.
+//! Writer of envelopes, in the order of the specification's examples; payloads are bytes.
 
 use bytes::Bytes;
+use json::Object;
 
 use super::PROTOCOL;
-use crate::json::{quote, write_member};
 
 /// What an envelope is to say. The payload goes in as it is, and must be a JSON object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,36 +28,14 @@ pub struct Draft<'a> {
 #[must_use]
 pub fn envelope(draft: &Draft<'_>) -> Bytes {
     let mut out = Vec::with_capacity(160 + draft.kind.len() + draft.payload.len());
-    out.push(b'{');
-    write_member(&mut out, "protocol", quote(PROTOCOL).as_bytes());
-    add_text(&mut out, "id", Some(draft.id));
-    add_text(&mut out, "ts", draft.ts);
-    add_text(&mut out, "from", Some(draft.from));
-    if !draft.to.is_empty() {
-        add(&mut out, "to", list_of_text(draft.to).as_bytes());
-    }
-    add_text(&mut out, "kind", Some(draft.kind));
-    add_text(&mut out, "correlation_id", draft.correlation_id);
-    add(&mut out, "payload", draft.payload);
-    out.push(b'}');
+    Object::write(&mut out, |envelope| {
+        envelope.text("protocol", PROTOCOL).text("id", draft.id).optional_text("ts", draft.ts);
+        envelope.text("from", draft.from);
+        if !draft.to.is_empty() {
+            envelope.texts("to", draft.to);
+        }
+        envelope.text("kind", draft.kind).optional_text("correlation_id", draft.correlation_id);
+        envelope.raw("payload", draft.payload);
+    });
     Bytes::from(out)
-}
-
-/// Appends a further member of an object.
-pub(super) fn add(out: &mut Vec<u8>, key: &str, raw: &[u8]) {
-    out.push(b',');
-    write_member(out, key, raw);
-}
-
-/// Appends a further member that is a string, if there is one.
-pub(super) fn add_text(out: &mut Vec<u8>, key: &str, text: Option<&str>) {
-    if let Some(text) = text {
-        add(out, key, quote(text).as_bytes());
-    }
-}
-
-/// An array of strings.
-pub(super) fn list_of_text(texts: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    let quoted: Vec<String> = texts.into_iter().map(|text| quote(text.as_ref())).collect();
-    format!("[{}]", quoted.join(","))
 }

@@ -1,58 +1,68 @@
-//! Writing messages of our own, and making a frame fit for one line.
-//!
-//! It must not know MCP's methods.
+//! Writer of JSON-RPC messages, and frames on one line.
 
 use bytes::{Bytes, BytesMut};
+use json::Object;
 
 use super::id::Id;
-use crate::json::quote;
 
-const HEAD: &[u8] = b"{\"jsonrpc\":\"2.0\"";
+/// Room for a message's own members beside its body, in bytes.
+const HEAD_BYTES: usize = 96;
 
 /// `{"jsonrpc":"2.0","id":..,"result":..}`; `raw` must be valid JSON.
 #[must_use]
 pub fn result(id: &Id, raw: &[u8]) -> Bytes {
-    join(&[HEAD, b",\"id\":", id.raw(), b",\"result\":", raw, b"}"])
+    write(raw.len(), |message| {
+        message.raw("id", id.raw()).raw("result", raw);
+    })
 }
 
 /// An error answer; without an id if the request's id could not be read. `data` must be valid JSON.
 #[must_use]
 pub fn error(id: Option<&Id>, code: i64, message: &str, data: Option<&[u8]>) -> Bytes {
-    let (id_key, id): (&[u8], &[u8]) = match id {
-        Some(id) => (b",\"id\":", id.raw()),
-        None => (b"", b""),
-    };
-    let (data_key, data): (&[u8], &[u8]) = match data {
-        Some(data) => (b",\"data\":", data),
-        None => (b"", b""),
-    };
-    let (code, message) = (code.to_string(), quote(message));
-    join(&[
-        HEAD,
-        id_key,
-        id,
-        b",\"error\":{\"code\":",
-        code.as_bytes(),
-        b",\"message\":",
-        message.as_bytes(),
-        data_key,
-        data,
-        b"}}",
-    ])
+    write(message.len() + data.unwrap_or_default().len(), |answer| {
+        if let Some(id) = id {
+            answer.raw("id", id.raw());
+        }
+        answer.object("error", |error| {
+            error.number("code", code).text("message", message);
+            if let Some(data) = data {
+                error.raw("data", data);
+            }
+        });
+    })
 }
 
 /// A request; `params` must be valid JSON.
 #[must_use]
 pub fn request(id: &Id, method: &str, params: Option<&[u8]>) -> Bytes {
-    let (key, params) = with_params(params);
-    join(&[HEAD, b",\"id\":", id.raw(), b",\"method\":", quote(method).as_bytes(), key, params, b"}"])
+    call(Some(id), method, params)
 }
 
 /// A notification; `params` must be valid JSON.
 #[must_use]
 pub fn notification(method: &str, params: Option<&[u8]>) -> Bytes {
-    let (key, params) = with_params(params);
-    join(&[HEAD, b",\"method\":", quote(method).as_bytes(), key, params, b"}"])
+    call(None, method, params)
+}
+
+fn call(id: Option<&Id>, method: &str, params: Option<&[u8]>) -> Bytes {
+    write(method.len() + params.unwrap_or_default().len(), |message| {
+        if let Some(id) = id {
+            message.raw("id", id.raw());
+        }
+        message.text("method", method);
+        if let Some(params) = params {
+            message.raw("params", params);
+        }
+    })
+}
+
+fn write(body_bytes: usize, members: impl FnOnce(&mut Object<'_>)) -> Bytes {
+    let mut out = Vec::with_capacity(HEAD_BYTES + body_bytes);
+    Object::write(&mut out, |message| {
+        message.text("jsonrpc", "2.0");
+        members(message);
+    });
+    Bytes::from(out)
 }
 
 /// The same message on one line: raw CR and LF, which valid JSON has only between tokens, become spaces.
@@ -70,15 +80,4 @@ pub fn one_line(frame: Bytes) -> Bytes {
         }
     }
     out.freeze()
-}
-
-fn with_params(params: Option<&[u8]>) -> (&'static [u8], &[u8]) {
-    match params {
-        Some(params) => (b",\"params\":", params),
-        None => (b"", b""),
-    }
-}
-
-fn join(parts: &[&[u8]]) -> Bytes {
-    Bytes::from(parts.concat())
 }

@@ -3,9 +3,9 @@
 //! It must not know who may send one.
 
 use bytes::Bytes;
+use json::Span;
 
 use super::message::{Malformed, Message};
-use crate::json::{self, Span};
 
 /// Reads a batch: one result for each element, in order. A bad element costs itself only.
 ///

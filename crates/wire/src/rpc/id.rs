@@ -6,8 +6,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use crate::json;
-
 /// Ids of up to this many bytes (quotes included; a UUID has 38) are kept without an allocation.
 const SHORT: usize = 46;
 

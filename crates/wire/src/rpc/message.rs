@@ -3,13 +3,13 @@
 //! It must not know MCP's methods or eras.
 
 use bytes::Bytes;
+use json::{JsonError, Member, Members, Outline, Span, Splice, StringSpan};
 
 use super::author;
 use super::code;
 use super::id::Id;
-use crate::json::{self, JsonError, Member, Members, Notes, Span, Splice, Spot};
 
-/// Along these keys lie the objects whose members are noted when a message is read, so that nobody scans them again.
+/// Along these keys lie the objects that are outlined when a message is read, so that they are not scanned again.
 const PATH: [&[u8]; 2] = [b"params", b"_meta"];
 
 /// What a message is.
@@ -32,10 +32,10 @@ pub struct Message {
     shape: Shape,
     id: Option<Id>,
     id_span: Option<Span>,
-    method: Option<Spot>,
+    method: Option<StringSpan>,
     body: Option<Span>,
     /// Of the objects along [`PATH`]; `None` if these have to be scanned.
-    notes: Option<Notes>,
+    outline: Option<Outline>,
 }
 
 /// Why bytes are no message.
@@ -103,20 +103,23 @@ impl Message {
     /// string or integer id (null, fractions and batches included).
     pub fn read(frame: Bytes) -> Result<Self, Malformed> {
         let mut parts = Parts::default();
-        let notes = json::outline(&frame, &PATH, |key, member| parts.take(key, member));
-        let Some(notes) = notes.filter(|_| parts.are_all) else {
+        let outline = json::outline(&frame, &PATH, |key, member| parts.take(key, member));
+        let Some(outline) = outline.filter(|_| parts.are_all) else {
             return Self::read_thoroughly(frame);
         };
         let places = parts.check()?;
-        Ok(places.message(frame, Some(notes)))
+        Ok(places.message(frame, Some(outline)))
     }
 
     /// Reads what may have anything in it that is seldom there.
     fn read_thoroughly(frame: Bytes) -> Result<Self, Malformed> {
-        let members = json::scan(&frame, Span::all(&frame)).map_err(|error| match error {
-            JsonError::NotAnObject => Malformed::request("expected one JSON-RPC message (an object)", None),
-            other => Malformed::json(&other, None),
-        })?;
+        let members =
+            json::members_with_duplicates(&frame, Span::all(&frame)).map_err(|error| match error {
+                JsonError::NotAnObject => {
+                    Malformed::request("expected one JSON-RPC message (an object)", None)
+                }
+                other => Malformed::json(&other, None),
+            })?;
         let around = members.object();
         if around != Span::all(&frame) {
             return Self::read(frame.slice(around.start..around.end));
@@ -125,7 +128,7 @@ impl Message {
         for (key, member) in members.iter() {
             parts.take(key.as_bytes(), member);
         }
-        if let Some(key) = members.duplicate() {
+        if let Some(key) = members.first_duplicate() {
             let id = parts.id().filter(|_| key != "id");
             return Err(Malformed::json(&JsonError::Duplicate(key), id));
         }
@@ -166,7 +169,7 @@ impl Message {
     /// Where the method lies, without quotes (as it was spelled).
     #[must_use]
     pub fn method_span(&self) -> Option<Span> {
-        self.method.as_ref().map(Spot::span)
+        self.method.as_ref().map(StringSpan::span)
     }
 
     /// Where `params`, `result` or `error` lies, whichever this message has.
@@ -213,18 +216,18 @@ impl Message {
 
     /// The members of `params`, which lie at `object`: as [`json::members`] reads them.
     pub(crate) fn params_members(&self, object: Span) -> Result<Members<'_>, JsonError> {
-        self.noted(object, 1)
+        self.outlined(object, 1)
     }
 
     /// The members of `_meta` in `params`, which lies at `object`: as [`json::members`] reads them.
     pub(crate) fn meta_members(&self, object: Span) -> Result<Members<'_>, JsonError> {
-        self.noted(object, 2)
+        self.outlined(object, 2)
     }
 
-    fn noted(&self, object: Span, depth: u8) -> Result<Members<'_>, JsonError> {
-        match &self.notes {
-            Some(notes) if self.frame.get(object.start) == Some(&b'{') => {
-                Members::noted(&self.frame, object, notes, depth).without_duplicates()
+    fn outlined(&self, object: Span, depth: u8) -> Result<Members<'_>, JsonError> {
+        match &self.outline {
+            Some(outline) if self.frame.get(object.start) == Some(&b'{') => {
+                outline.members(&self.frame, object, depth)
             }
             Some(_) | None => json::members(&self.frame, object),
         }
@@ -243,10 +246,10 @@ impl Message {
         splice.apply(&self.frame)
     }
 
-    /// Whether the members of params were noted.
+    /// Whether the members of params were outlined.
     #[cfg(test)]
-    pub(super) fn is_noted(&self) -> bool {
-        self.notes.is_some()
+    pub(super) fn is_outlined(&self) -> bool {
+        self.outline.is_some()
     }
 
     fn body_of(&self, shapes: &[Shape]) -> Option<&[u8]> {
@@ -272,14 +275,14 @@ struct Places {
     shape: Shape,
     id: Option<Id>,
     id_span: Option<Span>,
-    method: Option<Spot>,
+    method: Option<StringSpan>,
     body: Option<Span>,
 }
 
 impl Places {
-    fn message(self, frame: Bytes, notes: Option<Notes>) -> Message {
+    fn message(self, frame: Bytes, outline: Option<Outline>) -> Message {
         let Self { shape, id, id_span, method, body } = self;
-        Message { frame, shape, id, id_span, method, body, notes }
+        Message { frame, shape, id, id_span, method, body, outline }
     }
 }
 
@@ -319,7 +322,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    fn shape(&self, has_id: bool) -> Result<(Shape, Option<Spot>, Option<Span>), &'static str> {
+    fn shape(&self, has_id: bool) -> Result<(Shape, Option<StringSpan>, Option<Span>), &'static str> {
         if self
             .version
             .is_none_or(|version| version.raw != VERSION && version.text().as_deref() != Some("2.0"))
@@ -344,14 +347,14 @@ impl<'a> Parts<'a> {
         &self,
         method: &Member<'a>,
         has_id: bool,
-    ) -> Result<(Shape, Option<Spot>, Option<Span>), &'static str> {
+    ) -> Result<(Shape, Option<StringSpan>, Option<Span>), &'static str> {
         if self.result.is_some() || self.error.is_some() {
             return Err("a message with `method` has neither `result` nor `error`");
         }
         if self.id.is_some() && !has_id {
             return Err(BAD_ID);
         }
-        let name = Spot::of(method).ok_or("`method` must be a string")?;
+        let name = StringSpan::of(method).ok_or("`method` must be a string")?;
         let params = match self.params {
             Some(params) if matches!(params.raw.first(), Some(b'{' | b'[')) => Some(params.span),
             Some(_) => return Err("`params` must be an object"),

@@ -1,10 +1,10 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use json::{JsonError, Member, Members, OUTLINE_MEMBERS_MAX, Splice, members};
 use proptest::prelude::*;
 
 use super::*;
-use crate::json::{JsonError, Member, Members, NOTES_MAX, Splice, members};
 
 fn read(text: &str) -> Result<Message, Malformed> {
     Message::read(Bytes::copy_from_slice(text.as_bytes()))
@@ -165,12 +165,12 @@ fn check_notes(text: &str) -> Result<(), TestCaseError> {
 
 #[test]
 fn so_many_members_are_noted_and_no_more() {
-    for count in [NOTES_MAX, NOTES_MAX + 1] {
+    for count in [OUTLINE_MEMBERS_MAX, OUTLINE_MEMBERS_MAX + 1] {
         let list: Vec<_> = (1..count).map(|at| format!("\"k{at}\":{at}")).collect();
         for (meta, rest) in [("", &list[..]), (&*list.join(","), &[])] {
             let params = [&[format!("\"_meta\":{{{meta}}}")], rest].concat().join(",");
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"a","params":{{{params}}}}}"#);
-            assert_eq!(read(&text).unwrap().is_noted(), count == NOTES_MAX);
+            assert_eq!(read(&text).unwrap().is_outlined(), count == OUTLINE_MEMBERS_MAX);
             check_notes(&text).unwrap();
         }
     }
@@ -187,8 +187,8 @@ proptest! {
 
     #[test]
     fn what_is_noted_is_what_a_scan_reads(
-        params in crate::json::tests::object_of(crate::json::tests::value()),
-        meta in crate::json::tests::object_of(crate::json::tests::value()), twice in 0..4u8, escapes: bool,
+        params in json::strategies::object_of(json::strategies::value()),
+        meta in json::strategies::object_of(json::strategies::value()), twice in 0..4u8, escapes: bool,
     ) {
         let member = match twice {
             0 => format!("\"_meta\" : {meta}"),
@@ -202,7 +202,7 @@ proptest! {
     }
 
     #[test]
-    fn one_line_keeps_the_meaning(text in crate::json::tests::value()) {
+    fn one_line_keeps_the_meaning(text in json::strategies::value()) {
         let spaced = text.replace(" , ", "\r\n,\n");
         let line = one_line(Bytes::from(spaced));
         prop_assert!(serde_json::from_slice::<&serde_json::value::RawValue>(&line).is_ok());

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use client::{Flow, Inbox, LinkFailure};
+use json::{Token, Tokens};
 use model::Era;
 use wire::mcp::{ListKind, Params, code, meta};
-use wire::rpc::{Message, Shape, read_batch};
+use wire::rpc::{Id, Message, Shape, read_batch};
 
 use super::super::fault::Fault;
 use super::super::sink::SessionKey;
@@ -61,12 +62,24 @@ impl Inbox for Ear {
     }
 }
 
-/// The number of the request that an overlong answer begins with: `{"jsonrpc":"2.0","id":7,` in any spacing.
+/// The number of the request that an overlong answer belongs to, where it begins with `{"jsonrpc":"2.0","id":7,` or with
+/// `{"id":7,` in any spacing.
 fn answer_number(head: &[u8]) -> Option<u64> {
-    let text: String = String::from_utf8_lossy(head).chars().filter(|c| !c.is_whitespace()).collect();
-    let rest = text.strip_prefix("{\"jsonrpc\":\"2.0\",\"id\":").or_else(|| text.strip_prefix("{\"id\":"))?;
-    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
-    rest.get(digits.len()..)?.starts_with(',').then(|| digits.parse().ok()).flatten()
+    let mut tokens = Tokens::new(head);
+    let mut key = [tokens.next()?, tokens.next()?];
+    if key == [Token::Open(b'{'), Token::Text(b"\"jsonrpc\"")] {
+        let version = [Token::Colon, Token::Text(b"\"2.0\""), Token::Comma];
+        if !version.into_iter().all(|part| tokens.next() == Some(part)) {
+            return None;
+        }
+        key = [Token::Open(b'{'), tokens.next()?];
+    }
+    if key != [Token::Open(b'{'), Token::Text(b"\"id\"")] || tokens.next()? != Token::Colon {
+        return None;
+    }
+    let Token::Plain(digits) = tokens.next()? else { return None };
+    // Without a comma the number may be cut off.
+    if tokens.next()? == Token::Comma { Id::read(digits)?.as_number() } else { None }
 }
 
 impl Session {
@@ -227,7 +240,7 @@ impl Session {
             return self.opening.sink.notice(self, message.method(), message.frame().clone());
         }
         if let Some((sink, token)) = found {
-            let mut splice = wire::json::Splice::new();
+            let mut splice = json::Splice::new();
             let mut edit = params.edit();
             edit.set_progress_token(&token);
             edit.finish(&mut splice);
@@ -285,7 +298,12 @@ mod tests {
             (r#"{ "id": 3, "jsonrpc""#, Some(3)),
             (r#"{"jsonrpc":"2.0","id":"17","result""#, None),
             (r#"{"jsonrpc":"2.0","id":17"#, None),
+            (r#"{"jsonrpc":"1.0","id":17,"result""#, None),
+            (r#"{"jsonrpc" : "2.0" ,"id" :4 ,"#, Some(4)),
+            (r#"{"id":[1],"#, None),
+            (r#"{"id":-1,"#, None),
             ("garbage", None),
+            ("", None),
         ] {
             assert_eq!(answer_number(head.as_bytes()), number, "{head}");
         }

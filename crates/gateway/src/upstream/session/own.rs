@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use client::SendMeta;
 use http::HeaderMap;
+use json::{Span, members, quote};
 use model::Era;
 use tokio::sync::oneshot;
-use wire::json::{Span, members, quote};
 use wire::mcp::{Params, Version, meta, task};
 use wire::rpc::{Id, Message, Shape, request};
 

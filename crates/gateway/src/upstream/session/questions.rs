@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use client::SendMeta;
+use json::Splice;
 use model::{Refusal, RefusalCode};
-use wire::json::Splice;
 use wire::mcp::{Params, task};
 use wire::rpc::{Message, error, result};
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use json::quote;
 use model::Era;
-use wire::json::quote;
 use wire::mcp::task;
 use wire::rpc::{Id, Message};
 

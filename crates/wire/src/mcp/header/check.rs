@@ -6,7 +6,6 @@ use super::error::HeaderError;
 use super::names::{METHOD, NAME, PARAM_PREFIX, PROTOCOL_VERSION};
 use super::schema::{HeaderParam, HeaderType};
 use super::value::{argument, decode, has_name, whole};
-use crate::json;
 use crate::mcp::meta;
 use crate::mcp::params::{Params, Target};
 use crate::mcp::version::{Era, Version};

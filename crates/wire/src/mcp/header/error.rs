@@ -1,10 +1,7 @@
-//! Why a request's headers are refused, and the answer to it.
-//!
-//! It must not know which header said what.
+//! Header errors of modern HTTP requests, and their JSON-RPC answers.
 
 use bytes::Bytes;
 
-use crate::json::quote;
 use crate::mcp::code;
 use crate::mcp::version::Version;
 use crate::rpc::{self, Id, Malformed};
@@ -43,24 +40,23 @@ impl HeaderError {
             status: 400,
             code: code::MISSING_CAPABILITY,
             message: "this request needs a client capability that it did not declare".to_owned(),
-            data: Some(format!("{{\"requiredCapabilities\":{required}}}")),
+            data: Some(json::object_string(|data| {
+                data.raw("requiredCapabilities", required);
+            })),
         }
     }
 
     /// The revision is not spoken here: -32022, with what is, newest first.
     #[must_use]
     pub fn unsupported_version(requested: &str) -> Self {
-        let supported: Vec<String> =
-            Version::ALL.iter().rev().map(|version| quote(version.as_str())).collect();
         Self {
             status: 400,
             code: code::UNSUPPORTED_VERSION,
             message: "this protocol version is not supported".to_owned(),
-            data: Some(format!(
-                "{{\"supported\":[{}],\"requested\":{}}}",
-                supported.join(","),
-                quote(requested)
-            )),
+            data: Some(json::object_string(|data| {
+                data.texts("supported", Version::ALL.iter().rev().map(|version| version.as_str()));
+                data.text("requested", requested);
+            })),
         }
     }
 

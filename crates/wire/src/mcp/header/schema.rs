@@ -2,7 +2,7 @@
 //!
 //! It must not know requests.
 
-use crate::json::{self, JsonError, Span};
+use json::{JsonError, Span};
 
 const KEY: &str = "x-mcp-header";
 

@@ -4,9 +4,9 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use json::JsonError;
 
 use super::schema::HeaderParam;
-use crate::json::{self, JsonError};
 use crate::mcp::params::Params;
 use crate::mcp::version::Version;
 

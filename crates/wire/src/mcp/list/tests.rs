@@ -1,7 +1,7 @@
+use json::strategies::{object_of, value};
 use proptest::prelude::*;
 
 use super::*;
-use crate::json::tests::{object_of, value};
 
 fn page(kind: ListKind, result: &str) -> Result<Page, JsonError> {
     let frame = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);

@@ -1,9 +1,8 @@
-//! Edits of params as splices over the frame.
-//!
-//! It must not know why something is changed.
+//! Edits of params, as splices over the frame.
+
+use json::{Object, Splice, quote};
 
 use super::read::Params;
-use crate::json::{Splice, quote, write_member};
 use crate::mcp::body::BodyEdit;
 use crate::mcp::meta;
 use crate::rpc::Id;
@@ -92,7 +91,9 @@ impl ParamsEdit<'_, '_> {
         let made = self.body.finish(self.params.members(), self.params.meta(), splice);
         if let (Some(object), Some(method)) = (made, self.params.message().method_span()) {
             let mut added = b",".to_vec();
-            write_member(&mut added, "params", &object);
+            Object::write_members(&mut added, |message| {
+                message.raw("params", &object);
+            });
             // One past the closing quote of the method.
             splice.insert(method.end + 1, &added);
         }

@@ -4,7 +4,8 @@
 
 use std::borrow::Cow;
 
-use crate::json::{self, Member, Members, Span};
+use json::{Member, Members, Span};
+
 use crate::mcp::meta;
 use crate::mcp::method::{Method, TargetKind, lookup};
 use crate::rpc::{Id, Malformed, Message};

@@ -1,9 +1,9 @@
 use bytes::Bytes;
+use json::Splice;
+use json::strategies::{object_of, value};
 use proptest::prelude::*;
 
 use super::*;
-use crate::json::Splice;
-use crate::json::tests::{object_of, value};
 use crate::rpc::{Id, Message};
 
 fn message(text: &str) -> Message {

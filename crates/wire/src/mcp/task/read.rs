@@ -2,8 +2,9 @@
 //!
 //! It must not know which tasks there are.
 
+use json::Span;
+
 use super::EXTENSION;
-use crate::json::{self, Span};
 use crate::mcp::Params;
 use crate::rpc::Malformed;
 

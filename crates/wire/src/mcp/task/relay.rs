@@ -4,10 +4,10 @@
 //! It must not know whose task it is, nor under which id a caller knows it.
 
 use bytes::Bytes;
+use json::{Members, ObjectEdit, Span, Splice, quote};
 
 use super::view::Status;
 use super::{EXTENSION, read};
-use crate::json::{self, Members, ObjectEdit, Span, Splice, quote};
 use crate::mcp::{Era, Params, meta};
 use crate::rpc::{Message, Shape};
 use crate::time::read_rfc3339;

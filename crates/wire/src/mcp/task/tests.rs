@@ -1,7 +1,7 @@
 use bytes::Bytes;
+use json::Span;
 
 use super::*;
-use crate::json::{self, Span};
 use crate::mcp::{Era, Params};
 use crate::rpc::Message;
 

@@ -1,6 +1,7 @@
 //! An operation as a task: what both revisions tell of it. Must not know how either writes it.
 
-use crate::json::{self, Span};
+use json::Span;
+
 use crate::mcp::Era;
 
 /// How far an operation is. The raw parts are valid JSON objects.

@@ -1,9 +1,8 @@
-//! Writing tasks.
-//!
-//! It must not know requests.
+//! Writer of tasks, in the form of either era.
+
+use json::{JsonError, Object, ObjectEdit, Span, Splice};
 
 use super::view::{Standing, Task};
-use crate::json::{self, JsonError, ObjectEdit, Span, Splice, quote, write_member};
 use crate::mcp::{Era, meta};
 use crate::time::rfc3339;
 
@@ -18,18 +17,20 @@ const IMMEDIATE: &str = "io.modelcontextprotocol/model-immediate-response";
 /// `immediate` is for the caller's model; only 2025-11-25 has a place for it.
 #[must_use]
 pub fn created(task: &Task<'_>, era: Era, immediate: Option<&str>) -> Vec<u8> {
-    match era {
-        Era::Modern => object(&[flat(task, era, b"\"resultType\":\"task\",".to_vec())]),
-        Era::Legacy => {
-            let mut out = Vec::new();
-            write_member(&mut out, "task", &legacy(task));
-            if let Some(text) = immediate {
-                out.push(b',');
-                write_member(&mut out, "_meta", &object(&[member(IMMEDIATE, quote(text).as_bytes())]));
-            }
-            object(&[out])
+    json::object(|result| match era {
+        Era::Modern => {
+            result.text("resultType", "task");
+            write_task(result, task, era);
         }
-    }
+        Era::Legacy => {
+            result.object("task", |object| write_task(object, task, era));
+            if let Some(text) = immediate {
+                result.object("_meta", |keys| {
+                    keys.text(IMMEDIATE, text);
+                });
+            }
+        }
+    })
 }
 
 /// The result of `tasks/get`. In the extension it has the questions, the result or the error with it.
@@ -37,7 +38,10 @@ pub fn created(task: &Task<'_>, era: Era, immediate: Option<&str>) -> Vec<u8> {
 pub fn get(task: &Task<'_>, era: Era) -> Vec<u8> {
     match era {
         Era::Legacy => legacy(task),
-        Era::Modern => object(&[detailed(task, b"\"resultType\":\"complete\",".to_vec())]),
+        Era::Modern => json::object(|result| {
+            result.text("resultType", "complete");
+            write_with_outcome(result, task);
+        }),
     }
 }
 
@@ -46,7 +50,7 @@ pub fn get(task: &Task<'_>, era: Era) -> Vec<u8> {
 pub fn changed(task: &Task<'_>, era: Era) -> Vec<u8> {
     match era {
         Era::Legacy => legacy(task),
-        Era::Modern => object(&[detailed(task, Vec::new())]),
+        Era::Modern => json::object(|params| write_with_outcome(params, task)),
     }
 }
 
@@ -60,13 +64,14 @@ pub fn legacy_cancelled(task: &Task<'_>) -> Vec<u8> {
 /// The result of `tasks/list` (2025-11-25 only).
 #[must_use]
 pub fn legacy_list<'t>(tasks: impl IntoIterator<Item = Task<'t>>, next_cursor: Option<&str>) -> Vec<u8> {
-    let tasks: Vec<Vec<u8>> = tasks.into_iter().map(|task| legacy(&task)).collect();
-    let mut out = member("tasks", &[b"[", &*tasks.join(&b','), b"]"].concat());
-    if let Some(cursor) = next_cursor {
-        out.push(b',');
-        write_member(&mut out, "nextCursor", quote(cursor).as_bytes());
-    }
-    object(&[out])
+    json::object(|result| {
+        result.array("tasks", |array| {
+            for task in tasks {
+                array.object(|object| write_task(object, &task, Era::Legacy));
+            }
+        });
+        result.optional_text("nextCursor", next_cursor);
+    })
 }
 
 /// The result of `tasks/result`, or the params of any message that belongs to a task (2025-11-25): `body` with the task's
@@ -75,7 +80,9 @@ pub fn legacy_list<'t>(tasks: impl IntoIterator<Item = Task<'t>>, next_cursor: O
 /// # Errors
 /// [`JsonError`] when `body` or its `_meta` is no object or has a member twice.
 pub fn related(body: &[u8], task_id: &str) -> Result<Vec<u8>, JsonError> {
-    let raw = object(&[member("taskId", quote(task_id).as_bytes())]);
+    let raw = json::object(|related| {
+        related.text("taskId", task_id);
+    });
     set_within(body, "_meta", meta::RELATED_TASK, &raw)
 }
 
@@ -96,61 +103,45 @@ fn set_within(body: &[u8], outer: &str, key: &str, raw: &[u8]) -> Result<Vec<u8>
             let inner = json::members(body, there.span)?;
             ObjectEdit::new(&inner).set(key, raw).finish(&mut splice);
         }
-        None => ObjectEdit::new(&members).set(outer, &object(&[member(key, raw)])).finish(&mut splice),
+        None => {
+            let made = json::object(|inner| {
+                inner.raw(key, raw);
+            });
+            ObjectEdit::new(&members).set(outer, &made).finish(&mut splice);
+        }
     }
     Ok(splice.apply_within(body, Span::all(body)))
 }
 
 fn legacy(task: &Task<'_>) -> Vec<u8> {
-    object(&[flat(task, Era::Legacy, Vec::new())])
+    json::object(|object| write_task(object, task, Era::Legacy))
 }
 
-/// The task with what came of it, after `head`.
-fn detailed(task: &Task<'_>, head: Vec<u8>) -> Vec<u8> {
-    let mut out = flat(task, Era::Modern, head);
-    let more = match task.standing {
-        Standing::InputRequired(raw) => Some(("inputRequests", raw)),
-        Standing::Result(raw) => Some(("result", raw)),
-        Standing::Error(raw) => Some(("error", raw)),
-        Standing::Working | Standing::Cancelled => None,
+/// Adds the task as the extension writes it, with its questions, its result or its error.
+fn write_with_outcome(object: &mut Object<'_>, task: &Task<'_>) {
+    write_task(object, task, Era::Modern);
+    match task.standing {
+        Standing::InputRequired(raw) => object.raw("inputRequests", raw),
+        Standing::Result(raw) => object.raw("result", raw),
+        Standing::Error(raw) => object.raw("error", raw),
+        Standing::Working | Standing::Cancelled => return,
     };
-    if let Some((key, raw)) = more {
-        out.push(b',');
-        write_member(&mut out, key, raw);
-    }
-    out
 }
 
-/// The members that both forms have, after `head`; the times to live and to wait are named differently.
-fn flat(task: &Task<'_>, era: Era, head: Vec<u8>) -> Vec<u8> {
+/// Adds the members that both forms have; the times to live and to wait are named differently.
+fn write_task(object: &mut Object<'_>, task: &Task<'_>, era: Era) {
     let (ttl, poll) = match era {
         Era::Legacy => ("ttl", "pollInterval"),
         Era::Modern => ("ttlMs", "pollIntervalMs"),
     };
-    let text = |text: &str| quote(text).into_bytes();
-    let mut members = vec![
-        ("taskId", text(task.id)),
-        ("status", text(task.status(era).as_str())),
-        ("createdAt", text(&rfc3339(task.created_ms))),
-        ("lastUpdatedAt", text(&rfc3339(task.updated_ms))),
-        (ttl, task.ttl_ms.map_or_else(|| b"null".to_vec(), |ms| ms.to_string().into_bytes())),
-    ];
-    if let Some(message) = task.message {
-        members.insert(2, ("statusMessage", text(message)));
-    }
+    object.text("taskId", task.id).text("status", task.status(era).as_str());
+    object.optional_text("statusMessage", task.message);
+    object.text("createdAt", &rfc3339(task.created_ms)).text("lastUpdatedAt", &rfc3339(task.updated_ms));
+    match task.ttl_ms {
+        Some(ms) => object.number(ttl, ms),
+        None => object.null(ttl),
+    };
     if let Some(ms) = task.poll_ms {
-        members.push((poll, ms.to_string().into_bytes()));
+        object.number(poll, ms);
     }
-    let members: Vec<Vec<u8>> = members.iter().map(|(key, raw)| member(key, raw)).collect();
-    [head, members.join(&b',')].concat()
-}
-
-fn member(key: &str, raw: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(key.len() + raw.len() + 3);
-    write_member(&mut out, key, raw);
-    out
-}
-
-fn object(inside: &[Vec<u8>]) -> Vec<u8> {
-    [b"{", &*inside.concat(), b"}"].concat()
 }

@@ -2,7 +2,8 @@
 //!
 //! It must not know requests.
 
-use crate::json::{self, Splice};
+use json::Splice;
+
 use crate::mcp::code::{
     HEADER_MISMATCH, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED,
 };

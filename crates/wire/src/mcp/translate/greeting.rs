@@ -1,8 +1,7 @@
-//! What a server says about itself: the result of `initialize`, and that of `server/discover`.
-//!
-//! It must not know who asked.
+//! Server descriptions: the results of `initialize` and `server/discover`, read and written.
 
-use crate::json::{JsonError, Members, Span, members, quote, write_member};
+use json::{JsonError, Members, Object, Span, members};
+
 use crate::mcp::meta;
 use crate::mcp::version::Version;
 
@@ -55,94 +54,74 @@ impl<'a> Greeting<'a> {
 /// A greeting as the result of `initialize` in `version`. A server that does not say who it is goes by `name`.
 #[must_use]
 pub fn initialize(greeting: &Greeting<'_>, version: Version, name: &str) -> Vec<u8> {
-    let mut out = Writer::new();
-    out.member("protocolVersion", quote(version.as_str()).as_bytes());
-    out.member("capabilities", greeting.capabilities);
-    let unnamed = format!("{{\"name\":{},\"version\":\"0\"}}", quote(name));
-    out.member("serverInfo", greeting.server_info.unwrap_or(unnamed.as_bytes()));
-    out.rest(greeting);
-    for (key, raw) in &greeting.extras {
-        out.member(key, raw);
-    }
-    out.end()
+    json::object(|result| {
+        result.text("protocolVersion", version.as_str());
+        result.raw("capabilities", greeting.capabilities);
+        match greeting.server_info {
+            Some(info) => result.raw("serverInfo", info),
+            None => result.object("serverInfo", |info| {
+                info.text("name", name).text("version", "0");
+            }),
+        };
+        write_instructions(result, greeting);
+        for (key, raw) in &greeting.extras {
+            result.raw(key, raw);
+        }
+    })
 }
 
 /// A greeting as the result of `server/discover`, to be asked again each time, for this caller alone.
 #[must_use]
 pub fn discover(greeting: &Greeting<'_>, versions: &[Version]) -> Vec<u8> {
-    let versions: Vec<String> = versions.iter().map(|version| quote(version.as_str())).collect();
-    let mut out = Writer::new();
-    out.member("resultType", b"\"complete\"");
-    out.member("supportedVersions", format!("[{}]", versions.join(",")).as_bytes());
-    out.member("capabilities", greeting.capabilities);
-    out.rest(greeting);
-    out.member("ttlMs", b"0");
-    out.member("cacheScope", b"\"private\"");
-    let mut known = None;
-    for (key, raw) in &greeting.extras {
-        if key == "_meta" {
-            known = Some(raw.as_slice());
-        } else {
-            out.member(key, raw);
+    json::object(|result| {
+        result.text("resultType", "complete");
+        result.texts("supportedVersions", versions.iter().map(|version| version.as_str()));
+        result.raw("capabilities", greeting.capabilities);
+        write_instructions(result, greeting);
+        result.number("ttlMs", 0).text("cacheScope", "private");
+        let mut known = None;
+        for (key, raw) in &greeting.extras {
+            if key == "_meta" {
+                known = Some(raw.as_slice());
+            } else {
+                result.raw(key, raw);
+            }
         }
+        if let Some(meta) = with_server_info(known, greeting.server_info) {
+            result.raw("_meta", &meta);
+        }
+    })
+}
+
+fn write_instructions(result: &mut Object<'_>, greeting: &Greeting<'_>) {
+    if let Some(instructions) = greeting.instructions {
+        result.raw("instructions", instructions);
     }
-    if let Some(meta) = with_server_info(known, greeting.server_info) {
-        out.member("_meta", &meta);
-    }
-    out.end()
 }
 
 /// `_meta` without the protocol's own keys; `None` if nothing is left.
 fn foreign(known: &Members<'_>) -> Option<Vec<u8>> {
-    let mut out = Writer::new();
-    for (key, member) in known.iter().filter(|(key, _)| !meta::ANSWER_KEYS.contains(key)) {
-        out.member(key, member.raw);
-    }
-    (!out.is_empty()).then(|| out.end())
+    let mut is_empty = true;
+    let rest = json::object(|rest| {
+        for (key, member) in known.iter().filter(|(key, _)| !meta::ANSWER_KEYS.contains(key)) {
+            rest.raw(key, member.raw);
+        }
+        is_empty = rest.is_empty();
+    });
+    (!is_empty).then_some(rest)
 }
 
 fn with_server_info(known: Option<&[u8]>, server_info: Option<&[u8]>) -> Option<Vec<u8>> {
     let Some(info) = server_info else {
         return known.map(<[u8]>::to_vec);
     };
-    let mut out = Writer::new();
-    out.member(meta::SERVER_INFO, info);
     let known = known.unwrap_or(b"{}");
-    if let Ok(rest) = members(known, Span::all(known)) {
-        for (key, member) in rest.iter() {
-            out.member(key, member.raw);
+    Some(json::object(|all| {
+        all.raw(meta::SERVER_INFO, info);
+        if let Ok(rest) = members(known, Span::all(known)) {
+            for (key, member) in rest.iter() {
+                all.raw(key, member.raw);
+            }
         }
-    }
-    Some(out.end())
-}
-
-/// An object, member by member.
-struct Writer(Vec<u8>);
-
-impl Writer {
-    fn new() -> Self {
-        Self(b"{".to_vec())
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.len() == 1
-    }
-
-    fn member(&mut self, key: &str, raw: &[u8]) {
-        if !self.is_empty() {
-            self.0.push(b',');
-        }
-        write_member(&mut self.0, key, raw);
-    }
-
-    fn rest(&mut self, greeting: &Greeting<'_>) {
-        if let Some(instructions) = greeting.instructions {
-            self.member("instructions", instructions);
-        }
-    }
-
-    fn end(mut self) -> Vec<u8> {
-        self.0.push(b'}');
-        self.0
-    }
+    }))
 }

@@ -3,8 +3,8 @@
 //! It must not know answers.
 
 use bytes::Bytes;
+use json::{Splice, quote};
 
-use crate::json::{Splice, quote};
 use crate::mcp::meta;
 use crate::mcp::params::Params;
 use crate::mcp::version::Version;

@@ -1,9 +1,9 @@
 use bytes::Bytes;
+use json::Splice;
+use json::strategies::{object_of, value};
 use proptest::prelude::*;
 
 use super::*;
-use crate::json::Splice;
-use crate::json::tests::{object_of, value};
 use crate::mcp::version::{Era, Version};
 use crate::rpc::Message;
 
@@ -149,7 +149,7 @@ proptest! {
         let modern = message(&text(&request_to_modern(&legacy, None, b"{}").unwrap()));
         let back = text(&request_to_legacy(&modern).unwrap());
         // An empty `_meta` is not given back; all else is byte for byte.
-        let empty = crate::json::members(meta.as_bytes(), crate::json::Span::all(meta.as_bytes())).unwrap().is_empty();
+        let empty = json::members(meta.as_bytes(), json::Span::all(meta.as_bytes())).unwrap().is_empty();
         let expect = text(legacy.frame());
         let expect = if empty { expect.replace(&format!(",\"_meta\":{meta}"), "") } else { expect };
         prop_assert_eq!(back, expect);

@@ -1,7 +1,7 @@
+use json::strategies::value;
 use proptest::prelude::*;
 
 use super::*;
-use crate::json::tests::value;
 
 fn map(uri: &str) -> Option<String> {
     uri.starts_with("file:").then(|| format!("portmoot+b:{uri}"))

@@ -1,9 +1,9 @@
 //! What holds for any envelope and for any bytes.
 
 use bytes::Bytes;
+use json::quote;
 use proptest::prelude::*;
 
-use crate::json::quote;
 use crate::mcpx::{Draft, Envelope, ID_BYTES_MAX, KIND_BYTES_MAX, envelope};
 
 /// Any text of 1 to `max` letters, quotes, backslashes and controls among them.

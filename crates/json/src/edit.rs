@@ -1,10 +1,8 @@
-//! Setting and removing members of one object, with the commas that this takes.
-//!
-//! It must not know what any member means.
+//! Edits of one object: members set and removed, with their commas.
 
-use super::members::Members;
-use super::splice::{Span, Splice};
-use super::text::quote;
+use crate::members::Members;
+use crate::splice::{Span, Splice};
+use crate::write::{Object, object};
 
 /// Changes to the members of one object. All other bytes of the object stay.
 #[derive(Debug, Clone)]
@@ -15,7 +13,7 @@ pub struct ObjectEdit<'m, 'a> {
 }
 
 impl<'m, 'a> ObjectEdit<'m, 'a> {
-    /// No changes yet.
+    /// An edit without changes yet.
     #[must_use]
     pub fn new(members: &'m Members<'a>) -> Self {
         Self { members, set: Vec::new(), remove: Vec::new() }
@@ -29,14 +27,14 @@ impl<'m, 'a> ObjectEdit<'m, 'a> {
         self
     }
 
-    /// Takes the member `key` out, if it is there.
+    /// Removes the member `key`, if it is there.
     pub fn remove(&mut self, key: &str) -> &mut Self {
         self.set.retain(|(other, _)| other != key);
         self.remove.push(key.to_owned());
         self
     }
 
-    /// Whether no change was asked for.
+    /// Whether there is no change.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.set.is_empty() && self.remove.is_empty()
@@ -50,11 +48,12 @@ impl<'m, 'a> ObjectEdit<'m, 'a> {
     }
 }
 
-/// A key with its new value, or none if it goes.
-pub(crate) type Change<'c> = (&'c str, Option<&'c [u8]>);
+/// A key with its new value, valid JSON, or `None` to remove the member.
+pub type MemberChange<'c> = (&'c str, Option<&'c [u8]>);
 
-/// Writes changes of an object's members into `splice`. Of several changes of one key the last counts.
-pub(crate) fn edit_object(members: &Members<'_>, changes: &[Change<'_>], splice: &mut Splice) {
+/// Writes changes of an object's members into `splice`. Of several changes of one key the last counts; a member that is not
+/// there is added at the end.
+pub fn edit_object(members: &Members<'_>, changes: &[MemberChange<'_>], splice: &mut Splice) {
     if changes.is_empty() {
         return;
     }
@@ -81,7 +80,9 @@ pub(crate) fn edit_object(members: &Members<'_>, changes: &[Change<'_>], splice:
         before = Some(member.whole.end);
     }
     let mut added = Vec::new();
-    write_changes(&mut added, changes, |key| members.get(key).is_some());
+    Object::write_members(&mut added, |object| {
+        write_changes(object, changes, |key| members.get(key).is_some());
+    });
     if let Some(end) = kept_end.filter(|_| !added.is_empty()) {
         added.insert(0, b',');
         splice.insert(end, &added);
@@ -91,43 +92,36 @@ pub(crate) fn edit_object(members: &Members<'_>, changes: &[Change<'_>], splice:
 }
 
 /// Whether an object has no member left after these changes.
-pub(crate) fn leaves_nothing(members: &Members<'_>, changes: &[Change<'_>]) -> bool {
+#[must_use]
+pub fn leaves_nothing(members: &Members<'_>, changes: &[MemberChange<'_>]) -> bool {
     members.iter().all(|(key, _)| last(changes, key) == Some(None))
         && changes.iter().all(|(key, _)| last(changes, key).flatten().is_none())
 }
 
-/// An object of what is set in the end; `None` if nothing is.
-pub(crate) fn object_of(changes: &[Change<'_>]) -> Option<Vec<u8>> {
+/// A new object with the members that are set in the end; `None` if there are none.
+#[must_use]
+pub fn object_of(changes: &[MemberChange<'_>]) -> Option<Vec<u8>> {
     if changes.is_empty() {
         return None;
     }
-    let mut out = b"{".to_vec();
-    write_changes(&mut out, changes, |_| false);
-    out.push(b'}');
-    (out.len() > 2).then_some(out)
+    let mut is_empty = true;
+    let made = object(|object| {
+        write_changes(object, changes, |_| false);
+        is_empty = object.is_empty();
+    });
+    (!is_empty).then_some(made)
 }
 
-/// Appends what is set in the end, with commas between.
-fn write_changes(out: &mut Vec<u8>, changes: &[Change<'_>], but: impl Fn(&str) -> bool) {
-    let start = out.len();
+/// Adds the members that are set in the end.
+fn write_changes(object: &mut Object<'_>, changes: &[MemberChange<'_>], but: impl Fn(&str) -> bool) {
     for (at, (key, raw)) in changes.iter().enumerate() {
         let later = changes.iter().skip(at + 1).any(|(other, _)| other == key);
         if let (Some(raw), false, false) = (raw, later, but(key)) {
-            if out.len() > start {
-                out.push(b',');
-            }
-            write_member(out, key, raw);
+            object.raw(key, raw);
         }
     }
 }
 
-fn last<'c>(changes: &[Change<'c>], key: &str) -> Option<Option<&'c [u8]>> {
+fn last<'c>(changes: &[MemberChange<'c>], key: &str) -> Option<Option<&'c [u8]>> {
     changes.iter().rev().find(|(other, _)| *other == key).map(|(_, raw)| *raw)
-}
-
-/// Appends `"key":raw` to `out`.
-pub(crate) fn write_member(out: &mut Vec<u8>, key: &str, raw: &[u8]) {
-    out.extend_from_slice(quote(key).as_bytes());
-    out.push(b':');
-    out.extend_from_slice(raw);
 }

@@ -1,6 +1,4 @@
-//! Changing some bytes of a frame and keeping all others.
-//!
-//! It must not know JSON: it moves bytes.
+//! Edits of a frame as bytes: spans replaced, inserted and removed, all other bytes kept.
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -16,30 +14,35 @@ pub struct Span {
 
 impl Span {
     /// The whole of `frame`.
+    #[inline]
     #[must_use]
     pub fn all(frame: &[u8]) -> Self {
         Self { start: 0, end: frame.len() }
     }
 
     /// The empty place before byte `at`.
+    #[inline]
     #[must_use]
     pub fn before(at: usize) -> Self {
         Self { start: at, end: at }
     }
 
     /// The bytes at this place; empty if the place does not lie in `frame`.
+    #[inline]
     #[must_use]
     pub fn of<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
         frame.get(self.start..self.end).unwrap_or_default()
     }
 
     /// How many bytes lie here.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.end.saturating_sub(self.start)
     }
 
     /// Whether nothing lies here.
+    #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -49,22 +52,22 @@ impl Span {
 /// Edits of one frame, collected first and applied together with one allocation for the output.
 ///
 /// Places are those of the unchanged frame. Edits at the same empty place appear in the order in which they were
-/// given. An edit inside a place that another edit replaces is swallowed by that one.
+/// given. An edit inside a place that another edit replaces is dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Splice {
-    // Most frames get a few short edits: these need no allocation of their own.
+    // Few and short edits, as most frames get, need no allocation.
     edits: SmallVec<[(Span, Span); 4]>,
     text: SmallVec<[u8; 64]>,
 }
 
 impl Splice {
-    /// No edits yet.
+    /// A splice without edits yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Puts `with` where `span` is.
+    /// Replaces the bytes at `span` by `with`.
     pub fn replace(&mut self, span: Span, with: &[u8]) {
         let start = self.text.len();
         self.text.extend_from_slice(with);
@@ -74,17 +77,17 @@ impl Splice {
         self.edits.insert(at, (span, Span { start, end: self.text.len() }));
     }
 
-    /// Puts `what` before byte `at`.
+    /// Inserts `what` before byte `at`.
     pub fn insert(&mut self, at: usize, what: &[u8]) {
         self.replace(Span::before(at), what);
     }
 
-    /// Takes the bytes at `span` out.
+    /// Removes the bytes at `span`.
     pub fn remove(&mut self, span: Span) {
         self.replace(span, b"");
     }
 
-    /// Whether there is nothing to change.
+    /// Whether there are no edits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.edits.is_empty()
@@ -99,7 +102,7 @@ impl Splice {
         Bytes::from(self.splice(frame))
     }
 
-    /// As [`Splice::apply`], for the part of the frame that lies at `within`; edits elsewhere do not count.
+    /// As [`Splice::apply`], for the part of the frame at `within`; edits outside it do not count.
     #[must_use]
     pub fn apply_within(&self, frame: &[u8], within: Span) -> Vec<u8> {
         let mut part = Self { edits: SmallVec::new(), text: self.text.clone() };
@@ -113,7 +116,7 @@ impl Splice {
     }
 
     fn splice(&self, frame: &[u8]) -> Vec<u8> {
-        // Exact unless an edit is swallowed, so that the output need not move.
+        // Exact unless an edit is dropped, so that the output is not moved.
         let gone: usize = self.edits.iter().map(|(span, _)| span.len()).sum();
         let mut out = Vec::with_capacity((frame.len() + self.text.len()).saturating_sub(gone));
         let mut from = 0;

@@ -1,25 +1,24 @@
-//! One spelling for all texts of the same value, so that they can be compared and hashed.
-//!
-//! It must not know what any member means.
+//! Canonical text: one spelling for all texts of the same value, to be compared and hashed.
 
 use std::borrow::Cow;
 
-use super::error::JsonError;
-use super::text::{quote, text};
-use super::tokens::{Token, Tokens};
+use crate::error::JsonError;
+use crate::escape::put_text;
+use crate::text::text;
+use crate::tokens::{Token, Tokens};
 
-/// Values nested deeper have no canonical form, so that sorting stays cheap.
+/// The deepest nesting that has a canonical form, in objects and arrays: a bound on the work of sorting.
 pub const CANONICAL_DEPTH_MAX: usize = 128;
 
-/// The canonical spelling of a value: no white space, members sorted by the bytes of their names, strings with no escape
-/// that is not needed, numbers as they were spelled (`1.0` is not `1`).
+/// The canonical spelling of a value: no white space, members sorted by the bytes of their names, strings with only the
+/// escapes that JSON requires, numbers as they were spelled (`1.0` is not `1`).
 ///
 /// # Errors
 /// [`JsonError::Duplicate`] when a member occurs twice in any object. [`JsonError::Syntax`] when the value is no JSON,
 /// holds half a surrogate pair, or is nested deeper than [`CANONICAL_DEPTH_MAX`].
 pub fn canonical(raw: &[u8]) -> Result<Vec<u8>, JsonError> {
     let mut writer = Writer { out: Vec::with_capacity(raw.len()), open: Vec::new() };
-    for token in Tokens::of(raw)? {
+    for token in Tokens::checked(raw)? {
         match token {
             Token::Open(byte) => writer.enter(byte)?,
             Token::Close(byte) => writer.leave(byte)?,
@@ -37,7 +36,7 @@ struct Writer<'a> {
     open: Vec<Open<'a>>,
 }
 
-/// What is open: an object with the names so far and where in the output each member begins, or an array.
+/// An open object, with its names so far and where each member begins in the output, or an open array.
 enum Open<'a> {
     Object { members: Vec<(Cow<'a, str>, usize)>, at_key: bool },
     Array,
@@ -66,7 +65,7 @@ impl<'a> Writer<'a> {
     fn string(&mut self, raw: &'a [u8]) -> Result<(), JsonError> {
         let text = text(raw).ok_or_else(|| JsonError::Syntax("half a surrogate pair".to_owned()))?;
         let start = self.out.len();
-        self.out.extend_from_slice(quote(&text).as_bytes());
+        put_text(&mut self.out, &text);
         if let Some(Open::Object { members, at_key }) = self.open.last_mut()
             && std::mem::take(at_key)
         {
@@ -83,7 +82,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Puts the members at the end of the output in order.
+    /// Sorts the members, which are the end of the output.
     fn sort(&mut self, members: Vec<(Cow<'a, str>, usize)>) -> Result<(), JsonError> {
         if members.windows(2).all(|pair| matches!(pair, [(one, _), (next, _)] if one < next)) {
             return Ok(());

@@ -1,6 +1,8 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::strategies::{object_of, value};
+use super::text::trim;
 use super::*;
 
 fn keys(text: &str) -> Result<Vec<String>, JsonError> {
@@ -29,7 +31,7 @@ fn members_keep_spelling_and_places() {
 }
 
 #[test]
-fn duplicates_and_bad_syntax_are_refused() {
+fn duplicates_and_bad_syntax_are_rejected() {
     assert_eq!(keys(r#"{"a":1,"\u0061":2}"#), Err(JsonError::Duplicate("a".into())));
     let many =
         format!("{{{},\"k3\":0}}", (0..40).map(|n| format!("\"k{n}\":{n}")).collect::<Vec<_>>().join(","));
@@ -91,7 +93,7 @@ fn edited(text: &str, set: &[(&str, &str)], remove: &[&str]) -> String {
 }
 
 #[test]
-fn object_edits_mind_the_commas() {
+fn object_edits_keep_the_commas_right() {
     let text = r#"{ "a":1, "b":2 , "c":3 }"#;
     for (set, remove, expect) in [
         (vec![], vec!["a"], r#"{ "b":2 , "c":3 }"#),
@@ -118,7 +120,7 @@ fn a_splice_without_edits_copies_nothing() {
 }
 
 #[test]
-fn an_edit_inside_a_replaced_place_is_swallowed() {
+fn an_edit_inside_a_replaced_span_is_dropped() {
     let frame = Bytes::from_static(b"abcdef");
     let mut splice = Splice::new();
     splice.replace(Span { start: 3, end: 4 }, b"X");
@@ -129,35 +131,21 @@ fn an_edit_inside_a_replaced_place_is_swallowed() {
     assert_eq!(splice.apply_within(&frame, Span { start: 1, end: 5 }), b"<->");
 }
 
-/// JSON values as text, with the spellings that decoders lose.
-pub(crate) fn value() -> impl Strategy<Value = String> {
-    let leaf = prop_oneof![
-        Just("null".to_owned()),
-        Just("-0.0".to_owned()),
-        Just("1e400".to_owned()),
-        Just("12345678901234567890".to_owned()),
-        Just("\"\\u00e9\\/\\ud83d\\ude00\"".to_owned()),
-        Just("true".to_owned()),
-        "[a-z \u{e9}]{0,8}".prop_map(|text| format!("\"{text}\"")),
-    ];
-    leaf.prop_recursive(3, 24, 4, |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(|list| format!("[{}]", list.join(" , "))),
-            object_of(inner),
-        ]
-    })
-}
-
-/// Objects of such values, with distinct keys that no protocol knows.
-pub(crate) fn object_of(inner: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
-    prop::collection::vec((0..3u8, inner), 0..4).prop_map(|list| {
-        let members: Vec<_> = list
-            .iter()
-            .enumerate()
-            .map(|(at, (space, raw))| format!("{}\"k\\u0078{at}\" :{raw}", " ".repeat(usize::from(*space))))
-            .collect();
-        format!("{{{}}}", members.join(","))
-    })
+/// Whether the fast scan and `serde_json` read the same in an object or an array, where the scan takes it at all.
+fn scan_agrees(frame: &[u8]) -> bool {
+    let all = Span::all(frame);
+    let value = trim(frame, all);
+    let mut elements = Vec::new();
+    if scan::array(frame, value, |span| elements.push(span)).is_some()
+        && thorough::array(frame, all) != Ok(elements)
+    {
+        return false;
+    }
+    let mut spans = Vec::new();
+    if scan::object(frame, value, &[], |span| spans.push(span)).is_none() {
+        return true;
+    }
+    thorough::object(frame, all).is_ok_and(|found| found.spans == spans && found.unescaped.is_empty())
 }
 
 proptest! {
@@ -175,29 +163,29 @@ proptest! {
     }
 
     #[test]
-    fn the_quick_way_never_takes_more(
+    fn the_scan_agrees_with_serde_json(
         text in object_of(value()), at in any::<prop::sample::Index>(), gone in 0..3usize,
         put in prop::sample::select(vec!["", "\"", "\\", "{", "}", "[", "]", ",", ":", " ", "0", "-", ".", "e", "\n", "\u{1}", "\u{7f}", "\\u12", "t"]),
     ) {
         let text = text.replace("\\u0078", "x").into_bytes();
-        prop_assert!(super::members::both_ways_agree(&text));
+        prop_assert!(scan_agrees(&text));
         let at = at.index(text.len());
         let end = (at + gone).min(text.len());
         let changed = [&text[..at], put.as_bytes(), &text[end..]].concat();
         for changed in [[b" [1, ", &*changed, b"]"].concat(), changed] {
-            prop_assert!(super::members::both_ways_agree(&changed), "{}", String::from_utf8_lossy(&changed));
+            prop_assert!(scan_agrees(&changed), "{}", String::from_utf8_lossy(&changed));
         }
     }
 
     #[test]
-    fn the_quick_way_never_takes_more_near_json(text in "\\{\"a\":[\\[\\]{}\":,\\\\ue0-2.+-Enultr ]{0,12}\\}") {
-        prop_assert!(super::members::both_ways_agree(text.as_bytes()));
+    fn the_scan_agrees_with_serde_json_near_json(text in "\\{\"a\":[\\[\\]{}\":,\\\\ue0-2.+-Enultr ]{0,12}\\}") {
+        prop_assert!(scan_agrees(text.as_bytes()));
     }
 
     #[test]
-    fn text_reads_as_the_thorough_way_does(raw in "\"[a\\\\\"\u{1}\u{7f}u0\u{e9}]{0,6}\"?") {
-        let thorough = serde_json::from_str::<String>(&raw).ok();
-        prop_assert_eq!(super::text(raw.as_bytes()).map(std::borrow::Cow::into_owned), thorough);
+    fn text_reads_as_serde_json_does(raw in "\"[a\\\\\"\u{1}\u{7f}u0\u{e9}]{0,6}\"?") {
+        let expected = serde_json::from_str::<String>(&raw).ok();
+        prop_assert_eq!(super::text(raw.as_bytes()).map(std::borrow::Cow::into_owned), expected);
     }
 
     #[test]
@@ -207,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn edits_leave_valid_json_and_all_else(text in object_of(value()), gone in prop::collection::vec(0..5u8, 0..4), new in value()) {
+    fn edits_leave_valid_json_and_all_other_members(text in object_of(value()), gone in prop::collection::vec(0..5u8, 0..4), new in value()) {
         let remove: Vec<String> = gone.iter().map(|at| format!("kx{at}")).collect();
         let remove: Vec<&str> = remove.iter().map(String::as_str).collect();
         let out = edited(&text, &[("new", &new)], &remove);
@@ -226,7 +214,7 @@ fn canon(text: &str) -> Result<String, JsonError> {
 }
 
 #[test]
-fn one_spelling_for_one_value() {
+fn canonical_text_is_one_spelling_of_a_value() {
     for (text, expect) in [
         (r#" { "b" : [ 1 , true,null ] , "a":-0.0 } "#, r#"{"a":-0.0,"b":[1,true,null]}"#),
         (r#"{"b":{"d":1,"c":{"f":"","e":[]}},"a":{}}"#, r#"{"a":{},"b":{"c":{"e":[],"f":""},"d":1}}"#),
@@ -258,7 +246,7 @@ fn one_spelling_for_one_value() {
 
 proptest! {
     #[test]
-    fn canonical_is_the_same_value_and_stays(text in object_of(value())) {
+    fn canonical_text_is_the_same_value_and_its_own_canonical_text(text in object_of(value())) {
         match (canonical(text.as_bytes()), refuse_duplicates(text.as_bytes())) {
             (Ok(canon), Ok(())) => {
                 prop_assert_eq!(canonical(&canon), Ok(canon.clone()));
@@ -269,5 +257,158 @@ proptest! {
             (Err(JsonError::Syntax(why)), Ok(())) => prop_assert!(why.contains("surrogate"), "{why}"),
             (canon, plain) => prop_assert!(false, "{canon:?} {plain:?}"),
         }
+    }
+}
+
+#[test]
+fn tokens_have_their_places() {
+    let text = b" { \"a\\\"\" :[ -1.5e3,\t\"\" ], \"b\": null }\n";
+    let mut tokens = Tokens::new(text);
+    let mut found = Vec::new();
+    while let Some(token) = tokens.next() {
+        let raw = tokens.span().of(text);
+        match token {
+            Token::Open(byte) | Token::Close(byte) => assert_eq!(raw, [byte]),
+            Token::Comma => assert_eq!(raw, b","),
+            Token::Colon => assert_eq!(raw, b":"),
+            Token::Text(same) | Token::Plain(same) => assert_eq!(raw, same),
+        }
+        found.push(std::str::from_utf8(raw).unwrap());
+    }
+    let expect = ["{", "\"a\\\"\"", ":", "[", "-1.5e3", ",", "\"\"", "]", ",", "\"b\"", ":", "null", "}"];
+    assert_eq!(found, expect);
+}
+
+#[test]
+fn a_value_is_skipped_with_all_that_is_in_it() {
+    for (text, end) in [
+        ("1 ,2", "1"),
+        (" \"a,}\" ]", " \"a,}\""),
+        ("{\"a\":[1,{}]} }", "{\"a\":[1,{}]}"),
+        ("[] ,", "[]"),
+        ("[1,", "[1,"),
+    ] {
+        let mut tokens = Tokens::new(text.as_bytes());
+        tokens.skip_value();
+        assert_eq!(&text[..tokens.span().end], end);
+    }
+}
+
+/// The end of a string, byte by byte.
+fn slow_string_end(text: &[u8], from: usize) -> usize {
+    let mut at = from;
+    loop {
+        match text.get(at) {
+            Some(b'"') => return at + 1,
+            Some(b'\\') => at += 2,
+            Some(_) => at += 1,
+            None => return text.len(),
+        }
+    }
+}
+
+#[test]
+fn strings_end_at_their_closing_quote() {
+    for len in 0..80 {
+        for (at, back) in (0..len).flat_map(|at| (0..3).map(move |back| (at, back))) {
+            let mut text = vec![b'x'; len];
+            text[at] = b'"';
+            text[at.saturating_sub(back)..at].fill(b'\\');
+            assert_eq!(scan::string_end(&text, 0), slow_string_end(&text, 0), "{text:?}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn tokens_cover_all_but_white_space(text in value()) {
+        let mut tokens = Tokens::checked(text.as_bytes()).unwrap();
+        let mut raw = Vec::new();
+        while tokens.next().is_some() {
+            raw.extend_from_slice(tokens.span().of(text.as_bytes()));
+        }
+        prop_assert!(check(&raw).is_ok());
+        prop_assert_eq!(canonical(&raw), canonical(text.as_bytes()));
+    }
+
+    #[test]
+    fn tokens_of_any_bytes_never_go_back(bytes in prop::collection::vec(prop::sample::select(b"{}[]\",:\\ \n1eu\xff".to_vec()), 0..40)) {
+        let mut tokens = Tokens::new(&bytes);
+        let mut end = 0;
+        while tokens.next().is_some() {
+            let span = tokens.span();
+            prop_assert!(span.start >= end && span.end > span.start && span.end <= bytes.len());
+            end = span.end;
+        }
+        Tokens::new(&bytes).skip_value();
+    }
+
+    #[test]
+    fn check_agrees_with_serde_json(bytes in prop::collection::vec(prop::sample::select(b"{}[]\",:\\ \n1e.0untrl\xc3\xa9".to_vec()), 0..12), inner in value()) {
+        let valid = |raw: &[u8]| serde_json::from_slice::<&serde_json::value::RawValue>(raw).is_ok();
+        prop_assert_eq!(check(&bytes).is_ok(), valid(&bytes));
+        prop_assert!(check(inner.as_bytes()).is_ok());
+        let cut = &inner.as_bytes()[..inner.len() - 1];
+        prop_assert_eq!(check(cut).is_ok(), valid(cut));
+    }
+}
+
+#[test]
+fn a_text_is_plain_unless_a_byte_needs_an_escape() {
+    for byte in 0..=u8::MAX {
+        for (at, length) in (0..20).flat_map(|length| (0..length).map(move |at| (at, length))) {
+            let mut text = vec![b'!'; length];
+            text[at] = byte;
+            assert_eq!(scan::is_plain(&text), !matches!(byte, b'"' | b'\\' | 0..b' '), "{text:?}");
+        }
+    }
+    assert!(scan::is_plain(b""));
+}
+
+#[test]
+fn objects_are_written_member_by_member() {
+    assert_eq!(object(|_| {}), b"{}");
+    let written = object(|object| {
+        assert!(object.is_empty());
+        object.text("a\n", "x\"\u{1}\u{1f}\t\r\n\\é").raw("b", b"[1e400]").number("c", -3_i64);
+        assert!(!object.is_empty());
+        object.number("d", u64::MAX).bool("e", true).bool("f", false).null("g");
+        object.optional_text("h", None).optional_text("i", Some(""));
+        object.joined("j", ["a", "\"", ""], ":").texts("k", ["x", "\n"]).texts("l", [""; 0]);
+        object.object("m", |inner| {
+            inner.array("n", |array| {
+                array.text("t").raw(b"null").object(|_| {}).object(|last| {
+                    last.bool("o", false);
+                });
+            });
+        });
+    });
+    let expect = r#"{"a\n":"x\"\u0001\u001f\t\r\n\\é","b":[1e400],"c":-3,"d":18446744073709551615,"e":true,"f":false,"g":null,"i":"","j":"a:\":","k":["x","\n"],"l":[],"m":{"n":["t",null,{},{"o":false}]}}"#;
+    assert_eq!(String::from_utf8(written).unwrap(), expect);
+    let string = object_string(|object| {
+        object.raw("a", "1").text("b", "2");
+    });
+    assert_eq!(string, r#"{"a":1,"b":"2"}"#);
+    let mut part = b"{\"a\":1,".to_vec();
+    Object::write_members(&mut part, |members| {
+        members.number("b", 2_u8).text("c", "3");
+    });
+    assert_eq!(part, br#"{"a":1,"b":2,"c":"3""#);
+}
+
+proptest! {
+    #[test]
+    fn written_texts_are_read_back(key in any::<String>(), text in any::<String>(), parts in prop::collection::vec(any::<String>(), 0..4)) {
+        let written = object(|object| {
+            object.text(&key, &text);
+        });
+        let read = members(&written, Span::all(&written)).unwrap();
+        prop_assert_eq!(read.get(&key).unwrap().text().unwrap(), text);
+        prop_assert_eq!(canonical(&written).unwrap(), &written[..]);
+        let joined = object(|object| {
+            object.joined("k", parts.iter().map(String::as_str), "\n");
+        });
+        let read = members(&joined, Span::all(&joined)).unwrap();
+        prop_assert_eq!(read.get("k").unwrap().text().unwrap(), parts.join("\n"));
     }
 }

@@ -1,29 +1,37 @@
-//! The quick way through an object or an array, for the frames that nearly always come.
+//! Fast scanner for one value: full syntax check, places of an object's members or an array's elements.
 //!
-//! It takes less than JSON allows and never more; all that it does not take is left to the thorough way, which also
-//! knows what to say about bad syntax. It must not know what any member means.
+//! It takes less than JSON allows and never more. Escapes in keys, deep nesting and bad syntax are left to `thorough`, which
+//! also gives the reasons.
 
-use super::note::{NOTED_BYTES_MAX, Note};
-use super::splice::Span;
+use crate::member_span::{FRAME_BYTES_MAX, MemberSpan};
+use crate::splice::Span;
 
-/// Values nested deeper are left to the thorough way, which needs no stack for them.
+/// Values nested deeper are left to `thorough`, which needs no stack for them.
 const DEPTH_MAX: u32 = 32;
 
-/// Strings are looked through in so many words of 8 bytes first: the keys of `_meta` end there.
+/// Strings are scanned in so many words of 8 bytes first: the keys of `_meta` end within these.
 const WORDS: usize = 6;
+
+/// As [`WORDS`], where the string is not checked.
+const SHORT_WORDS: usize = 3;
 
 /// Gives each member of the object that fills `object` in `frame`, and of the objects that lie in it along `path`: if
 /// the member `path[0]` is an object, its members come before itself, one deeper, and so on.
 ///
-/// `None` where it is not sure of the object, as with escapes in a key; what was given by then does not count.
-pub(super) fn scan(frame: &[u8], object: Span, path: &[&[u8]], mut give: impl FnMut(Note)) -> Option<()> {
+/// `None` leaves the object to `thorough`; members that were given by then do not count.
+pub(crate) fn object(
+    frame: &[u8],
+    object: Span,
+    path: &[&[u8]],
+    mut give: impl FnMut(MemberSpan),
+) -> Option<()> {
     let mut cursor = Cursor::over(frame, object)?;
     cursor.members(path, 0, &mut give)?;
-    cursor.is_well(object).then_some(())
+    cursor.is_complete(object).then_some(())
 }
 
-/// Gives the place of each element of the array that fills `array` in `frame`; `None` as with [`scan`].
-pub(super) fn list(frame: &[u8], array: Span, mut give: impl FnMut(Span)) -> Option<()> {
+/// Gives the place of each element of the array that fills `array` in `frame`; `None` as with [`object`].
+pub(crate) fn array(frame: &[u8], array: Span, mut give: impl FnMut(Span)) -> Option<()> {
     let mut cursor = Cursor::over(frame, array)?;
     cursor.open(b'[')?;
     if cursor.next()? == b']' {
@@ -39,11 +47,18 @@ pub(super) fn list(frame: &[u8], array: Span, mut give: impl FnMut(Span)) -> Opt
             }
         }
     }
-    cursor.is_well(array).then_some(())
+    cursor.is_complete(array).then_some(())
+}
+
+/// Checks the syntax of the value that fills `value` in `frame`; `None` as with [`object`].
+pub(crate) fn value(frame: &[u8], value: Span) -> Option<()> {
+    let mut cursor = Cursor::over(frame, value)?;
+    cursor.value(0)?;
+    cursor.is_complete(value).then_some(())
 }
 
 /// The string that `raw` spells, if it is one without escapes.
-pub(super) fn plain(raw: &[u8]) -> Option<&str> {
+pub(crate) fn plain(raw: &[u8]) -> Option<&str> {
     let text = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     // The last byte is the quote that ends it.
     let is_plain = end_of_plain(raw.get(1..)?, &mut 0)? == text.len();
@@ -55,14 +70,23 @@ fn ends(byte: u8) -> bool {
     (byte == b'"') | (byte == b'\\') | (byte < b' ')
 }
 
-/// Whether a string of this text needs no escapes.
-pub(super) fn is_plain(text: &str) -> bool {
-    !text.bytes().any(ends)
+/// Whether a string of this text needs no escapes. For a constant text the compiler folds the answer.
+#[inline]
+pub(crate) fn is_plain(text: &[u8]) -> bool {
+    let ends = |word: &[u8; 8]| ends_in(u64::from_le_bytes(*word));
+    if let Some(last) = text.last_chunk() {
+        let (words, _) = text.as_chunks();
+        return words.iter().fold(ends(last), |any, word| any | ends(word)) == 0;
+    }
+    match (text.first_chunk(), text.last_chunk()) {
+        (Some([a, b, c, d]), Some([e, f, g, h])) => ends(&[*a, *b, *c, *d, *e, *f, *g, *h]) == 0,
+        (_, _) => !text.iter().copied().any(self::ends),
+    }
 }
 
 /// How many bytes of a string lie before its next quote, backslash or byte that it may not hold; `None` if there is none.
 /// [`HIGH`] bits come into `seen` unless all bytes until there are ASCII.
-fn end_of_plain(rest: &[u8], seen: &mut u64) -> Option<usize> {
+pub(crate) fn end_of_plain(rest: &[u8], seen: &mut u64) -> Option<usize> {
     // Long texts are passed over in strides, which compile to vector instructions.
     let mut at = 0;
     for stride in rest.as_chunks::<32>().0 {
@@ -92,6 +116,42 @@ fn end_of_plain(rest: &[u8], seen: &mut u64) -> Option<usize> {
     Some(at + tail.iter().position(|byte| ends(*byte))?)
 }
 
+/// One past the closing quote of the string whose first byte inside is at `from`, or the end of the text. The string is not
+/// checked.
+#[inline]
+pub(crate) fn string_end(text: &[u8], from: usize) -> usize {
+    let rest = text.get(from..).unwrap_or_default();
+    let mut at = from;
+    // Most keys and many values end here, before a search with wider registers would have begun.
+    for word in rest.as_chunks().0.iter().take(SHORT_WORDS) {
+        let word = u64::from_le_bytes(*word);
+        let ends = ends_in(word);
+        if ends != 0 {
+            let bits = ends.trailing_zeros() & !7;
+            at += bits as usize / 8;
+            if (word >> bits) & 0xff == u64::from(b'"') {
+                return at + 1;
+            }
+            break;
+        }
+        at += 8;
+    }
+    any_string_end(text, at)
+}
+
+/// As [`string_end`], for any string; no backslash lies directly before `at`.
+#[inline(never)]
+fn any_string_end(text: &[u8], mut at: usize) -> usize {
+    while let Some(rest) = text.get(at..) {
+        match memchr::memchr2(b'"', b'\\', rest) {
+            Some(found) if rest.get(found) == Some(&b'"') => return at + found + 1,
+            Some(found) => at += found + 2,
+            None => break,
+        }
+    }
+    text.len()
+}
+
 /// The bits that only bytes beyond ASCII have.
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
@@ -101,19 +161,19 @@ fn ends_in(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     // A byte below n sets its high bit in `word - n` and has it not itself; a borrow can only reach bytes above it.
     let less = |word: u64, n: u8| word.wrapping_sub(ONES * u64::from(n));
-    // What is looked for has no high bit, so neither has the difference of a byte that has none.
+    // No byte that is searched for has a high bit, so the difference of a byte without one has none either.
     let is = |byte: u8| less(word ^ (ONES * u64::from(byte)), 1);
     (is(b'"') | is(b'\\') | less(word, b' ')) & !word & HIGH
 }
 
 /// White space by JSON's grammar.
-pub(super) fn is_space(byte: u8) -> bool {
+pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// A place in a text, which only moves on.
+/// A place in a text, which only moves forward.
 struct Cursor<'a> {
-    /// The frame as far as the text goes.
+    /// The frame up to the end of the text.
     bytes: &'a [u8],
     at: usize,
     /// Has a [`HIGH`] bit unless all strings that were passed are ASCII.
@@ -122,12 +182,12 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     fn over(frame: &'a [u8], text: Span) -> Option<Self> {
-        let bytes = frame.get(..text.end).filter(|bytes| bytes.len() <= NOTED_BYTES_MAX)?;
+        let bytes = frame.get(..text.end).filter(|bytes| bytes.len() <= FRAME_BYTES_MAX)?;
         Some(Self { bytes, at: text.start, seen: 0 })
     }
 
-    /// Whether the text is at its end, and is UTF-8: outside of strings all was ASCII.
-    fn is_well(&self, text: Span) -> bool {
+    /// Whether the cursor is at the end of the text, and the text is UTF-8: outside of strings all was ASCII.
+    fn is_complete(&self, text: Span) -> bool {
         let bytes = text.of(self.bytes);
         let is_ascii = self.seen & HIGH == 0 || bytes.is_ascii();
         self.at == self.bytes.len() && (is_ascii || std::str::from_utf8(bytes).is_ok())
@@ -160,7 +220,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// An object whose members are given.
-    fn members(&mut self, path: &[&[u8]], depth: u8, give: &mut impl FnMut(Note)) -> Option<()> {
+    fn members(&mut self, path: &[&[u8]], depth: u8, give: &mut impl FnMut(MemberSpan)) -> Option<()> {
         self.open(b'{')?;
         if self.next()? == b'}' {
             self.at += 1;
@@ -183,7 +243,7 @@ impl<'a> Cursor<'a> {
                 }
                 _ => self.value(0)?,
             };
-            give(Note::new(depth, key, Span { start, end: self.at }, escaped));
+            give(MemberSpan::new(depth, key, Span { start, end: self.at }, escaped));
             if self.is_last(b'}')? {
                 return Some(());
             }
@@ -191,6 +251,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves over a value; true if it is a string with escapes in it.
+    #[inline]
     fn value(&mut self, depth: u32) -> Option<bool> {
         match self.next()? {
             b'"' => return self.string(),
@@ -228,7 +289,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves over a string; true if there are escapes in it.
-    // In line at each of its three places: strings are what most of a frame consists of.
+    // Inlined at each of its three call sites: most bytes of a frame are in strings.
     #[inline(always)]
     fn string(&mut self) -> Option<bool> {
         let rest = self.bytes.get(self.at..)?.strip_prefix(b"\"")?;
@@ -325,17 +386,17 @@ impl<'a> Cursor<'a> {
 mod tests {
     use super::*;
 
-    /// What [`end_of_plain`] must say, byte by byte.
+    /// What [`end_of_plain`] must return, byte by byte.
     fn slowly(rest: &[u8]) -> Option<usize> {
         rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))
     }
 
     #[test]
-    fn strings_end_where_they_end() {
+    fn end_of_plain_agrees_with_a_loop_over_bytes() {
         for fill in [b'a', b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xa2, 0xff] {
             for len in 0..75 {
                 assert_eq!(end_of_plain(&vec![fill; len], &mut 0), None);
-                // Of longer texts only what lies at an edge of what is looked for.
+                // In longer texts only the bytes next to those that end a string.
                 let edges = [0, 0x1f, b' ', b'!', b'"', b'#', b'[', b'\\', b']', 0x7f, 0x80, 0xff];
                 let bytes = if len < 26 { (0..=u8::MAX).collect() } else { edges.to_vec() };
                 for at in 0..len {
@@ -353,8 +414,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_utf8_is_not_taken_wherever_it_stands() {
-        let takes = |text: &[u8]| scan(text, Span::all(text), &[], |_| {}).is_some();
+    fn invalid_utf8_is_not_taken_at_any_place() {
+        let takes = |text: &[u8]| object(text, Span::all(text), &[], |_| {}).is_some();
         for len in 1..120 {
             let fill = "x".repeat(len);
             let text = format!("{{\"{fill}\":[\"{fill}\"]}}").into_bytes();

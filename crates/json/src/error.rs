@@ -1,10 +1,7 @@
-//! Why bytes are not the JSON that was expected.
-//!
-//! It must not know where the bytes came from.
+//! Error type of all readers.
 
 /// Why bytes could not be read as the JSON that was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum JsonError {
     /// Not JSON at all, or not UTF-8, or nested deeper than 128 where the nesting had to be followed.
     #[error("not valid JSON: {0}")]
@@ -18,4 +15,10 @@ pub enum JsonError {
     /// A member occurs twice in one object (compared after unescaping).
     #[error("the member {0:?} occurs twice")]
     Duplicate(String),
+}
+
+impl JsonError {
+    pub(crate) fn syntax(error: &serde_json::Error) -> Self {
+        Self::Syntax(error.to_string())
+    }
 }

@@ -1,17 +1,16 @@
-//! Single values: strings, integers, and what kind of value lies at hand.
-//!
-//! It must not know objects or frames.
+//! Single values: strings, integers, and whether a value is an object.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-use super::quick;
-pub(super) use super::quick::is_space;
+use crate::scan;
+pub(crate) use crate::scan::is_space;
+use crate::splice::Span;
 
 /// A string that borrows from the frame unless it had escapes.
-pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
+pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
@@ -38,50 +37,31 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 /// The string that `raw` spells, unescaped; `None` if `raw` is no string, or holds half a surrogate pair.
 #[must_use]
 pub fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
-    match quick::plain(raw) {
+    match scan::plain(raw) {
         Some(plain) => Some(Cow::Borrowed(plain)),
         None => serde_json::from_slice::<Text<'_>>(raw).ok().map(|text| text.0),
     }
 }
 
-/// The integer that `raw` spells; `None` for fractions, exponents and what does not fit 64 bits.
+/// The integer that `raw` spells; `None` for fractions, exponents and numbers that do not fit 64 bits.
 #[must_use]
 pub fn integer(raw: &[u8]) -> Option<i64> {
     std::str::from_utf8(raw).ok()?.parse().ok()
 }
 
-/// Whether the first byte that is not white space opens an object.
+/// Whether the first byte that is not white space opens an object. Nothing else is checked.
+#[inline]
 #[must_use]
 pub fn is_object(raw: &[u8]) -> bool {
     raw.iter().find(|byte| !is_space(**byte)) == Some(&b'{')
 }
 
-/// `text` as a JSON string, quotes included.
-#[must_use]
-pub fn quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    if quick::is_plain(text) {
-        out.push_str(text);
-        out.push('"');
-        return out;
-    }
-    for letter in text.chars() {
-        match letter {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            control if control < ' ' => {
-                let code = u32::from(control);
-                out.push_str("\\u00");
-                out.push(if code >= 16 { '1' } else { '0' });
-                out.push(char::from_digit(code % 16, 16).unwrap_or('0'));
-            }
-            plain => out.push(plain),
-        }
-    }
-    out.push('"');
-    out
+/// The span without the white space around its text.
+#[inline]
+pub(crate) fn trim(frame: &[u8], span: Span) -> Span {
+    let text = span.of(frame);
+    let before = text.iter().take_while(|byte| is_space(**byte)).count();
+    let after = text.iter().rev().take_while(|byte| is_space(**byte)).count();
+    let start = span.start + before;
+    Span { start, end: (span.end.saturating_sub(after)).max(start) }
 }

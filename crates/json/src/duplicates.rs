@@ -1,21 +1,40 @@
-//! Looking for duplicate members in a whole value, however deep.
-//!
-//! It must not know what any member means.
+//! Duplicate members: in one object, and in a whole value at any depth.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::hash::Hash;
 
-use super::error::JsonError;
-use super::text::text;
-use super::tokens::{Token, Tokens};
+use crate::error::JsonError;
+use crate::text::text;
+use crate::tokens::{Token, Tokens};
 
-/// Refuses a value in which any object, at any depth, has a member twice (after unescaping).
+/// Up to this many keys are compared each with each.
+pub(crate) const FEW: usize = 16;
+
+/// The first of these keys that occurs a second time.
+pub fn first_duplicate<'k, K: Eq + Hash + ?Sized>(
+    keys: impl Iterator<Item = &'k K> + Clone,
+) -> Option<&'k K> {
+    if keys.clone().nth(FEW).is_none() {
+        let mut rest = keys;
+        while let Some(key) = rest.next() {
+            if rest.clone().any(|later| later == key) {
+                return Some(key);
+            }
+        }
+        return None;
+    }
+    let mut seen = HashSet::new();
+    keys.into_iter().find(|key| !seen.insert(*key))
+}
+
+/// Rejects a value in which any object, at any depth, has a member twice (after unescaping).
 ///
 /// # Errors
 /// [`JsonError::Duplicate`] with the key; [`JsonError::Syntax`] if the value is not JSON.
 pub fn refuse_duplicates(raw: &[u8]) -> Result<(), JsonError> {
     let mut walk = Walk { open: Vec::new(), at_key: false };
-    for token in Tokens::of(raw)? {
+    for token in Tokens::checked(raw)? {
         match token {
             Token::Open(b'{') => walk.enter(Some(HashSet::new())),
             Token::Open(_) => walk.enter(None),

@@ -1,0 +1,55 @@
+//! JSON as it lies in a frame: reading some members, changing some bytes, one canonical text.
+//!
+//! No value is decoded into a tree and written again. Members are read where they lie, a rewrite is a [`Splice`] over the
+//! frame, and all other bytes survive. The crate owns syntax only and depends on no other crate of the workspace.
+//!
+//! - [`members`], [`elements`]: an object's members, an array's elements, with their places. [`each_member`], [`each_element`]
+//!   and [`outline`] keep nothing, or only the places.
+//! - [`text`], [`integer`], [`is_object`], [`StringSpan`]: single values.
+//! - [`check`]: the syntax of a value. [`Tokens`]: its tokens, in order.
+//! - [`Splice`], [`ObjectEdit`], [`edit_object`]: edits of a frame.
+//! - [`canonical`], [`refuse_duplicates`]: one text for all spellings of a value.
+//! - [`Object`], [`Array`], [`object`], [`quote`]: writing.
+//! - [`visible`]: safe text for people.
+
+mod buffer;
+mod canonical;
+mod check;
+mod duplicates;
+mod edit;
+mod elements;
+mod error;
+mod escape;
+mod member_span;
+mod members;
+mod outline;
+mod pieces;
+mod scan;
+mod splice;
+#[cfg(any(test, feature = "proptest"))]
+pub mod strategies;
+mod string_span;
+mod text;
+mod thorough;
+mod tokens;
+pub mod visible;
+mod write;
+
+pub use buffer::Buffer;
+pub use canonical::{CANONICAL_DEPTH_MAX, canonical};
+pub use check::check;
+pub use duplicates::{first_duplicate, refuse_duplicates};
+pub use edit::{MemberChange, ObjectEdit, edit_object, leaves_nothing, object_of};
+pub use elements::{each_element, elements};
+pub use error::JsonError;
+pub use escape::quote;
+pub use members::{Member, Members, each_member, members, members_with_duplicates};
+pub use outline::{OUTLINE_MEMBERS_MAX, Outline, outline};
+pub use splice::{Span, Splice};
+pub use string_span::StringSpan;
+pub use text::{integer, is_object, text};
+pub use tokens::{Token, Tokens};
+pub use write::{Array, Object, object, object_string};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! Members of one object: keys, raw values and their places in the frame.
+//!
+//! All syntax is checked; the fast scan leaves what it does not take to `serde_json`. Values are not decoded.
+
+use std::borrow::Cow;
+
+use crate::duplicates::{FEW, first_duplicate};
+use crate::error::JsonError;
+use crate::member_span::MemberSpan;
+use crate::splice::Span;
+use crate::text::{text, trim};
+use crate::{scan, thorough};
+
+/// One member of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member<'a> {
+    /// The value as it was written.
+    pub raw: &'a [u8],
+    /// Where the value lies in the frame.
+    pub span: Span,
+    /// Where key and value together lie in the frame.
+    pub whole: Span,
+    escaped: bool,
+}
+
+impl<'a> Member<'a> {
+    /// The string that the value spells, unescaped; `None` if it is no string, or holds half a surrogate pair.
+    #[inline]
+    #[must_use]
+    pub fn text(&self) -> Option<Cow<'a, str>> {
+        if self.escaped {
+            return text(self.raw);
+        }
+        let plain = self.raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        std::str::from_utf8(plain).ok().map(Cow::Borrowed)
+    }
+
+    #[inline]
+    pub(crate) fn at(place: &MemberSpan, frame: &'a [u8]) -> Self {
+        let span = place.value();
+        Self { raw: span.of(frame), span, whole: place.whole(), escaped: place.is_escaped() }
+    }
+
+    /// Whether the value is a string with escapes in it.
+    pub(crate) fn is_escaped(&self) -> bool {
+        self.escaped
+    }
+}
+
+/// All members of one object in the order in which they were written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Members<'a> {
+    frame: &'a [u8],
+    object: Span,
+    /// Spans of another depth belong to other objects.
+    depth: u8,
+    spans: Cow<'a, [MemberSpan]>,
+    /// The keys that were written with escapes, each at the index of its span; empty if there are none.
+    unescaped: Vec<Option<Box<str>>>,
+}
+
+impl<'a> Members<'a> {
+    /// The members of the object at `object`: those of `spans` that have this depth.
+    pub(crate) fn outlined(frame: &'a [u8], object: Span, spans: &'a [MemberSpan], depth: u8) -> Self {
+        Self { frame, object, depth, spans: Cow::Borrowed(spans), unescaped: Vec::new() }
+    }
+
+    /// The member of this name.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<Member<'a>> {
+        let has_key = |(at, span): &(usize, &MemberSpan)| self.key(*at, span) == key.as_bytes();
+        let span = match self.unescaped.is_empty() {
+            true => {
+                self.spans.iter().find(|span| span.depth() == self.depth && span.is_named(key, self.frame))
+            }
+            false => self.all().find(has_key).map(|(_, span)| span),
+        };
+        span.map(|span| Member::at(span, self.frame))
+    }
+
+    /// The members with their keys, unescaped, in the order of the text.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Member<'a>)> {
+        let text = |key| std::str::from_utf8(key).unwrap_or_default();
+        self.all().map(move |(at, span)| (text(self.key(at, span)), Member::at(span, self.frame)))
+    }
+
+    /// Where the object itself lies, braces included.
+    #[must_use]
+    pub fn object(&self) -> Span {
+        self.object
+    }
+
+    /// How many members there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.all().count()
+    }
+
+    /// Whether the object is `{}`.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all().next().is_none()
+    }
+
+    /// The first key that occurs a second time, unescaped. Only [`members_with_duplicates`] returns such members.
+    #[must_use]
+    pub fn first_duplicate(&self) -> Option<String> {
+        let keys = || self.all().map(|(at, span)| self.key(at, span));
+        let mut rest = &*self.spans;
+        if !self.unescaped.is_empty() || rest.len() > FEW {
+            let key = first_duplicate(keys())?;
+            return Some(String::from_utf8_lossy(key).into_owned());
+        }
+        while let [span, later @ ..] = rest {
+            if span.depth() == self.depth && later.iter().any(|other| other.has_key_of(span, self.frame)) {
+                return Some(String::from_utf8_lossy(span.key().of(self.frame)).into_owned());
+            }
+            rest = later;
+        }
+        None
+    }
+
+    /// The same members, if no key occurs twice.
+    pub(crate) fn without_duplicates(self) -> Result<Self, JsonError> {
+        match self.first_duplicate() {
+            Some(key) => Err(JsonError::Duplicate(key)),
+            None => Ok(self),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = (usize, &MemberSpan)> + Clone {
+        self.spans.iter().enumerate().filter(|(_, span)| span.depth() == self.depth)
+    }
+
+    /// A key, unescaped.
+    fn key(&self, at: usize, span: &MemberSpan) -> &[u8] {
+        match self.unescaped.get(at) {
+            Some(Some(key)) => key.as_bytes(),
+            Some(None) | None => span.key().of(self.frame),
+        }
+    }
+}
+
+/// Reads the members of the object at `within` in `frame`. All spans that come back are places in `frame`. White space may
+/// lie around the object.
+///
+/// # Errors
+/// [`JsonError`] when the bytes are not one valid JSON object, or when a key occurs twice in it after unescaping.
+/// Values are checked for syntax, but objects inside them are not looked into.
+pub fn members(frame: &[u8], within: Span) -> Result<Members<'_>, JsonError> {
+    members_with_duplicates(frame, within)?.without_duplicates()
+}
+
+/// As [`members`], but accepts an object in which a key occurs twice; see [`Members::first_duplicate`].
+///
+/// # Errors
+/// [`JsonError`] when the bytes are not one valid JSON object.
+pub fn members_with_duplicates(frame: &[u8], within: Span) -> Result<Members<'_>, JsonError> {
+    let object = trim(frame, within);
+    let mut spans = Vec::with_capacity(4);
+    let unescaped = match scan::object(frame, object, &[], |span| spans.push(span)) {
+        Some(()) => Vec::new(),
+        None => {
+            let found = thorough::object(frame, within)?;
+            spans = found.spans;
+            found.unescaped
+        }
+    };
+    Ok(Members { frame, object, depth: 0, spans: Cow::Owned(spans), unescaped })
+}
+
+/// Gives key and value of each member of the object that fills `frame`, without keeping any. White space may lie around the
+/// object. All syntax is checked; duplicates are the caller's affair.
+///
+/// `None` leaves the object to [`members_with_duplicates`]; members that were given by then do not count. It is the answer to bad
+/// syntax, and to valid objects with an escape in a key or nesting beyond 32.
+pub fn each_member<'a>(frame: &'a [u8], mut give: impl FnMut(&'a [u8], Span)) -> Option<()> {
+    let object = trim(frame, Span::all(frame));
+    scan::object(frame, object, &[], |span| give(span.key().of(frame), span.value()))
+}

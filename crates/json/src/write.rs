@@ -1,0 +1,191 @@
+//! Writer: objects member by member and arrays element by element, into one buffer.
+
+use crate::buffer::Buffer;
+use crate::escape::{put_joined, put_text};
+
+/// Room that [`object`] and [`object_string`] begin with, in bytes.
+const ROOM_BYTES: usize = 128;
+
+/// Writes an object into bytes of its own.
+#[must_use]
+pub fn object(members: impl FnOnce(&mut Object<'_, Vec<u8>>)) -> Vec<u8> {
+    made(members)
+}
+
+/// Writes an object into a string of its own.
+#[must_use]
+pub fn object_string(members: impl FnOnce(&mut Object<'_, String>)) -> String {
+    made(members)
+}
+
+fn made<B: Buffer>(members: impl FnOnce(&mut Object<'_, B>)) -> B {
+    let mut out = B::with_room(ROOM_BYTES);
+    Object::write(&mut out, members);
+    out
+}
+
+/// An object that is being written: the closure that gets it adds the members, braces and commas follow.
+///
+/// Keys and texts are escaped. Nothing checks that no key is added twice.
+#[derive(Debug)]
+pub struct Object<'o, B: Buffer = Vec<u8>> {
+    out: &'o mut B,
+    is_empty: bool,
+}
+
+impl<'o, B: Buffer> Object<'o, B> {
+    /// Appends an object to `out`.
+    #[inline]
+    pub fn write(out: &'o mut B, members: impl FnOnce(&mut Self)) {
+        out.put("{");
+        let mut object = Self { out, is_empty: true };
+        members(&mut object);
+        object.out.put("}");
+    }
+
+    /// Appends members without braces, for an object whose other parts the caller writes.
+    #[inline]
+    pub fn write_members(out: &'o mut B, members: impl FnOnce(&mut Self)) {
+        members(&mut Self { out, is_empty: true });
+    }
+
+    /// Whether no member was added yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
+    /// Adds a string.
+    #[inline]
+    pub fn text(&mut self, key: &str, text: &str) -> &mut Self {
+        put_text(self.key(key), text);
+        self
+    }
+
+    /// Adds a string, if there is one.
+    #[inline]
+    pub fn optional_text(&mut self, key: &str, text: Option<&str>) -> &mut Self {
+        match text {
+            Some(text) => self.text(key, text),
+            None => self,
+        }
+    }
+
+    /// Adds a string of several parts with a separator between them.
+    #[inline]
+    pub fn joined<'t>(
+        &mut self,
+        key: &str,
+        parts: impl IntoIterator<Item = &'t str>,
+        separator: &str,
+    ) -> &mut Self {
+        put_joined(self.key(key), parts, separator);
+        self
+    }
+
+    /// Adds JSON that was written before.
+    #[inline]
+    pub fn raw(&mut self, key: &str, raw: &B::Raw) -> &mut Self {
+        self.key(key).put_raw(raw);
+        self
+    }
+
+    /// Adds an integer.
+    #[inline]
+    pub fn number(&mut self, key: &str, number: impl itoa::Integer) -> &mut Self {
+        self.key(key).put(itoa::Buffer::new().format(number));
+        self
+    }
+
+    /// Adds `true` or `false`.
+    pub fn bool(&mut self, key: &str, value: bool) -> &mut Self {
+        self.key(key).put(if value { "true" } else { "false" });
+        self
+    }
+
+    /// Adds `null`.
+    pub fn null(&mut self, key: &str) -> &mut Self {
+        self.key(key).put("null");
+        self
+    }
+
+    /// Adds an object.
+    #[inline]
+    pub fn object(&mut self, key: &str, members: impl FnOnce(&mut Object<'_, B>)) -> &mut Self {
+        Object::write(self.key(key), members);
+        self
+    }
+
+    /// Adds an array.
+    #[inline]
+    pub fn array(&mut self, key: &str, elements: impl FnOnce(&mut Array<'_, B>)) -> &mut Self {
+        Array::write(self.key(key), elements);
+        self
+    }
+
+    /// Adds an array of strings.
+    pub fn texts<T: AsRef<str>>(&mut self, key: &str, texts: impl IntoIterator<Item = T>) -> &mut Self {
+        self.array(key, |array| {
+            for text in texts {
+                array.text(text.as_ref());
+            }
+        })
+    }
+
+    /// Appends a comma if needed, the key and a colon; gives the buffer for the value.
+    #[inline(always)]
+    fn key(&mut self, key: &str) -> &mut B {
+        if !self.is_empty {
+            self.out.put(",");
+        }
+        self.is_empty = false;
+        put_text(self.out, key);
+        self.out.put(":");
+        self.out
+    }
+}
+
+/// An array that is being written: the closure that gets it adds the elements, brackets and commas follow.
+#[derive(Debug)]
+pub struct Array<'o, B: Buffer = Vec<u8>> {
+    out: &'o mut B,
+    is_empty: bool,
+}
+
+impl<'o, B: Buffer> Array<'o, B> {
+    /// Appends an array to `out`.
+    #[inline]
+    pub fn write(out: &'o mut B, elements: impl FnOnce(&mut Self)) {
+        out.put("[");
+        let mut array = Self { out, is_empty: true };
+        elements(&mut array);
+        array.out.put("]");
+    }
+
+    /// Adds a string.
+    pub fn text(&mut self, text: &str) -> &mut Self {
+        put_text(self.element(), text);
+        self
+    }
+
+    /// Adds JSON that was written before.
+    pub fn raw(&mut self, raw: &B::Raw) -> &mut Self {
+        self.element().put_raw(raw);
+        self
+    }
+
+    /// Adds an object.
+    pub fn object(&mut self, members: impl FnOnce(&mut Object<'_, B>)) -> &mut Self {
+        Object::write(self.element(), members);
+        self
+    }
+
+    /// Appends a comma if needed; gives the buffer for the element.
+    fn element(&mut self) -> &mut B {
+        if !self.is_empty {
+            self.out.put(",");
+        }
+        self.is_empty = false;
+        self.out
+    }
+}
