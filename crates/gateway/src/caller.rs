@@ -15,7 +15,7 @@ use bytes::Bytes;
 use model::{Era, LinkId, OperationId, TopicName};
 use platform::{Mutex, MutexGuard};
 use room::Mark;
-use upstream::{Hello, QuestionId, Session, SessionKey};
+use upstream::{ClientProfile, QuestionId, Session, SessionKey};
 use wire::mcp::ListKind;
 use wire::rpc::{self, Id};
 
@@ -85,7 +85,7 @@ pub struct Caller {
     participant: Arc<Participant>,
     topic: TopicName,
     era: Era,
-    hello: Hello,
+    hello: ClientProfile,
     key: SessionKey,
     /// Where everything is said on one stream (stdio, the 2024-11-05 pair), that stream; over HTTP made when first needed.
     home: OnceLock<Arc<Stream>>,
@@ -109,7 +109,7 @@ impl Caller {
         link: LinkId,
         participant: Arc<Participant>,
         topic: &TopicName,
-        hello: Hello,
+        hello: ClientProfile,
         home: Option<Arc<Stream>>,
         bounds: &Arc<Bounds>,
     ) -> Self {
@@ -136,7 +136,7 @@ impl Caller {
             topics: vec![topic.clone()],
             rate: None,
         };
-        let hello = Hello {
+        let hello = ClientProfile {
             capabilities: Bytes::from_static(b"{}"),
             client_info: None,
             version: wire::mcp::Version::NEWEST_LEGACY,
@@ -157,7 +157,7 @@ impl Caller {
             // A new cell is empty, so this cannot fail.
             let _ = cell.set(home);
         }
-        let hello = Hello {
+        let hello = ClientProfile {
             capabilities: Bytes::from_static(b"{}"),
             client_info: None,
             version: wire::mcp::Version::NEWEST,
@@ -200,7 +200,7 @@ impl Caller {
     }
 
     /// What it said of itself; for modern callers that is in each request instead.
-    pub fn hello(&self) -> &Hello {
+    pub fn hello(&self) -> &ClientProfile {
         &self.hello
     }
 

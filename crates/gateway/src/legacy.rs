@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{Era, Refusal, RefusalCode};
-use upstream::{Answer, Hello};
+use upstream::{Answer, ClientProfile};
 use wire::json::Splice;
 use wire::mcp::{Params, Version};
 use wire::rpc::{self, Id, Message, Shape, code};
@@ -21,7 +21,7 @@ use crate::stream::Stream;
 /// What a client said in `initialize`, and what it is answered.
 pub struct Welcome {
     /// What to remember of it.
-    pub hello: Hello,
+    pub hello: ClientProfile,
     /// The revision that both will speak.
     pub version: Version,
 }
@@ -41,7 +41,7 @@ pub fn welcome(message: &Message) -> Result<Welcome, Bytes> {
         return Err(rpc::error(id, code::INVALID_PARAMS, "`params.capabilities` must be an object", None));
     }
     let version = Version::answer_to(&asked);
-    let hello = Hello {
+    let hello = ClientProfile {
         capabilities: Bytes::copy_from_slice(capabilities),
         client_info: params.client_info().map(Bytes::copy_from_slice),
         version,

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use model::{Era, Refusal, RefusalCode};
 use tokio::time::timeout;
 use topic::Target;
-use upstream::Hello;
+use upstream::ClientProfile;
 use wire::json;
 use wire::mcp::header::{HeaderError, HeaderParam};
 use wire::mcp::{ListKind, Params, Version, method, result, task};
@@ -33,8 +33,8 @@ pub const LISTEN_TASKS_MAX: usize = 256;
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);
 
 /// What a modern request says of its caller. Absent capabilities are none.
-pub fn hello(params: &Params<'_>) -> Hello {
-    Hello {
+pub fn hello(params: &Params<'_>) -> ClientProfile {
+    ClientProfile {
         capabilities: params
             .client_capabilities()
             .map_or_else(|| Bytes::from_static(b"{}"), Bytes::copy_from_slice),
@@ -71,7 +71,7 @@ pub fn receive(
     pump: &Arc<Pump>,
     caller: &Arc<Caller>,
     params: &Params<'_>,
-    hello: Hello,
+    hello: ClientProfile,
     out: &Arc<Stream>,
 ) -> Option<Arc<dyn Open>> {
     let message = params.message();
@@ -147,7 +147,7 @@ struct Listening {
     uris: Vec<String>,
     tasks: Vec<String>,
     watched: OnceLock<Vec<Watched>>,
-    hello: Hello,
+    hello: ClientProfile,
 }
 
 impl Listening {
@@ -171,7 +171,7 @@ impl Listening {
         }
     }
 
-    async fn follow(&self, hello: &Hello) {
+    async fn follow(&self, hello: &ClientProfile) {
         for uri in &self.uris {
             if let Err(refusal) = self.pump.follow(&self.operation.caller, hello, uri).await {
                 tracing::debug!(%refusal, "a resource cannot be followed");
@@ -221,7 +221,7 @@ fn listen(
     pump: &Arc<Pump>,
     caller: &Arc<Caller>,
     params: &Params<'_>,
-    hello: Hello,
+    hello: ClientProfile,
     out: &Arc<Stream>,
 ) -> Option<Arc<dyn Open>> {
     let (operation, Routed::Gateway) = pump.admit(caller, params, out)? else { return None };

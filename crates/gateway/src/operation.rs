@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use model::{Era, LinkId, OperationId, ParticipantId, Refusal};
 use platform::Mutex;
-use upstream::{Answer, CallSink, QuestionId, Session, Ticket};
+use upstream::{Answer, CallEvents, CallNumber, QuestionId, Session};
 use wire::json::Splice;
 use wire::mcp::{Params, method};
 use wire::rpc::{Id, Message, Shape};
@@ -93,7 +93,7 @@ pub struct Operation {
     pub(crate) tasked: OnceLock<Tasked>,
     road: Arc<dyn Road>,
     session: OnceLock<Arc<Session>>,
-    ticket: OnceLock<Ticket>,
+    ticket: OnceLock<CallNumber>,
     over: AtomicBool,
 }
 
@@ -159,7 +159,7 @@ impl Operation {
     }
 
     /// Notes that the session has it. If it was taken back meanwhile, the session is told.
-    pub fn is_sent(&self, ticket: Ticket) {
+    pub fn is_sent(&self, ticket: CallNumber) {
         let _ = self.ticket.set(ticket);
         if self.is_over() {
             drop(self.take_place());
@@ -231,7 +231,7 @@ impl Open for Operation {
     }
 }
 
-impl CallSink for Operation {
+impl CallEvents for Operation {
     fn notice(&self, method: &str, mut frame: Bytes) {
         if let Some(session) = self.session.get().filter(|session| session.tasks() > 0) {
             frame = self.road.spell_notice(session, frame);

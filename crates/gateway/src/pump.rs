@@ -36,7 +36,7 @@ use room::{Room, RoomConfig};
 use store::Writer;
 use tokio::sync::{Notify, watch};
 use topic::{About, Effect, Effects, Event, Target, Topic};
-use upstream::dial_in::{Late, Served};
+use upstream::dial_in::{DialIn, RecentRequests};
 use wire::json::Splice;
 use wire::mcp::method::TargetKind;
 use wire::mcp::{self, ListKind, Params};
@@ -70,7 +70,7 @@ pub struct Seat {
     /// The server.
     pub upstream: Arc<Upstream>,
     /// The participant that it is, if it is one that comes and goes by itself.
-    pub(crate) served: Option<Arc<Served>>,
+    pub(crate) served: Option<Arc<DialIn>>,
 }
 
 /// One topic, and those who are linked to it.
@@ -100,7 +100,7 @@ pub struct Pump {
     /// Held while a proposal is said and taken up: nobody who hears it looks for it before it is there.
     opening: Mutex<()>,
     /// What those who serve or have served here were asked; it outlives their seats.
-    late: Mutex<HashMap<ParticipantId, Arc<Late>>>,
+    late: Mutex<HashMap<ParticipantId, Arc<RecentRequests>>>,
     /// What was proposed here, in full.
     desk: Desk,
     audit: Recorder,

@@ -7,8 +7,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use model::{Era, LinkId, Refusal};
-use upstream::{Answer, Hello, Manifest, SessionKey};
+use model::{Era, Refusal};
+use upstream::{Answer, ClientProfile, Manifest, SessionKey};
 use wire::json::Splice;
 use wire::mcp::{self, Params, translate, uris};
 use wire::rpc::{self, Message, Shape};
@@ -17,29 +17,13 @@ use crate::caller::Caller;
 use crate::operation::Operation;
 
 /// Which sessions are this caller's own, with this request. Whether it needs its own the upstream decides.
-pub fn session_key(caller: &Caller, hello: &Hello) -> SessionKey {
+pub fn session_key(caller: &Caller, hello: &ClientProfile) -> SessionKey {
     if caller.era() == Era::Legacy {
         return caller.key().clone();
     }
     SessionKey::Principal {
         participant: caller.participant().id.clone(),
         capabilities: hash(&hello.capabilities),
-    }
-}
-
-/// Whether a session belongs to one caller.
-pub fn is_own(key: &SessionKey) -> bool {
-    match key {
-        SessionKey::Shared => false,
-        SessionKey::Legacy(_) | SessionKey::Principal { .. } => true,
-    }
-}
-
-/// The link of the legacy caller to whom a session belongs.
-pub fn owner(key: &SessionKey) -> Option<LinkId> {
-    match key {
-        SessionKey::Legacy(link) => Some(LinkId(*link)),
-        SessionKey::Shared | SessionKey::Principal { .. } => None,
     }
 }
 
@@ -89,7 +73,7 @@ pub fn topic_list(list: mcp::ListKind) -> topic::ListKind {
 }
 
 /// A request in the era of the session that takes it; `None` when it is in that era already.
-pub fn for_session(message: &Message, from: Era, to: Era, hello: &Hello) -> Option<Message> {
+pub fn for_session(message: &Message, from: Era, to: Era, hello: &ClientProfile) -> Option<Message> {
     if from == to {
         return None;
     }

@@ -1,18 +1,18 @@
-//! When to try again: at once after the first failure, then later and later, never much later than a minute.
+//! Back-off between start attempts: none after the first failure, then doubled up to a minute, with jitter.
 //!
 //! Time is an argument.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-/// The wait after the second failure in a row; doubled with each further one.
+/// The wait after the second failure in a row; doubled with each further failure.
 const BASE: Duration = Duration::from_millis(250);
 /// The longest wait, before jitter.
 const MAX: Duration = Duration::from_secs(60);
 
-/// Failures in a row, and the wait that they earn. While it lasts nothing is tried: this is the circuit breaker.
+/// Failures in a row and the wait after them: the circuit breaker of a server. No attempt runs during the wait.
 #[derive(Debug, Default)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     failures: u32,
     total: u64,
     until: Option<Instant>,
@@ -20,8 +20,8 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// Notes a failure.
-    pub(super) fn failed(&mut self, now: Instant, reason: String) {
+    /// Records a failure and starts the wait.
+    pub(crate) fn failed(&mut self, now: Instant, reason: String) {
         let wait = match self.failures {
             0 => Duration::ZERO,
             more => jittered((BASE * 2_u32.saturating_pow((more - 1).min(16))).min(MAX)),
@@ -32,34 +32,34 @@ impl Backoff {
         self.reason = Some(reason);
     }
 
-    /// A start went well. Failures are forgotten only when it also lasts.
-    pub(super) fn started(&mut self) {
+    /// Records a successful start. The count of failures stays until the session lasts.
+    pub(crate) fn started(&mut self) {
         self.until = None;
         self.reason = None;
     }
 
-    /// All failures so far, to see whether there was another.
-    pub(super) fn total(&self) -> u64 {
+    /// All failures so far; a waiting task compares it to see a new one.
+    pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    /// A session lasted: the next failure is a first one.
-    pub(super) fn lasted(&mut self) {
+    /// Records that a session lasted: the next failure counts as the first.
+    pub(crate) fn lasted(&mut self) {
         self.failures = 0;
     }
 
-    /// The wait that is left.
-    pub(super) fn remaining(&self, now: Instant) -> Option<Duration> {
+    /// The rest of the wait.
+    pub(crate) fn remaining(&self, now: Instant) -> Option<Duration> {
         self.until.map(|until| until.saturating_duration_since(now)).filter(|wait| !wait.is_zero())
     }
 
-    /// Why it failed last, as it may be told outside; nothing while it runs.
-    pub(super) fn reason(&self) -> Option<String> {
+    /// Why the last attempt failed, in words for callers; `None` after a successful start.
+    pub(crate) fn reason(&self) -> Option<String> {
         self.reason.clone()
     }
 }
 
-/// Between four and six fifths, so that servers that fell together do not rise together.
+/// Between 80 % and 120 % of the wait, so that servers that failed together do not restart together.
 fn jittered(wait: Duration) -> Duration {
     let dice = u32::try_from(RandomState::new().hash_one(0_u8) % 401).unwrap_or(200);
     wait * (800 + dice) / 1000

@@ -10,127 +10,126 @@ use std::time::Duration;
 
 use model::{Capabilities, ParticipantId};
 
-/// One upstream: `[servers.NAME]` or an entry of `mcpServers`.
+/// One server: `[servers.NAME]`, or an entry of `mcpServers`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerConfig {
-    /// Its name as a participant.
+    /// The server's name, also its participant id.
     pub name: ParticipantId,
-    /// How it is reached.
+    /// The transport and its address.
     pub transport: Transport,
-    /// What stands before its public names; `""` gives its own names. The default is its name.
+    /// Prefix of its public names; `""` keeps the server's own names. The default is the server's name.
     pub prefix: Arc<str>,
-    /// Which era is spoken with it.
+    /// The era that the gateway speaks with it.
     pub era: EraChoice,
-    /// Who shares a session with it.
+    /// Which callers share a session.
     pub sessions: Sessions,
-    /// How long it may take for what.
+    /// Its time limits.
     pub timeouts: Timeouts,
-    /// What it may send towards its callers. The default: responses, notifications, and sampling, elicitation and roots
-    /// requests.
+    /// What it may send to its callers. The default: responses, notifications, and sampling, elicitation and roots requests.
     pub capabilities: Arc<Capabilities>,
-    /// Whether it is started at all.
+    /// Whether the gateway starts it.
     pub enabled: bool,
-    /// Where its definition comes from: decides whether it starts without consent.
+    /// The source of the definition: it decides whether the server starts without consent.
     pub origin: Origin,
 }
 
-/// How an upstream is reached.
+/// The transport of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
-    /// A child process, one JSON-RPC message a line.
+    /// A child process; one JSON-RPC message per line.
     Stdio(StdioConfig),
     /// Streamable HTTP.
     Http(HttpConfig),
-    /// HTTP with a separate event stream, as 2024-11-05 has it.
+    /// HTTP with a separate event stream (2024-11-05).
     Sse(HttpConfig),
-    /// The small server that is built in.
+    /// The built-in demo server.
     Demo,
     /// A participant that dials in and serves (`serves = true`).
     Participant,
 }
 
-/// A child process to start.
+/// A child process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StdioConfig {
     /// The program, looked up on PATH.
     pub command: String,
-    /// Its arguments. Their variables may be secrets; people are shown them as written.
+    /// Its arguments. Expanded variables may be secrets, so people see the arguments as written.
     pub args: Vec<Secret>,
-    /// Its own environment variables; it gets PATH, HOME and locale besides and nothing else.
+    /// Its environment variables, in addition to PATH, HOME and locale; it inherits nothing else.
     pub env: Vec<(String, Secret)>,
-    /// The directory that it starts in; `None` is the gateway's.
+    /// Its working directory; `None` is the gateway's.
     pub cwd: Option<PathBuf>,
 }
 
 /// An HTTP endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpConfig {
-    /// An absolute `http` or `https` URL. May carry secrets: never told outside.
+    /// An absolute `http` or `https` URL. It may contain secrets and never leaves the gateway.
     pub url: Secret,
-    /// Headers that every request carries.
+    /// Headers of every request.
     pub headers: Vec<(String, Secret)>,
 }
 
-/// A text that may hold a secret: it is not shown by `Debug`, and people are shown it as it was written.
+/// A text that may contain a secret. `Debug` hides it; people see it as written, with its variables unexpanded.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
     text: String,
     written: String,
 }
 
-/// Which era is spoken with an upstream (`era`, also spelled `protocolEra`).
+/// The era that the gateway speaks with a server (`era`, also spelled `protocolEra`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EraChoice {
-    /// Found out by asking.
+    /// The gateway probes the server.
     #[default]
     Auto,
-    /// 2024-11-05 to 2025-11-25, without asking.
+    /// 2024-11-05 to 2025-11-25, without a probe.
     Legacy,
-    /// 2026-07-28, without asking.
+    /// 2026-07-28, without a probe.
     Modern,
 }
 
-/// Who shares a session with an upstream.
+/// Which callers share a session with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sessions {
-    /// All callers that declare no client capabilities share one; any other has its own.
+    /// Callers that declare no client capabilities share one session; every other caller has its own.
     #[default]
     Auto,
-    /// Everybody shares one.
+    /// All callers share one session.
     Shared,
-    /// Every caller has its own.
+    /// Every caller has its own session.
     Caller,
-    /// Every call has its own.
+    /// Every call has its own session.
     Call,
 }
 
-/// How long an upstream may take.
+/// Time limits of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timeouts {
-    /// From starting it to its answered handshake.
+    /// From the start to the end of the handshake.
     pub start: Duration,
-    /// One request; progress begins it anew.
+    /// One request; progress restarts the limit.
     pub request: Duration,
-    /// The same for single tools, by their own names.
+    /// The same for single tools, by the server's own names.
     pub tools: BTreeMap<String, Duration>,
-    /// What no progress extends.
+    /// The hard maximum of one request, whatever its progress.
     pub max: Duration,
 }
 
-/// Where a definition comes from.
+/// The source of a server's definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// A file or flag that the operator named on the command line or in the environment.
     Named,
-    /// The operator's own configuration directory, or what is built in.
+    /// The operator's own configuration directory, or a built-in definition.
     Own,
-    /// Anything else that was found: a file in the working directory, another client's file.
+    /// Any other file: in the working directory, or another client's.
     Imported,
-    /// The API.
+    /// The REST API.
     Api,
 }
 
-/// What every server may cost the gateway; the same for all servers.
+/// Limits of what one server may cost the gateway; the same for all servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
     /// Longest line of a child process, and longest HTTP response or stream event, in bytes.
@@ -171,13 +170,13 @@ impl Secret {
         Secret { text: text.into(), written: written.into() }
     }
 
-    /// The text itself, for the one place that needs it.
+    /// The text itself, for the place that needs it.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.text
     }
 
-    /// As it was written, variables unexpanded: for the operator's eyes.
+    /// The text as written, with its variables unexpanded; for display.
     #[must_use]
     pub fn written(&self) -> &str {
         &self.written

@@ -1,7 +1,6 @@
-//! The built-in demo server: what `portmoot serve` shows when nothing is configured.
+//! Built-in demo server: three tools, one resource and one prompt, in both eras.
 //!
-//! Owns three tools, one resource and one prompt, in both eras, each answer a function of its request and the time. It is an upstream
-//! like any other and must not know that it runs in this process.
+//! `portmoot serve` starts it when no server is configured. Each answer is a function of the request and the time.
 
 use bytes::Bytes;
 use platform::unix_ms;
@@ -10,12 +9,12 @@ use wire::mcp::{Params, Target};
 use wire::rpc::{self, Message, Shape};
 
 /// A JSON-RPC error: code and message.
-pub type Failure = (i64, String);
+pub(crate) type DemoError = (i64, String);
 
-/// Revisions that the demo server speaks; the last is what it offers to a client that asks for an unknown one.
+/// Legacy revisions that the demo server speaks; it offers the last one to a client that asks for an unknown one.
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 const MODERN: &str = "2026-07-28";
-/// What each modern result of a call has besides its content; as [`complete`] writes it.
+/// The members that [`complete`] adds to a modern result of a call.
 const MODERN_RESULT: &str = concat!(
     r#","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"portmoot-demo","version":""#,
     env!("CARGO_PKG_VERSION"),
@@ -24,8 +23,8 @@ const MODERN_RESULT: &str = concat!(
 const NOTE: &str = "This server is built into Portmoot, so that the first call works before anything is configured. \
 Add your own servers to portmoot.toml, or pass an existing client file with --mcp-config.";
 
-/// Answers one message as it lies on the wire; `None` for what needs no answer.
-pub fn serve(frame: Bytes) -> Option<Bytes> {
+/// Answers one message; `None` for a notification.
+pub(crate) fn serve(frame: Bytes) -> Option<Bytes> {
     let message = Message::read(frame).ok()?;
     let id = (message.shape() == Shape::Request).then(|| message.id())??;
     let read = Params::read(&message).ok();
@@ -40,22 +39,22 @@ pub fn serve(frame: Bytes) -> Option<Bytes> {
     })
 }
 
-/// The result of a good `echo`, which takes the text as it was written: what a call costs is measured with it, and the
-/// measure should not be of trees that are built and thrown away.
+/// The result of a valid `echo`, with the text as the client wrote it. Benchmarks call `echo`: building a tree here would
+/// dominate what they measure.
 fn echo(params: &Params<'_>) -> Option<Vec<u8>> {
-    let is_it = params.message().method() == "tools/call" && params.target() == Some(Target::Name("echo"));
-    let arguments = params.get("arguments").filter(|_| is_it)?;
+    let is_echo = params.message().method() == "tools/call" && params.target() == Some(Target::Name("echo"));
+    let arguments = params.get("arguments").filter(|_| is_echo)?;
     let arguments = wire::json::members(params.message().frame(), arguments.span).ok()?;
     let text = arguments.get("text").filter(|text| text.raw.starts_with(b"\""))?;
     let after: &[u8] = if params.is_modern() { MODERN_RESULT.as_bytes() } else { b"" };
     Some([b"{\"content\":[{\"type\":\"text\",\"text\":", text.raw, b"}]", after, b"}"].concat())
 }
 
-/// Answers one request; `unix_secs` is the time to tell, `modern` the era it was asked in.
+/// Answers one request; `modern` is its era, `unix_secs` the current time.
 ///
 /// # Errors
-/// The JSON-RPC error to answer with.
-pub fn answer(method: &str, params: &Value, modern: bool, unix_secs: u64) -> Result<Value, Failure> {
+/// The JSON-RPC error of the answer.
+pub(crate) fn answer(method: &str, params: &Value, modern: bool, unix_secs: u64) -> Result<Value, DemoError> {
     let mut result = match method {
         "initialize" if !modern => initialize(params),
         "server/discover" if modern => discover(),
@@ -107,7 +106,7 @@ fn discover() -> Value {
 
 fn tools() -> Value {
     json!([
-        { "name": "echo", "title": "Echo", "description": "Gives the text back.",
+        { "name": "echo", "title": "Echo", "description": "Returns the text.",
           "inputSchema": { "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] },
           "annotations": { "readOnlyHint": true } },
         { "name": "add", "title": "Add", "description": "Adds two numbers.",
@@ -115,18 +114,18 @@ fn tools() -> Value {
                            "properties": { "a": { "type": "number" }, "b": { "type": "number" } } },
           "outputSchema": { "type": "object", "required": ["sum"], "properties": { "sum": { "type": "number" } } },
           "annotations": { "readOnlyHint": true } },
-        { "name": "now", "title": "Now", "description": "Tells the seconds since 1970, by this machine's clock.",
+        { "name": "now", "title": "Now", "description": "Returns the seconds since 1970, by this machine's clock.",
           "inputSchema": { "type": "object" }, "annotations": { "readOnlyHint": true } }
     ])
 }
 
-fn call(params: &Value, unix_secs: u64) -> Result<Value, Failure> {
+fn call(params: &Value, unix_secs: u64) -> Result<Value, DemoError> {
     let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
     let argument = |key: &str| params.get("arguments").and_then(|arguments| arguments.get(key));
     let text = |text: String| json!([{ "type": "text", "text": text }]);
     match name {
         "echo" => match argument("text").and_then(Value::as_str) {
-            Some(said) => Ok(json!({ "content": text(said.to_owned()) })),
+            Some(value) => Ok(json!({ "content": text(value.to_owned()) })),
             None => Ok(json!({ "content": text("`text` must be a string".into()), "isError": true })),
         },
         "add" => match (argument("a").and_then(Value::as_f64), argument("b").and_then(Value::as_f64)) {
@@ -140,7 +139,7 @@ fn call(params: &Value, unix_secs: u64) -> Result<Value, Failure> {
     }
 }
 
-fn read(params: &Value, modern: bool) -> Result<Value, Failure> {
+fn read(params: &Value, modern: bool) -> Result<Value, DemoError> {
     match params.get("uri").and_then(Value::as_str) {
         Some("demo://note") => {
             Ok(json!({ "contents": [{ "uri": "demo://note", "mimeType": "text/plain", "text": NOTE }] }))
@@ -149,7 +148,7 @@ fn read(params: &Value, modern: bool) -> Result<Value, Failure> {
     }
 }
 
-fn prompt(params: &Value) -> Result<Value, Failure> {
+fn prompt(params: &Value) -> Result<Value, DemoError> {
     if params.get("name").and_then(Value::as_str) != Some("greet") {
         return Err((-32602, "unknown prompt".into()));
     }
@@ -165,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_listed_thing_can_be_used_in_both_eras() {
+    fn every_listed_item_works_in_both_eras() {
         for modern in [false, true] {
             let ask = |method: &str, params: Value| answer(method, &params, modern, 7).unwrap();
             assert_eq!(ask("tools/list", json!({}))["tools"].as_array().unwrap().len(), 3);
@@ -183,21 +182,21 @@ mod tests {
     }
 
     #[test]
-    fn the_short_way_of_the_echo_says_the_same() {
+    fn the_fast_path_of_echo_gives_the_same_result() {
         for (meta, modern) in
             [("", false), (r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#, true)]
         {
             let frame = format!(
                 r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"a\"\u00e9"}}{meta}}}}}"#
             );
-            let said: Value = serde_json::from_slice(&serve(frame.into()).unwrap()).unwrap();
+            let answer_frame: Value = serde_json::from_slice(&serve(frame.into()).unwrap()).unwrap();
             let params = json!({ "name": "echo", "arguments": { "text": "a\"\u{e9}" } });
-            assert_eq!(said["result"], answer("tools/call", &params, modern, 0).unwrap());
+            assert_eq!(answer_frame["result"], answer("tools/call", &params, modern, 0).unwrap());
         }
     }
 
     #[test]
-    fn what_it_does_not_have_is_an_error() {
+    fn unknown_names_are_errors() {
         for (method, params, code) in [
             ("tools/call", json!({ "name": "nope" }), -32602),
             ("resources/read", json!({ "uri": "demo://nope" }), -32002),

@@ -1,11 +1,10 @@
-//! A participant that serves, as a server: requests go to it as envelopes, its answers come back as envelopes
-//! (MCPx v0.1, sections 3.1 and 4.3).
+//! Servers that dial in: participants that serve over MCPx (v0.1, sections 3.1 and 4.3).
 //!
-//! Owns which envelopes are open at it and what counts as an answer: only what it says itself, about an open envelope, to
-//! whoever asked. Must not know sessions, catalogs or who may call.
+//! The gateway sends requests to such a participant as envelopes and takes its answers out of envelopes. [`DialIn`] tracks
+//! whether the participant is connected, its conversation, and whether its tools stay listed after it disconnects.
 
-mod line;
-mod mail;
+mod conversation;
+mod recent_requests;
 
 use std::sync::Arc;
 
@@ -15,59 +14,64 @@ use platform::Mutex;
 use tokio::sync::watch;
 use wire::mcpx::Envelope;
 
-use crate::Dialer;
-use line::Line;
-pub use line::{Heard, Late};
-pub use mail::Mail;
+use conversation::Conversation;
+pub use conversation::{Outbox, Receipt};
+pub use recent_requests::RecentRequests;
 
 /// One participant that serves, in one topic.
-pub struct Served {
+pub struct DialIn {
     id: ParticipantId,
-    /// Bytes of the longest envelope.
+    /// Longest envelope, in bytes.
     envelope_bytes_max: usize,
-    mail: Arc<dyn Mail>,
+    outbox: Arc<dyn Outbox>,
+    /// The link under which the participant is connected.
     presence: watch::Sender<Option<LinkId>>,
-    line: Mutex<Option<Arc<Line>>>,
-    late: Arc<Late>,
+    conversation: Mutex<Option<Arc<Conversation>>>,
+    recent: Arc<RecentRequests>,
     listing: Mutex<Listing>,
 }
 
-/// Whether what it offered last is listed.
+/// Whether the participant's last manifest is listed.
 struct Listing {
     listed: bool,
-    /// How often it has left.
-    partings: u64,
-    /// Whether somebody waits already for it to stay away.
+    /// Number of disconnects.
+    departures: u64,
+    /// Whether a task waits for the end of the grace period.
     awaited: bool,
 }
 
-/// What has become of one that left.
+/// The state of a disconnected participant at the end of its grace period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absence {
-    /// It is here.
-    Over,
-    /// It stayed away: what it offered last is not listed any more.
-    Unlisted,
-    /// It came and left again: for the how many-th time.
-    Anew(u64),
+    /// The participant is connected again.
+    Ended,
+    /// The participant stayed away: its last manifest is not listed any more.
+    Expired,
+    /// The participant connected and disconnected again, and a new grace period began: the number of this disconnect.
+    Renewed(u64),
 }
 
-impl Served {
-    /// `late` is what it was asked before, in this topic.
-    pub fn new(id: ParticipantId, envelope_bytes_max: usize, mail: Arc<dyn Mail>, late: Arc<Late>) -> Self {
+impl DialIn {
+    /// A participant that is not connected. `recent` has the requests that it got in this topic before.
+    pub fn new(
+        id: ParticipantId,
+        envelope_bytes_max: usize,
+        outbox: Arc<dyn Outbox>,
+        recent: Arc<RecentRequests>,
+    ) -> Self {
         let presence = watch::Sender::new(None);
-        let listing = Mutex::new(Listing { listed: true, partings: 0, awaited: false });
-        let line = Mutex::default();
-        Self { id, envelope_bytes_max, mail, presence, line, late, listing }
+        let listing = Mutex::new(Listing { listed: true, departures: 0, awaited: false });
+        let conversation = Mutex::default();
+        Self { id, envelope_bytes_max, outbox, presence, conversation, recent, listing }
     }
 
-    /// It is here, under this link. Whatever was open under an older one has ended. Of two links the newer counts,
-    /// whichever is told first.
-    pub fn arrived(&self, link: LinkId) {
-        let newer = self.presence.send_if_modified(|here| {
-            let newer = here.is_none_or(|here| here < link);
+    /// Records that the participant is connected under this link, and ends the conversation of an older link. Of two links the
+    /// newer one counts, in whatever order they are recorded.
+    pub fn connected(&self, link: LinkId) {
+        let newer = self.presence.send_if_modified(|current| {
+            let newer = current.is_none_or(|current| current < link);
             if newer {
-                *here = Some(link);
+                *current = Some(link);
             }
             newer
         });
@@ -77,21 +81,21 @@ impl Served {
         }
     }
 
-    /// It begins to serve while it may be here already: `look` finds the link under which it is. Gives that link if it has
-    /// left meanwhile: whoever told that did not find it here.
-    pub fn meet(&self, look: impl Fn() -> Option<LinkId>) -> Option<LinkId> {
-        let link = look()?;
-        self.arrived(link);
-        (look() != Some(link)).then_some(link)
+    /// Records a participant that may have connected before it was configured to serve; `find` looks up its link. Returns the
+    /// link if the participant disconnected meanwhile: the caller must then record that, too.
+    pub fn connect_existing(&self, find: impl Fn() -> Option<LinkId>) -> Option<LinkId> {
+        let link = find()?;
+        self.connected(link);
+        (find() != Some(link)).then_some(link)
     }
 
-    /// It has left, if it was here under this link. If nobody waits for it to stay away yet, whoever told this does:
-    /// for the how many-th time it has left.
-    pub fn left(&self, link: LinkId) -> Option<u64> {
-        let gone = self.presence.send_if_modified(|here| {
-            let gone = *here == Some(link);
+    /// Records that this link of the participant is closed. Returns the number of the disconnect if no task waits for the end
+    /// of the grace period yet: the caller then waits, and calls [`DialIn::grace_period_over`].
+    pub fn disconnected(&self, link: LinkId) -> Option<u64> {
+        let gone = self.presence.send_if_modified(|current| {
+            let gone = *current == Some(link);
             if gone {
-                *here = None;
+                *current = None;
             }
             gone
         });
@@ -100,95 +104,101 @@ impl Served {
         }
         self.hang_up();
         let mut listing = self.listing.lock();
-        listing.partings += 1;
-        (!std::mem::replace(&mut listing.awaited, true)).then_some(listing.partings)
+        listing.departures += 1;
+        (!std::mem::replace(&mut listing.awaited, true)).then_some(listing.departures)
     }
 
-    /// The link under which it is here.
-    pub fn here(&self) -> Option<LinkId> {
+    /// The link under which the participant is connected.
+    pub fn link(&self) -> Option<LinkId> {
         *self.presence.borrow()
     }
 
-    /// Whether what it offered last is to be listed.
+    /// Whether the participant's last manifest is listed.
     pub fn is_listed(&self) -> bool {
         self.listing.lock().listed
     }
 
-    /// What has become of it some time after it left for this time.
-    pub fn waited(&self, parting: u64) -> Absence {
+    /// Ends the grace period of a disconnect; unlists the participant if it is still away.
+    pub fn grace_period_over(&self, departure: u64) -> Absence {
         let mut listing = self.listing.lock();
-        if self.here().is_none() && listing.partings != parting {
-            return Absence::Anew(listing.partings);
+        if self.link().is_none() && listing.departures != departure {
+            return Absence::Renewed(listing.departures);
         }
         listing.awaited = false;
-        if self.here().is_some() {
-            return Absence::Over;
+        if self.link().is_some() {
+            return Absence::Ended;
         }
         listing.listed = false;
-        Absence::Unlisted
+        Absence::Expired
     }
 
-    /// Whether an envelope that it says under this link is between it and whoever asked it, and for nobody else. Where no
-    /// conversation goes over this link, what answers another one is.
+    /// Whether an envelope that the participant sends on this link is for the sender of the request alone. Without a
+    /// conversation on the link, a late answer to an earlier conversation is.
     pub fn is_private(&self, link: LinkId, envelope: &Envelope) -> bool {
-        let line = self.line().filter(|line| line.link() == link && self.here() == Some(link));
-        match (line, envelope.correlation_id()) {
-            (Some(line), _) => line.is_private(envelope),
-            (None, Some(about)) => self.late.holds(about),
+        let current = self
+            .conversation()
+            .filter(|conversation| conversation.link() == link && self.link() == Some(link));
+        match (current, envelope.correlation_id()) {
+            (Some(conversation), _) => conversation.is_private(envelope),
+            (None, Some(about)) => self.recent.contains(about),
             (None, None) => false,
         }
     }
 
-    /// Takes an envelope that it has said, after the topic has admitted it.
-    pub fn hear(&self, envelope: &Envelope) -> Heard {
-        self.line().map_or(Heard::Nothing, |line| line.hear(envelope))
+    /// Takes an envelope of the participant, after the topic has admitted it.
+    pub fn receive(&self, envelope: &Envelope) -> Receipt {
+        self.conversation().map_or(Receipt::Unrelated, |conversation| conversation.receive(envelope))
     }
 
-    /// Whether this envelope id is open at it.
-    pub fn is_open(&self, envelope: &str) -> bool {
-        self.line().is_some_and(|line| line.is_open(envelope))
+    /// Whether the request in the envelope of this id is pending at the participant.
+    pub fn is_pending(&self, envelope: &str) -> bool {
+        self.conversation().is_some_and(|conversation| conversation.is_pending(envelope))
     }
 
-    fn line(&self) -> Option<Arc<Line>> {
-        self.line.lock().clone()
-    }
-
-    fn hang_up(&self) {
-        let line = self.line.lock().take();
-        if let Some(line) = line {
-            line.hang_up();
-        }
-    }
-
-    /// Ends a conversation over another link. One over this link may have begun already.
-    fn hang_up_all_but(&self, link: LinkId) {
-        let line = self.line.lock().take_if(|line| line.link() != link);
-        if let Some(line) = line {
-            line.hang_up();
-        }
-    }
-}
-
-impl Dialer for Served {
-    fn dial(&self, inbox: Arc<dyn Inbox>) -> Result<Link, LinkFailure> {
-        let link = self.here().ok_or(LinkFailure::Away)?;
-        let (id, mail) = (self.id.clone(), Arc::clone(&self.mail));
-        let line =
-            Arc::new(Line::new(id, link, self.envelope_bytes_max, mail, inbox, Arc::clone(&self.late)));
-        let older = self.line.lock().replace(Arc::clone(&line));
+    /// Opens a link for a new session, and ends the conversation of the previous session.
+    ///
+    /// # Errors
+    /// [`LinkFailure::Away`] when the participant is not connected.
+    pub(crate) fn dial(&self, inbox: Arc<dyn Inbox>) -> Result<Link, LinkFailure> {
+        let link = self.link().ok_or(LinkFailure::Away)?;
+        let (id, outbox) = (self.id.clone(), Arc::clone(&self.outbox));
+        let recent = Arc::clone(&self.recent);
+        let conversation =
+            Arc::new(Conversation::new(id, link, self.envelope_bytes_max, outbox, inbox, recent));
+        let older = self.conversation.lock().replace(Arc::clone(&conversation));
         if let Some(older) = older {
             older.hang_up();
         }
-        if self.here() != Some(link) {
-            // It went, or came again, meanwhile: whoever did that may not have seen this one.
-            line.hang_up();
+        if self.link() != Some(link) {
+            // A disconnect or a newer link meanwhile may have missed this conversation.
+            conversation.hang_up();
             return Err(LinkFailure::Away);
         }
-        Ok(Link::carried(line))
+        Ok(Link::carried(conversation))
     }
 
-    fn presence(&self) -> watch::Receiver<Option<LinkId>> {
+    /// The link under which the participant is connected, and each change of it.
+    pub(crate) fn presence(&self) -> watch::Receiver<Option<LinkId>> {
         self.presence.subscribe()
+    }
+
+    fn conversation(&self) -> Option<Arc<Conversation>> {
+        self.conversation.lock().clone()
+    }
+
+    fn hang_up(&self) {
+        let conversation = self.conversation.lock().take();
+        if let Some(conversation) = conversation {
+            conversation.hang_up();
+        }
+    }
+
+    /// Ends a conversation over another link; one over this link may have begun already.
+    fn hang_up_all_but(&self, link: LinkId) {
+        let conversation = self.conversation.lock().take_if(|conversation| conversation.link() != link);
+        if let Some(conversation) = conversation {
+            conversation.hang_up();
+        }
     }
 }
 

@@ -1,35 +1,33 @@
-//! Upstreams: the servers behind the gateway, kept warm.
+//! Sessions with MCP servers: handshake, calls, lists, subscriptions, supervision.
 //!
-//! An [`Upstream`] is one configured server with its state; a [`Session`] is one conversation with it, shared or one
-//! caller's own. What comes out of a session goes to the sinks that the pump hands in. Nothing here knows public names,
-//! topics or doors, and no refusal that leaves here holds a command, a path, a URL or a secret.
+//! An [`Upstream`] supervises one configured server. A [`Session`] is one conversation with that server: shared by callers, or
+//! owned by one of them. The gateway passes [`CallEvents`] with each call and [`SessionEvents`] for everything else. A refusal
+//! from this crate never contains a command, a path, a URL or a secret.
+//!
+//! Must not know topics, rooms or doors: a house test reads the manifest.
 
 mod backoff;
 pub mod config;
 mod demo;
 pub mod dial_in;
-mod dialer;
 mod fault;
-mod greet;
-mod headers;
+mod handshake;
+mod interest;
+mod listen_stream;
 mod lists;
 mod manifest;
-mod relay;
 mod schema;
 mod session;
-mod sink;
+mod session_api;
 mod spec;
 mod status;
-mod subscriptions;
-mod supervise;
+mod supervisor;
 #[cfg(test)]
 mod tests;
-mod wants;
 
-pub use dialer::Dialer;
 pub use manifest::{List, Manifest};
-pub use session::{Hold, Session, SessionSink};
-pub use sink::{Answer, CallSink, Hello, Outgoing, QuestionId, SessionKey, Ticket};
-pub use spec::{Questions, UpstreamBounds, UpstreamSpec};
+pub use session::{Session, SessionEvents, TaskHold};
+pub use session_api::{Answer, CallEvents, CallNumber, ClientProfile, Outgoing, QuestionId, SessionKey};
+pub use spec::{QuestionPolicy, UpstreamBounds, UpstreamSpec};
 pub use status::{Quarantined, State, Status};
-pub use supervise::{Ground, Upstream};
+pub use supervisor::{Environment, Upstream};

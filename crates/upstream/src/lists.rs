@@ -1,33 +1,34 @@
-//! Fetching what an upstream offers, and keeping it up to date: one task per session.
-//!
-//! Owns paging, its bounds and the quarantine. Lists are read again when the server says that they changed.
+//! List fetching: paging and its bounds, quarantine of unusable tools, refresh after changes.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use model::Era;
+use tokio::sync::Notify;
 use wire::json::quote;
 use wire::mcp::ListKind;
 use wire::mcp::header::annotations;
 use wire::mcp::list::{Item, split};
 
-use super::fault::Fault;
-use super::manifest::{List, Manifest};
-use super::schema;
-use super::session::own::member;
-use super::session::{Greeting, Session};
-use super::status::Quarantined;
+use crate::fault::Fault;
+use crate::manifest::{List, Manifest};
+use crate::schema;
+use crate::session::requests::member;
+use crate::session::{Handshake, Session};
+use crate::status::Quarantined;
 
-/// Changes that come within this time are one.
+/// Changes within this time cause one refresh.
 const COALESCE: Duration = Duration::from_millis(50);
 /// All lists, as bits.
-pub(super) const ALL: u64 = 0b1111;
+pub(crate) const ALL: u64 = 0b1111;
+
+const KINDS: [ListKind; 4] = [ListKind::Tools, ListKind::Resources, ListKind::Templates, ListKind::Prompts];
 
 /// The bit of a list in a set of lists.
-pub(super) fn bit(kind: ListKind) -> u64 {
+pub(crate) fn bit(kind: ListKind) -> u64 {
     match kind {
         ListKind::Tools => 1,
         ListKind::Resources => 2,
@@ -35,8 +36,6 @@ pub(super) fn bit(kind: ListKind) -> u64 {
         ListKind::Prompts => 8,
     }
 }
-
-const KINDS: [ListKind; 4] = [ListKind::Tools, ListKind::Resources, ListKind::Templates, ListKind::Prompts];
 
 fn capability(kind: ListKind) -> &'static str {
     match kind {
@@ -46,25 +45,25 @@ fn capability(kind: ListKind) -> &'static str {
     }
 }
 
-/// Reads the lists of `stale` again; true when anything is different now. What cannot be read stays as it was.
-pub(super) async fn refresh(session: &Session, greeting: &Greeting, stale: u64) -> Result<bool, Fault> {
+/// Fetches the lists of `stale` again; true when the manifest changed. A list that cannot be fetched keeps its last state.
+pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64) -> Result<bool, Fault> {
     let before = session.manifest();
     let mut manifest = Manifest::clone(&before);
-    manifest.capabilities = greeting.capabilities.clone();
+    manifest.capabilities = handshake.capabilities.clone();
     let mut outcome = Ok(());
     for kind in KINDS {
         if stale & bit(kind) == 0 {
             continue;
         }
-        if member(&greeting.capabilities, capability(kind)).is_none() {
+        if member(&handshake.capabilities, capability(kind)).is_none() {
             manifest.set(kind, List::default());
             continue;
         }
-        match fetch(session, greeting.era, kind).await {
-            Ok(list) => admit(session, &mut manifest, kind, list),
+        match fetch(session, handshake.era, kind).await {
+            Ok(list) => add(session, &mut manifest, kind, list),
             Err(fault) => {
-                tracing::warn!(server = session.upstream(), method = kind.method(), %fault, "a list cannot be read");
-                // Many servers declare resources and have no templates method.
+                tracing::warn!(server = session.upstream(), method = kind.method(), %fault, "a list could not be fetched");
+                // Many servers declare resources and do not implement templates.
                 if kind != ListKind::Templates {
                     outcome = Err(fault);
                 }
@@ -78,15 +77,15 @@ pub(super) async fn refresh(session: &Session, greeting: &Greeting, stale: u64) 
     outcome.map(|()| changed)
 }
 
-/// All pages of one list.
+/// Fetches all pages of one list.
 async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Fault> {
-    let bounds = session.opening.spec.bounds;
+    let bounds = session.setup.spec.bounds;
     let mut list = List { public: true, ..List::default() };
     let mut cursor: Option<String> = None;
     for number in 0..bounds.pages_max {
         let raw = cursor.as_deref().map(quote);
         let params: Vec<(&str, &[u8])> = raw.iter().map(|raw| ("cursor", raw.as_bytes())).collect();
-        let message = session.result(era, kind.method(), &params).await?;
+        let message = session.request_result(era, kind.method(), &params).await?;
         let page = split(kind, &message).map_err(|error| Fault::Answer(error.to_string()))?;
         for bad in &page.bad {
             tracing::warn!(
@@ -94,7 +93,7 @@ async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Faul
                 method = kind.method(),
                 at = bad.at,
                 why = bad.why,
-                "bad item"
+                "left out an invalid item"
             );
         }
         if number == 0 {
@@ -109,12 +108,12 @@ async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Faul
             tracing::warn!(
                 server = session.upstream(),
                 method = kind.method(),
-                "the list is cut at its limit"
+                "the list is too long; the rest is left out"
             );
             return Ok(list);
         }
         match page.next_cursor {
-            // A server that repeats a cursor would lead in circles.
+            // A repeated cursor would loop.
             Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
             Some(_) | None => return Ok(list),
         }
@@ -122,13 +121,13 @@ async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Faul
     tracing::warn!(
         server = session.upstream(),
         method = kind.method(),
-        "the list has more pages than are read"
+        "the list has too many pages; the rest is left out"
     );
     Ok(list)
 }
 
-/// Puts a list in; tools that cannot be used are left out, each with a reason.
-fn admit(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: List) {
+/// Adds a list to the manifest; unusable tools go to the quarantine, each with a reason.
+fn add(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: List) {
     if kind != ListKind::Tools {
         list.items.retain(|item| !item.key.contains(char::is_control));
     }
@@ -139,7 +138,7 @@ fn admit(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: L
         list.items.retain(|tool| match check(session, tool, manifest, &mut verdicts) {
             Ok(()) => true,
             Err(reason) => {
-                tracing::warn!(server = session.upstream(), tool = tool.key, reason, "a tool is left out");
+                tracing::warn!(server = session.upstream(), tool = tool.key, reason, "quarantined a tool");
                 manifest.quarantined.push(Quarantined { name: tool.key.clone(), reason });
                 false
             }
@@ -148,7 +147,7 @@ fn admit(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: L
     manifest.set(kind, list);
 }
 
-/// What was found out about schemas: many tools of a server have the same one.
+/// Verdicts on schemas by their raw text: many tools of a server have the same schema.
 type Verdicts = HashMap<Bytes, Result<(), String>>;
 
 fn check(
@@ -162,7 +161,7 @@ fn check(
     }
     let schema = tool.get("inputSchema").ok_or("it has no input schema")?;
     verdicts.entry(schema.clone()).or_insert_with(|| schema::check(&schema)).clone()?;
-    // Whatever carries it to us, our own callers over HTTP mirror what the schema says.
+    // Clients over HTTP mirror the annotated arguments to the gateway, whatever transport the server has.
     match annotations(&schema) {
         Ok(mirrored) if mirrored.is_empty() => {}
         Ok(mirrored) => drop(manifest.annotations.insert(tool.key.clone(), mirrored)),
@@ -172,24 +171,24 @@ fn check(
     Ok(())
 }
 
-/// Reads again what is out of date, for as long as the session lives.
-pub(super) async fn keep(session: std::sync::Weak<Session>, upkeep: Arc<tokio::sync::Notify>) {
+/// Refreshes stale lists, and restores legacy subscriptions, while the session lives.
+pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>) {
     loop {
         upkeep.notified().await;
         tokio::time::sleep(COALESCE).await;
         let Some(session) = session.upgrade().filter(|session| session.is_open()) else { return };
         let stale = session.stale.swap(0, Ordering::SeqCst);
-        let Some(greeting) = session.greeted().filter(|_| stale != 0) else { continue };
-        if stale == ALL && greeting.era == Era::Legacy {
-            session.tell_wants().await;
+        let Some(handshake) = session.handshake().filter(|_| stale != 0) else { continue };
+        if stale == ALL && handshake.era == Era::Legacy {
+            session.restore_interest().await;
         }
-        let told = session.told.swap(0, Ordering::SeqCst);
-        let told: Vec<ListKind> = KINDS.into_iter().filter(|kind| told & bit(*kind) != 0).collect();
+        let announced = session.announced.swap(0, Ordering::SeqCst);
+        let announced: Vec<ListKind> = KINDS.into_iter().filter(|kind| announced & bit(*kind) != 0).collect();
         let before = session.manifest();
-        // What could not be read is logged there; the rest counts.
-        let _ = refresh(&session, &greeting, stale).await;
-        if !told.is_empty() || !Arc::ptr_eq(&before, &session.manifest()) {
-            session.opening.sink.changed(&session, &told);
+        // `refresh` logs what it cannot fetch.
+        let _ = refresh(&session, &handshake, stale).await;
+        if !announced.is_empty() || !Arc::ptr_eq(&before, &session.manifest()) {
+            session.setup.events.changed(&session, &announced);
         }
     }
 }

@@ -1,23 +1,21 @@
-//! Whether a tool's input schema can be used. A tool whose schema cannot costs only itself.
-//!
-//! It must not know sessions. References to other documents are never fetched.
+//! Check of a tool's input schema: dialect, syntax, limits. References to other documents are never fetched.
 
 use jsonschema::meta;
 use serde_json::Value;
 
-/// A schema longer than this is not looked into, only refused, in bytes.
+/// Longest accepted schema, in bytes.
 const SCHEMA_BYTES_MAX: usize = 1 << 20;
 
 /// Checks a raw `inputSchema`.
 ///
 /// # Errors
-/// What is wrong with it, for the user to read.
-pub(super) fn check(raw: &[u8]) -> Result<(), String> {
+/// Why the schema is unusable, in words for the operator.
+pub(crate) fn check(raw: &[u8]) -> Result<(), String> {
     if raw.len() > SCHEMA_BYTES_MAX {
         return Err("its input schema is too long".to_owned());
     }
     let schema: Value =
-        serde_json::from_slice(&bounded(raw)).map_err(|_| "its input schema cannot be read".to_owned())?;
+        serde_json::from_slice(&bounded(raw)).map_err(|_| "its input schema cannot be parsed".to_owned())?;
     let Value::Object(members) = &schema else {
         return Err("its input schema is not an object".to_owned());
     };
@@ -39,7 +37,7 @@ pub(super) fn check(raw: &[u8]) -> Result<(), String> {
     })
 }
 
-/// The text with numbers that no `f64` holds (`1e400`) made smaller. They are good JSON; only the check needs them small.
+/// Replaces numbers beyond the range of `f64` (`1e400`): they are valid JSON, but the parser rejects them.
 fn bounded(raw: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(raw.len());
     let mut rest = raw;
@@ -61,7 +59,7 @@ fn bounded(raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Bytes of the string that the text begins with, quotes included.
+/// Length in bytes of the string at the start of the text, quotes included.
 fn string_len(text: &[u8]) -> usize {
     let mut escaped = false;
     let end = text.iter().skip(1).position(|byte| {
@@ -89,7 +87,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn schemas_are_told_apart() {
+    fn schemas_are_accepted_or_rejected_with_a_reason() {
         for (schema, reason) in [
             (r#"{"type":"object"}"#, None),
             (r#"{"type":"object","x":[1e400,-1e400,-0.0,"1e400\"",12345678901234567890]}"#, None),

@@ -1,6 +1,4 @@
-//! One upstream's part of the configuration, in the form in which supervision needs it.
-//!
-//! It must not know TOML, files or environment variables.
+//! Specification of one supervised server: configuration, bounds, permitted requests, what to dial.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,25 +9,25 @@ use model::{KindRef, Refusal, RefusalCode};
 
 use crate::config::{HttpConfig, ServerConfig, ServerLimits, StdioConfig, Transport};
 
-/// The question whether a stdio server is modern waits this long; then it is greeted as a legacy one.
+/// Longest wait for a child's answer to the modern probe; after it the legacy handshake begins.
 const PROBE: Duration = Duration::from_secs(3);
-/// Connecting over HTTP.
+/// Longest wait for an HTTP connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// One configured server with its bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpstreamSpec {
-    /// What was configured.
+    /// The configuration.
     pub config: ServerConfig,
-    /// What it may ask its callers, from its capabilities.
-    pub questions: Questions,
-    /// Bounds on what it may cost.
+    /// The requests that the server may send to clients, from its capabilities.
+    pub questions: QuestionPolicy,
+    /// The bounds.
     pub bounds: UpstreamBounds,
 }
 
-/// What a server may ask its callers.
+/// The requests that a server may send to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Questions {
+pub struct QuestionPolicy {
     /// `sampling/createMessage`.
     pub sampling: bool,
     /// `elicitation/create`.
@@ -38,38 +36,38 @@ pub struct Questions {
     pub roots: bool,
 }
 
-/// Bounds on what one upstream may cost.
+/// Bounds of what one server may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpstreamBounds {
     /// Bounds of a child's pipes.
     pub stdio: StdioLimits,
     /// Bounds of an HTTP link.
     pub http: HttpLimits,
-    /// How long a stdio server is asked whether it is modern.
+    /// Longest wait for a child's answer to the modern probe.
     pub probe: Duration,
-    /// Calls open at one time on one session.
+    /// Open calls of one session.
     pub calls_max: usize,
-    /// Questions of the server open at one time on one session.
+    /// Open questions (requests of the server to clients) of one session.
     pub questions_max: usize,
-    /// Sessions of single callers open at one time.
+    /// Open sessions that belong to single callers.
     pub caller_sessions_max: usize,
-    /// How long a caller's session stays without a call.
+    /// A caller's session is closed after this time without a call.
     pub caller_idle: Duration,
-    /// Pages of one list that are fetched.
+    /// Pages fetched of one list.
     pub pages_max: usize,
-    /// Items of one list that are kept.
+    /// Items kept of one list.
     pub items_max: usize,
-    /// Resource URIs subscribed to at one time on one session.
+    /// Resources and tasks subscribed to on one session.
     pub subscriptions_max: usize,
 }
 
 impl UpstreamSpec {
-    /// Joins a server's configuration with the bounds that hold for all.
+    /// Joins a server's configuration with the limits of all servers.
     #[must_use]
     pub fn new(config: ServerConfig, limits: &ServerLimits) -> Self {
         let may =
             |method| KindRef::request(method, None).is_ok_and(|kind| config.capabilities.admits(kind, &[]));
-        let questions = Questions {
+        let questions = QuestionPolicy {
             sampling: may("sampling/createMessage"),
             elicitation: may("elicitation/create"),
             roots: may("roots/list"),
@@ -104,21 +102,21 @@ impl UpstreamSpec {
         self.config.name.as_str()
     }
 
-    /// The time that a call of this tool may take without progress; never more than the hard maximum.
+    /// The time that a call of this tool may take without progress; at most the hard maximum.
     #[must_use]
     pub fn timeout(&self, tool: Option<&str>) -> Duration {
         let times = &self.config.timeouts;
         tool.and_then(|tool| times.tools.get(tool)).copied().unwrap_or(times.request).min(times.max)
     }
 
-    /// What to dial; `older` when an HTTP server is known to speak HTTP+SSE only.
-    pub(super) fn dial(&self, older: bool) -> Result<Dial, Refusal> {
+    /// What to dial. With `http_sse` an HTTP server is known to speak HTTP+SSE (2024-11-05) only.
+    pub(crate) fn target(&self, http_sse: bool) -> Result<DialTarget, Refusal> {
         match &self.config.transport {
-            Transport::Stdio(stdio) => Ok(Dial::Stdio(self.stdio(stdio))),
-            Transport::Http(http) if !older => Ok(Dial::Http(self.http(http)?)),
-            Transport::Http(http) | Transport::Sse(http) => Ok(Dial::Sse(self.http(http)?)),
-            Transport::Demo => Ok(Dial::Demo),
-            Transport::Participant => Ok(Dial::Participant),
+            Transport::Stdio(stdio) => Ok(DialTarget::Stdio(self.stdio(stdio))),
+            Transport::Http(http) if !http_sse => Ok(DialTarget::Http(self.http(http)?)),
+            Transport::Http(http) | Transport::Sse(http) => Ok(DialTarget::Sse(self.http(http)?)),
+            Transport::Demo => Ok(DialTarget::Demo),
+            Transport::Participant => Ok(DialTarget::Participant),
         }
     }
 
@@ -139,10 +137,10 @@ impl UpstreamSpec {
             let header =
                 HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::from_str(value.expose()).ok());
             let Some((name, mut value)) = header else {
-                tracing::error!(server = self.name(), header = name, "a configured header cannot be written");
+                tracing::error!(server = self.name(), header = name, "a configured header is invalid");
                 return Err(Refusal::new(
                     RefusalCode::UpstreamDown,
-                    "its configuration has an unusable header",
+                    "its configuration has an invalid header",
                 ));
             };
             value.set_sensitive(true);
@@ -157,9 +155,9 @@ impl UpstreamSpec {
     }
 }
 
-/// What is needed to open a link.
+/// What a session dials.
 #[derive(Debug)]
-pub(super) enum Dial {
+pub(crate) enum DialTarget {
     Stdio(StdioSpec),
     Http(HttpSpec),
     Sse(HttpSpec),

@@ -1,24 +1,24 @@
-//! How an upstream is doing, as it may be told outside.
+//! Status of a server: state, reason, counts. Contains nothing internal: no command, path, URL or secret.
 
 use std::sync::Arc;
 
 use model::Era;
 
-/// The four states of an upstream.
+/// The states of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Being started for the first time, or again.
+    /// The gateway starts it, for the first time or again.
     Starting,
-    /// Answers.
+    /// It answers.
     Ready,
-    /// Answers, but something is wrong: see the reason.
+    /// It answers, but requests or lists fail: see the reason.
     Degraded,
-    /// Does not run; the next attempt waits for its time.
+    /// It does not run; the next attempt waits for its back-off.
     Down,
 }
 
 impl State {
-    /// The word for it.
+    /// The word for it in listings and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl State {
     }
 }
 
-/// One upstream at this moment. Holds nothing internal: no command, path, URL or secret.
+/// One server at this moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     /// Its configured name.
@@ -41,29 +41,29 @@ pub struct Status {
     pub reason: Option<String>,
     /// The eras that it is known to speak.
     pub eras: Vec<Era>,
-    /// The revision spoken on the shared session.
+    /// The protocol revision of the shared session.
     pub version: Option<String>,
     /// Process id of the shared session's child; for the operator only.
     pub pid: Option<u32>,
-    /// Sessions open now, the shared ones included.
+    /// Open sessions, the shared ones included.
     pub sessions: usize,
-    /// Calls open now.
+    /// Open calls.
     pub calls: usize,
-    /// Tools, resources, templates and prompts last listed.
+    /// Tools, resources, templates and prompts in the last lists.
     pub listed: [usize; 4],
-    /// Tools that are left out, each with its reason.
+    /// Quarantined tools.
     pub quarantined: Vec<Quarantined>,
-    /// How often it was started again after its first start.
+    /// Restarts after an unexpected end.
     pub restarts: u64,
-    /// Milliseconds until the next attempt, if one is waited for.
+    /// Milliseconds until the next attempt, during a back-off.
     pub retry_after_ms: Option<u64>,
 }
 
-/// A tool that is not listed because its schema cannot be used.
+/// A tool that is not listed because its schema is unusable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quarantined {
     /// The tool's own name.
     pub name: String,
-    /// What is wrong with it.
+    /// Why its schema is unusable.
     pub reason: String,
 }

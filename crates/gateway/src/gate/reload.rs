@@ -134,7 +134,7 @@ impl Gate {
     }
 
     fn apply(&self, config: Config) {
-        let Some(sink) = self.this.upgrade() else { return };
+        let Some(events) = self.this.upgrade() else { return };
         let mut old = std::mem::take(&mut *self.upstreams.write());
         let mut upstreams = Vec::new();
         for server in config.servers.iter().filter(|server| server.enabled) {
@@ -142,14 +142,14 @@ impl Gate {
                 upstreams.push(old.swap_remove(at));
                 continue;
             }
-            let ground = upstream::Ground {
+            let environment = upstream::Environment {
                 guard: self.guard.clone(),
                 identity: greeting::identity_raw(),
-                sink: Arc::<Gate>::clone(&sink),
-                dialer: None,
+                events: Arc::<Gate>::clone(&events),
+                dial_in: None,
             };
             let spec = UpstreamSpec::new(server.clone(), &config.limits.servers());
-            upstreams.push((server.clone(), Upstream::start(spec, ground)));
+            upstreams.push((server.clone(), Upstream::start(spec, environment)));
         }
         *self.upstreams.write() = upstreams;
         for (_, gone) in old {

@@ -123,8 +123,8 @@ impl Pump {
         self.callers().remove(&caller.link());
         for seat in self.seats().iter() {
             match caller.era() {
-                Era::Legacy => seat.upstream.leave(caller.key()),
-                Era::Modern => seat.upstream.leave_participant(&caller.participant().id),
+                Era::Legacy => seat.upstream.release(caller.key()),
+                Era::Modern => seat.upstream.release_participant(&caller.participant().id),
             }
             // What it followed on the shared session is followed for the others only.
             if let Some(session) = seat.upstream.open_shared(caller.era()) {

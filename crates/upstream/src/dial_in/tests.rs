@@ -1,68 +1,68 @@
-//! One conversation with a participant that serves, without a room.
+//! Dial-in without a room: one participant, its conversations, its disconnects.
 
 use bytes::Bytes;
 use client::{Flow, SendMeta, Unsent};
 use serde_json::{Value, json};
 use wire::rpc::{self, Id};
 
-use super::line::LATE_MAX;
+use super::recent_requests::RECENT_REQUESTS_MAX;
 use super::*;
 
-const HERE: LinkId = LinkId(7);
+const LINK: LinkId = LinkId(7);
 const ENVELOPE_BYTES_MAX: usize = 600;
 
-/// What was whispered, and what the session heard.
+/// Both ends of a conversation: envelopes to the participant, and calls of the session's inbox.
 #[derive(Default)]
 struct Ends {
-    whispered: Mutex<Vec<Value>>,
-    heard: Mutex<Vec<String>>,
+    sent: Mutex<Vec<Value>>,
+    received: Mutex<Vec<String>>,
 }
 
-impl Mail for Ends {
+impl Outbox for Ends {
     fn stamp(&self) -> (String, String) {
-        (format!("e{}", self.whispered.lock().len()), "2026-01-01T00:00:00Z".to_owned())
+        (format!("e{}", self.sent.lock().len()), "2026-01-01T00:00:00Z".to_owned())
     }
 
-    fn whisper(&self, link: LinkId, envelope: &[u8]) {
-        assert_eq!(link, HERE);
-        self.whispered.lock().push(serde_json::from_slice(envelope).unwrap());
+    fn send(&self, link: LinkId, envelope: &[u8]) {
+        assert_eq!(link, LINK);
+        self.sent.lock().push(serde_json::from_slice(envelope).unwrap());
     }
 }
 
 impl Inbox for Ends {
     fn frame(&self, frame: Bytes, about: Option<u64>) -> Flow {
-        let said = format!("{} about {about:?}", String::from_utf8_lossy(&frame));
-        self.heard.lock().push(said);
+        let received = format!("{} about {about:?}", String::from_utf8_lossy(&frame));
+        self.received.lock().push(received);
         Flow::Open
     }
 
     fn failed(&self, request: u64, failure: LinkFailure) {
-        self.heard.lock().push(format!("{request} failed: {failure}"));
+        self.received.lock().push(format!("{request} failed: {failure}"));
     }
 
     fn closed(&self, why: LinkFailure) {
-        self.heard.lock().push(format!("closed: {why}"));
+        self.received.lock().push(format!("closed: {why}"));
     }
 }
 
 impl Ends {
-    fn heard(&self) -> Vec<String> {
-        std::mem::take(&mut self.heard.lock())
+    fn take_received(&self) -> Vec<String> {
+        std::mem::take(&mut self.received.lock())
     }
 }
 
-fn here() -> (Arc<Ends>, Served, Link) {
+fn connected() -> (Arc<Ends>, DialIn, Link) {
     let ends = Arc::new(Ends::default());
     let id = ParticipantId::new("worker").unwrap();
-    let served = Served::new(id, ENVELOPE_BYTES_MAX, Arc::<Ends>::clone(&ends), Arc::default());
-    assert_eq!(served.dial(Arc::<Ends>::clone(&ends)).err(), Some(LinkFailure::Away));
-    served.arrived(HERE);
-    let link = served.dial(Arc::<Ends>::clone(&ends)).unwrap();
-    (ends, served, link)
+    let dial_in = DialIn::new(id, ENVELOPE_BYTES_MAX, Arc::<Ends>::clone(&ends), Arc::default());
+    assert_eq!(dial_in.dial(Arc::<Ends>::clone(&ends)).err(), Some(LinkFailure::Away));
+    dial_in.connected(LINK);
+    let link = dial_in.dial(Arc::<Ends>::clone(&ends)).unwrap();
+    (ends, dial_in, link)
 }
 
-/// Asks for the tool `x` in ann's name.
-fn ask(link: &Link, number: u64, arguments: &str) -> Result<(), Unsent> {
+/// Calls the tool `x` in ann's name.
+fn request(link: &Link, number: u64, arguments: &str) -> Result<(), Unsent> {
     let params = format!("{{\"name\":\"x\",\"arguments\":{arguments}}}");
     let frame = rpc::request(&Id::number(number), "tools/call", Some(params.as_bytes()));
     link.send(frame, SendMeta { from: Some("ann".into()), ..SendMeta::request(number) })
@@ -87,188 +87,201 @@ fn result(id: u64) -> Value {
 const KIND: &str = "mcp/response:tools/call:x";
 
 #[test]
-fn what_counts_as_an_answer() {
+fn answers_count_from_the_participant_to_the_sender_of_the_request() {
     for (kind, about, to, payload, private, expect) in [
-        (KIND, "e0", "ann", result(1), true, Heard::Taken),
-        ("mcp/response:tools/call", "e0", "ann", result(1), true, Heard::Taken),
-        (KIND, "e9", "ann", result(1), false, Heard::Nothing),
-        ("chat", "e0", "ann", json!({ "text": "" }), false, Heard::Nothing),
-        (KIND, "e0", "bob", result(1), false, Heard::Wrong("it is not to whoever asked".to_owned())),
-        (KIND, "e0", "ann", result(2), true, Heard::Wrong("its `id` is not the request's".to_owned())),
+        (KIND, "e0", "ann", result(1), true, Receipt::Accepted),
+        ("mcp/response:tools/call", "e0", "ann", result(1), true, Receipt::Accepted),
+        (KIND, "e9", "ann", result(1), false, Receipt::Unrelated),
+        ("chat", "e0", "ann", json!({ "text": "" }), false, Receipt::Unrelated),
+        (
+            KIND,
+            "e0",
+            "bob",
+            result(1),
+            false,
+            Receipt::Rejected("`to` does not name the sender of the request".to_owned()),
+        ),
+        (KIND, "e0", "ann", result(2), true, Receipt::Rejected("its `id` is not the request's".to_owned())),
     ] {
-        let (ends, served, link) = here();
-        ask(&link, 1, "{}").unwrap();
-        let said = envelope(kind, about, &[to], &payload);
-        assert_eq!(served.is_private(HERE, &said), private, "{said:?}");
-        // Under another link nobody hears what would answer it, and it does not count.
-        assert_eq!(served.is_private(LinkId(8), &said), about == "e0", "{said:?}");
-        assert_eq!(served.hear(&said), expect, "{said:?}");
-        assert_eq!(served.is_open("e0"), !private, "{said:?}");
-        let heard = ends.heard();
+        let (ends, dial_in, link) = connected();
+        request(&link, 1, "{}").unwrap();
+        let sent = envelope(kind, about, &[to], &payload);
+        assert_eq!(dial_in.is_private(LINK, &sent), private, "{sent:?}");
+        // On another link of the participant it is private as well, and does not count.
+        assert_eq!(dial_in.is_private(LinkId(8), &sent), about == "e0", "{sent:?}");
+        assert_eq!(dial_in.receive(&sent), expect, "{sent:?}");
+        assert_eq!(dial_in.is_pending("e0"), !private, "{sent:?}");
+        let received = ends.take_received();
         let fits = match (&expect, private) {
-            (Heard::Taken, _) => heard == [format!("{payload} about Some(1)")],
-            (Heard::Wrong(_), true) => heard.len() == 1 && heard[0].starts_with("1 failed"),
-            (Heard::Wrong(_) | Heard::Nothing, _) => heard.is_empty(),
+            (Receipt::Accepted, _) => received == [format!("{payload} about Some(1)")],
+            (Receipt::Rejected(_), true) => received.len() == 1 && received[0].starts_with("1 failed"),
+            (Receipt::Rejected(_) | Receipt::Unrelated, _) => received.is_empty(),
         };
-        assert!(fits, "{said:?}: {heard:?}");
+        assert!(fits, "{sent:?}: {received:?}");
     }
 }
 
 #[test]
-fn an_answer_counts_once_and_a_late_one_is_nobodys() {
-    let (ends, served, link) = here();
-    let said = |number: u64| envelope(KIND, &format!("e{number}"), &["ann"], &result(number + 1));
-    ask(&link, 1, "{}").unwrap();
-    assert_eq!(served.hear(&said(0)), Heard::Taken);
-    assert_eq!(ends.heard().len(), 1);
-    assert_eq!(served.hear(&said(0)), Heard::Nothing);
-    assert!(served.is_private(HERE, &said(0)) && ends.heard().is_empty());
-    // So many are remembered, also of those that nobody waited for.
-    for number in 1..LATE_MAX as u64 {
-        ask(&link, number + 1, "{}").unwrap();
+fn an_answer_counts_once_and_late_answers_stay_private() {
+    let (ends, dial_in, link) = connected();
+    let answer = |number: u64| envelope(KIND, &format!("e{number}"), &["ann"], &result(number + 1));
+    request(&link, 1, "{}").unwrap();
+    assert_eq!(dial_in.receive(&answer(0)), Receipt::Accepted);
+    assert_eq!(ends.take_received().len(), 1);
+    assert_eq!(dial_in.receive(&answer(0)), Receipt::Unrelated);
+    assert!(dial_in.is_private(LINK, &answer(0)) && ends.take_received().is_empty());
+    // The limit of remembered requests includes cancelled ones.
+    for number in 1..RECENT_REQUESTS_MAX as u64 {
+        request(&link, number + 1, "{}").unwrap();
         link.cancel(number + 1);
     }
-    assert!(served.is_private(HERE, &said(0)));
-    ask(&link, 9999, "{}").unwrap();
+    assert!(dial_in.is_private(LINK, &answer(0)));
+    request(&link, 9999, "{}").unwrap();
     link.cancel(9999);
-    assert!(!served.is_private(HERE, &said(0)) && served.is_private(HERE, &said(1)));
+    assert!(!dial_in.is_private(LINK, &answer(0)) && dial_in.is_private(LINK, &answer(1)));
 }
 
 #[test]
-fn a_request_is_its_callers_and_has_a_longest_length() {
-    let (ends, _served, link) = here();
-    ask(&link, 1, "{}").unwrap();
+fn envelopes_carry_the_caller_and_keep_the_size_limit() {
+    let (ends, _dial_in, link) = connected();
+    request(&link, 1, "{}").unwrap();
     link.send(rpc::request(&Id::number(2), "ping", None), SendMeta::request(2)).unwrap();
     let cancel = |number: u64| {
         let params = format!("{{\"requestId\":{number}}}");
         rpc::notification("notifications/cancelled", Some(params.as_bytes()))
     };
     link.send(cancel(1), SendMeta::default()).unwrap();
-    // Only a cancellation is about another request.
+    // Only a cancellation refers to another request.
     let params = br#"{"name":"x","requestId":1}"#;
     let frame = rpc::request(&Id::number(3), "tools/call", Some(params));
     link.send(frame, SendMeta { from: Some("bob".into()), ..SendMeta::request(3) }).unwrap();
-    let whispered = std::mem::take(&mut *ends.whispered.lock());
-    let seen: Vec<_> = whispered
+    let envelopes = std::mem::take(&mut *ends.sent.lock());
+    let seen: Vec<_> = envelopes
         .iter()
         .map(|one| [&one["from"], &one["kind"], &one["correlation_id"]].map(Value::as_str))
         .collect();
-    let call = Some("mcp/request:tools/call:x");
+    let kind = Some("mcp/request:tools/call:x");
     let cancelled = Some("mcp/request:notifications/cancelled");
     assert_eq!(
         seen,
         [
-            [Some("ann"), call, None],
+            [Some("ann"), kind, None],
             [Some("portmoot"), Some("mcp/request:ping"), None],
             [Some("ann"), cancelled, Some("e0")],
-            [Some("bob"), call, None],
+            [Some("bob"), kind, None],
         ]
     );
-    assert!(whispered.iter().all(|one| one["to"] == json!(["worker"])));
-    let room = ENVELOPE_BYTES_MAX - whispered[0].to_string().len();
+    assert!(envelopes.iter().all(|one| one["to"] == json!(["worker"])));
+    let room = ENVELOPE_BYTES_MAX - envelopes[0].to_string().len();
     let text = |len: usize| format!("{{\"t\":\"{}\"}}", "x".repeat(len));
-    let fits = (0..room).rev().find(|len| ask(&link, 4, &text(*len)).is_ok()).unwrap();
-    assert!(ends.whispered.lock()[0].to_string().len() <= ENVELOPE_BYTES_MAX);
-    assert_eq!(ask(&link, 5, &text(fits + 1)), Err(Unsent::TooLarge));
+    let fits = (0..room).rev().find(|len| request(&link, 4, &text(*len)).is_ok()).unwrap();
+    assert!(ends.sent.lock()[0].to_string().len() <= ENVELOPE_BYTES_MAX);
+    assert_eq!(request(&link, 5, &text(fits + 1)), Err(Unsent::TooLarge));
 }
 
 #[test]
-fn notifications_are_about_an_open_request_or_for_the_gateway() {
+fn notifications_belong_to_a_pending_request_or_go_to_the_gateway() {
     let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": 1, "progress": 1 } });
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
     let (of_progress, of_change) =
         ("mcp/request:notifications/progress", "mcp/request:notifications/tools/list_changed");
     for (kind, about, to, payload, expect) in [
-        (of_progress, "e0", &["ann"][..], &progress, Heard::Taken),
-        (of_progress, "", &["ann"], &progress, Heard::Nothing),
-        (of_progress, "", &[], &progress, Heard::Nothing),
-        (of_progress, "e0", &["bob"], &progress, Heard::Nothing),
-        (of_change, "", &[], &changed, Heard::Taken),
-        (of_change, "", &["portmoot"], &changed, Heard::Taken),
-        (of_change, "", &["bob"], &changed, Heard::Nothing),
+        (of_progress, "e0", &["ann"][..], &progress, Receipt::Accepted),
+        (of_progress, "", &["ann"], &progress, Receipt::Unrelated),
+        (of_progress, "", &[], &progress, Receipt::Unrelated),
+        (of_progress, "e0", &["bob"], &progress, Receipt::Unrelated),
+        (of_change, "", &[], &changed, Receipt::Accepted),
+        (of_change, "", &["portmoot"], &changed, Receipt::Accepted),
+        (of_change, "", &["bob"], &changed, Receipt::Unrelated),
     ] {
-        let (ends, served, link) = here();
-        ask(&link, 1, "{}").unwrap();
-        let said = envelope(kind, about, to, payload);
-        assert_eq!(served.hear(&said), expect, "{said:?}");
-        assert_eq!(ends.heard().len(), usize::from(expect == Heard::Taken), "{said:?}");
-        assert_eq!(served.is_private(HERE, &said), about == "e0" && to == ["ann"], "{said:?}");
+        let (ends, dial_in, link) = connected();
+        request(&link, 1, "{}").unwrap();
+        let sent = envelope(kind, about, to, payload);
+        assert_eq!(dial_in.receive(&sent), expect, "{sent:?}");
+        assert_eq!(ends.take_received().len(), usize::from(expect == Receipt::Accepted), "{sent:?}");
+        assert_eq!(dial_in.is_private(LINK, &sent), about == "e0" && to == ["ann"], "{sent:?}");
     }
-    let (_, served, _link) = here();
-    let wrong = served.hear(&envelope(of_change, "", &[], &progress));
-    assert!(matches!(wrong, Heard::Wrong(_)), "{wrong:?}");
+    let (_, dial_in, _link) = connected();
+    let wrong = dial_in.receive(&envelope(of_change, "", &[], &progress));
+    assert!(matches!(wrong, Receipt::Rejected(_)), "{wrong:?}");
 }
 
 #[test]
-fn leaving_ends_what_is_open_and_coming_again_begins_anew() {
-    let (ends, served, link) = here();
-    ask(&link, 1, "{}").unwrap();
-    assert_eq!(served.left(LinkId(8)), None, "another link is nothing to it");
-    let parting = served.left(HERE).unwrap();
-    assert_eq!(ends.heard(), ["closed: it left"]);
-    assert_eq!(ask(&link, 2, "{}"), Err(Unsent::Closed));
-    assert!(served.is_listed());
-    served.arrived(HERE);
-    assert_eq!(served.left(HERE), None, "its absence is waited for already");
-    let Absence::Anew(second) = served.waited(parting) else { panic!("it left a second time") };
-    assert!(served.is_listed());
-    assert_eq!((served.waited(second), served.is_listed()), (Absence::Unlisted, false));
-    served.arrived(HERE);
-    let third = served.left(HERE).unwrap();
-    served.arrived(HERE);
-    assert_eq!((served.waited(third), served.is_listed()), (Absence::Over, true));
-    served.left(HERE).unwrap();
-    served.arrived(HERE);
-    served.arrived(LinkId(6));
-    assert_eq!(served.here(), Some(HERE), "an older link that comes later is nothing");
-    assert!(served.is_listed());
-    let _link = served.dial(Arc::<Ends>::clone(&ends)).unwrap();
-    let late = envelope(KIND, "e0", &["ann"], &result(1));
-    assert!(served.is_private(HERE, &late), "nobody hears what answers an older conversation");
-    assert_eq!(served.hear(&late), Heard::Nothing);
+fn a_disconnect_ends_pending_requests_and_a_new_link_starts_over() {
+    let (ends, dial_in, link) = connected();
+    request(&link, 1, "{}").unwrap();
+    assert_eq!(dial_in.disconnected(LinkId(8)), None, "another link makes no difference");
+    let departure = dial_in.disconnected(LINK).unwrap();
+    assert_eq!(ends.take_received(), ["closed: it left"]);
+    assert_eq!(request(&link, 2, "{}"), Err(Unsent::Closed));
+    assert!(dial_in.is_listed());
+    dial_in.connected(LINK);
+    assert_eq!(dial_in.disconnected(LINK), None, "a task waits for the grace period already");
+    let Absence::Renewed(second) = dial_in.grace_period_over(departure) else {
+        panic!("the second disconnect starts a new grace period")
+    };
+    assert!(dial_in.is_listed());
+    assert_eq!((dial_in.grace_period_over(second), dial_in.is_listed()), (Absence::Expired, false));
+    dial_in.connected(LINK);
+    let third = dial_in.disconnected(LINK).unwrap();
+    dial_in.connected(LINK);
+    assert_eq!((dial_in.grace_period_over(third), dial_in.is_listed()), (Absence::Ended, true));
+    dial_in.disconnected(LINK).unwrap();
+    dial_in.connected(LINK);
+    dial_in.connected(LinkId(6));
+    assert_eq!(dial_in.link(), Some(LINK), "an older link does not replace a newer one");
+    assert!(dial_in.is_listed());
+    let _link = dial_in.dial(Arc::<Ends>::clone(&ends)).unwrap();
+    let late_answer = envelope(KIND, "e0", &["ann"], &result(1));
+    assert!(dial_in.is_private(LINK, &late_answer), "a late answer to an older conversation stays private");
+    assert_eq!(dial_in.receive(&late_answer), Receipt::Unrelated);
 }
 
 #[test]
-fn what_answers_an_older_conversation_is_private_whatever_took_its_place() {
-    let late = Arc::<Late>::default();
+fn late_answers_stay_private_after_the_participant_is_configured_anew() {
+    let recent = Arc::<RecentRequests>::default();
     let (ends, id) = (Arc::new(Ends::default()), ParticipantId::new("worker").unwrap());
-    let new = || Served::new(id.clone(), ENVELOPE_BYTES_MAX, Arc::<Ends>::clone(&ends), Arc::clone(&late));
-    let said = |about: &str| envelope(KIND, about, &["ann"], &result(1));
+    let new = || DialIn::new(id.clone(), ENVELOPE_BYTES_MAX, Arc::<Ends>::clone(&ends), Arc::clone(&recent));
+    let answer = |about: &str| envelope(KIND, about, &["ann"], &result(1));
     let older = new();
-    older.arrived(HERE);
+    older.connected(LINK);
     let link = older.dial(Arc::<Ends>::clone(&ends)).unwrap();
-    ask(&link, 1, "{}").unwrap();
-    // Another has its place before the older conversation has ended.
+    request(&link, 1, "{}").unwrap();
+    // The new one exists before the older conversation has ended.
     let newer = new();
-    let private = |about: &str| newer.is_private(HERE, &said(about));
+    let private = |about: &str| newer.is_private(LINK, &answer(about));
     assert!(private("e0") && !private("e9"));
-    assert!(late.holds("e0"), "where it serves no more");
-    newer.arrived(HERE);
-    assert!(private("e0") && !private("e9"), "it is not asked anything yet");
-    assert_eq!(newer.hear(&said("e0")), Heard::Nothing);
+    assert!(recent.contains("e0"), "also when it serves no more");
+    newer.connected(LINK);
+    assert!(private("e0") && !private("e9"), "it has no request yet");
+    assert_eq!(newer.receive(&answer("e0")), Receipt::Unrelated);
     drop((older, link));
     assert!(private("e0") && !private("e9"));
     let _link = newer.dial(Arc::<Ends>::clone(&ends)).unwrap();
     assert!(private("e0") && !private("e9"));
-    // It comes again under another link: there is no conversation until it is asked.
-    newer.left(HERE);
-    newer.arrived(LinkId(9));
-    assert!(newer.is_private(LinkId(9), &said("e0")) && !newer.is_private(LinkId(9), &said("e9")));
+    // On a new link there is no conversation before the first dial.
+    newer.disconnected(LINK);
+    newer.connected(LinkId(9));
+    assert!(newer.is_private(LinkId(9), &answer("e0")) && !newer.is_private(LinkId(9), &answer("e9")));
 }
 
 #[test]
-fn one_that_leaves_while_it_is_met_is_gone() {
+fn a_disconnect_during_connect_existing_is_not_lost() {
     let (ends, id) = (Arc::new(Ends::default()), ParticipantId::new("worker").unwrap());
-    let served = Served::new(id, ENVELOPE_BYTES_MAX, ends, Arc::default());
-    assert_eq!((served.meet(|| None), served.here()), (None, None));
-    // It leaves as soon as it was seen: whoever tells that does not find it.
+    let dial_in = DialIn::new(id, ENVELOPE_BYTES_MAX, ends, Arc::default());
+    assert_eq!((dial_in.connect_existing(|| None), dial_in.link()), (None, None));
+    // It disconnects right after the first look-up, before it counts as connected.
     let seen = std::cell::Cell::new(false);
-    let left = served.meet(|| {
+    let left = dial_in.connect_existing(|| {
         let first = !seen.replace(true);
-        assert!(!first || served.left(HERE).is_none());
-        first.then_some(HERE)
+        assert!(!first || dial_in.disconnected(LINK).is_none());
+        first.then_some(LINK)
     });
-    assert_eq!((left, served.here()), (Some(HERE), Some(HERE)));
-    assert_eq!((served.left(HERE), served.here()), (Some(1), None));
-    assert_eq!((served.meet(|| Some(HERE)), served.here()), (None, Some(HERE)), "it stays");
+    assert_eq!((left, dial_in.link()), (Some(LINK), Some(LINK)));
+    assert_eq!((dial_in.disconnected(LINK), dial_in.link()), (Some(1), None));
+    assert_eq!(
+        (dial_in.connect_existing(|| Some(LINK)), dial_in.link()),
+        (None, Some(LINK)),
+        "it stays connected"
+    );
 }

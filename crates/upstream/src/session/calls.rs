@@ -1,239 +1,169 @@
-//! The table of what is open on one session: calls, their order where one waits for another, and questions.
-//!
-//! A plain structure under the session's lock: no I/O, time is an argument.
+//! Calls of callers: sent under the session's numbers, settled once, cancelled in the era's way.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use bytes::Bytes;
-use foldhash::fast::RandomState;
-use http::HeaderMap;
-use tokio::sync::oneshot;
-use wire::rpc::{Id, Message};
+use client::{Link, SendMeta};
+use model::{Era, Refusal, RefusalCode};
+use wire::json::Splice;
+use wire::rpc::{Id, Message, notification};
 
-use super::super::fault::Fault;
-use super::super::sink::CallSink;
+use super::Session;
+use super::pending::{Deadlines, PendingRequest, SentRequest, Waiter};
+use crate::fault::Fault;
+use crate::session_api::{Answer, CallEvents, CallNumber, Outgoing, SessionKey};
 
-/// A request as it goes to the server: its frame, and the headers that mirror it.
-pub(in super::super) type Sent = (Bytes, Option<Box<HeaderMap>>);
-
-/// Who waits for an answer.
-pub(in super::super) enum Waiter {
-    /// A caller, with the id and the progress token that it gave.
-    Call { sink: Arc<dyn CallSink>, id: Id, token: Option<Id> },
-    /// The session itself.
-    Own(oneshot::Sender<Result<Message, Fault>>),
-}
-
-/// One open request.
-pub(in super::super) struct Open {
-    pub(in super::super) waiter: Waiter,
-    /// Without progress it expires at `deadline`; never later than `hard`. Nothing for a stream that stays.
-    pub(in super::super) times: Option<Times>,
-    /// What was sent, kept where it may have to be sent again.
-    pub(in super::super) sent: Option<Sent>,
-}
-
-/// When a request expires.
-#[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Times {
-    patience: Duration,
-    deadline: Instant,
-    hard: Instant,
-}
-
-impl Times {
-    pub(in super::super) fn new(now: Instant, patience: Duration, max: Duration) -> Self {
-        let hard = now + max;
-        Self { patience, deadline: (now + patience).min(hard), hard }
-    }
-
-    fn extend(&mut self, now: Instant) {
-        self.deadline = (now + self.patience).min(self.hard);
-    }
-}
-
-/// A question of the server that waits for an answer.
-pub(in super::super) struct Question {
-    /// The server's id.
-    pub(in super::super) id: Id,
-    /// The call in which it was asked; none if it went to the session's owner.
-    pub(in super::super) about: Option<u64>,
-}
-
-#[derive(Default)]
-pub(in super::super) struct Calls {
-    last: u64,
-    open: HashMap<u64, Open, RandomState>,
-    questions: HashMap<u64, Question, RandomState>,
-    /// Calls that wait for the one before, where questions could not be told apart otherwise.
-    waiting: VecDeque<(u64, Sent)>,
-    /// Requests that wait for a new session on the same link.
-    pub(in super::super) stalled: Option<Vec<u64>>,
-    /// Why nothing more is taken.
-    pub(in super::super) ended: Option<Fault>,
-}
-
-impl Calls {
-    /// A number for the next request or question; never used twice.
-    pub(in super::super) fn number(&mut self) -> u64 {
-        self.last += 1;
-        self.last
-    }
-
-    pub(in super::super) fn len(&self) -> usize {
-        self.open.len()
-    }
-
-    /// Callers' calls that are open.
-    pub(in super::super) fn callers(&self) -> usize {
-        self.open.values().filter(|open| matches!(open.waiter, Waiter::Call { .. })).count()
-    }
-
-    pub(in super::super) fn insert(&mut self, number: u64, open: Open) {
-        self.open.insert(number, open);
-    }
-
-    pub(in super::super) fn get(&self, number: u64) -> Option<&Open> {
-        self.open.get(&number)
-    }
-
-    /// Takes a request out, with the questions asked in it; and says what may be sent now that it is gone.
-    pub(in super::super) fn settle(&mut self, number: u64) -> (Option<Open>, Option<(u64, Sent)>) {
-        let Some(open) = self.open.remove(&number) else { return (None, None) };
-        if !self.questions.is_empty() {
-            self.questions.retain(|_, question| question.about != Some(number));
-        }
-        let waited = self.waiting.iter().position(|(waiting, ..)| *waiting == number);
-        if let Some(at) = waited {
-            self.waiting.remove(at);
-            return (Some(open), None);
-        }
-        let next = matches!(open.waiter, Waiter::Call { .. }).then(|| self.waiting.pop_front()).flatten();
-        (Some(open), next)
-    }
-
-    /// Keeps a call until the one before has its answer.
-    pub(in super::super) fn wait(&mut self, number: u64, request: Sent) {
-        self.waiting.push_back((number, request));
-    }
-
-    /// The only call of a caller that is open and was sent.
-    pub(in super::super) fn only_call(&self) -> Option<u64> {
-        let sent = |number: &u64| !self.waiting.iter().any(|(waiting, ..)| waiting == number);
-        let mut calls = self
-            .open
-            .iter()
-            .filter(|(number, open)| matches!(open.waiter, Waiter::Call { .. }) && sent(number))
-            .map(|(number, _)| *number);
-        let first = calls.next()?;
-        calls.next().is_none().then_some(first)
-    }
-
-    /// Progress: the call has its time again.
-    pub(in super::super) fn extend(&mut self, number: u64, now: Instant) -> Option<&Open> {
-        let open = self.open.get_mut(&number)?;
-        if let Some(times) = &mut open.times {
-            times.extend(now);
-        }
-        Some(open)
-    }
-
-    /// What was sent for a request, taken: it is sent again only once.
-    pub(in super::super) fn unsend(&mut self, number: u64) -> Option<Sent> {
-        self.open.get_mut(&number)?.sent.take()
-    }
-
-    /// Numbers of the requests whose time is over. While the server waits for an answer to a question only the hard
-    /// maximum counts: a person may be typing.
-    pub(in super::super) fn expired(&mut self, now: Instant) -> Vec<u64> {
-        let questions = &self.questions;
-        let asking = |number: u64| {
-            questions.values().any(|question| question.about.is_none_or(|about| about == number))
+impl Session {
+    /// Sends a request; `events` receives its answer, progress and server requests. Never waits.
+    ///
+    /// # Errors
+    /// A refusal when the server is busy or down; `events` then receives nothing.
+    pub fn call(&self, call: Outgoing<'_>, events: Arc<dyn CallEvents>) -> Result<CallNumber, Refusal> {
+        let message = call.params.message();
+        let Some(id) = message.id().cloned() else {
+            return Err(Refusal::new(RefusalCode::Malformed, "a call needs an id"));
         };
-        let mut over = Vec::new();
-        for (number, open) in &mut self.open {
-            let Some(times) = open.times.as_mut().filter(|times| times.deadline <= now) else { continue };
-            if times.hard > now && asking(*number) {
-                times.extend(now);
-            } else {
-                over.push(*number);
+        let now = Instant::now();
+        let age = now.saturating_duration_since(self.opened_at).as_millis();
+        self.last_call_ms.store(u64::try_from(age).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let headers = self.mirror_headers(self.era(), call.params, call.target, self.version());
+        let token = call.params.progress_token();
+        let tool = call.target.filter(|_| call.params.method() == "tools/call");
+        let longest = self.setup.spec.config.timeouts.max;
+        // `tasks/result` takes as long as the task: only the hard maximum applies.
+        let waits_for_task = call.params.method() == "tasks/result";
+        let patience = if waits_for_task { longest } else { self.setup.spec.timeout(tool) };
+
+        let number = self.pending().next_number();
+        let own_id = Id::number(number);
+        let (mut edit, mut splice) = (call.edit, Splice::new());
+        if token.is_some() {
+            edit.set_progress_token(&own_id);
+        }
+        edit.finish(&mut splice);
+        message.set_id(&mut splice, &own_id);
+        let frame = message.edited(&splice);
+
+        let mut pending = self.pending();
+        if let Some(fault) = &pending.ended {
+            return Err(self.refusal(fault));
+        }
+        if pending.len() >= self.setup.spec.bounds.calls_max {
+            return Err(self.refusal(&Fault::Unsent(client::Unsent::Busy)));
+        }
+        let first = pending.len() == 0;
+        let defer = self.is_serial() && pending.calls() > 0;
+        let kept = self.may_resend().then(|| (frame.clone(), headers.clone()));
+        let deadlines = Deadlines::new(now, patience, longest);
+        pending.insert(
+            number,
+            PendingRequest {
+                waiter: Waiter::Call { events, id, token },
+                deadlines: Some(deadlines),
+                sent: kept,
+            },
+        );
+        if let Some(requests) = &mut pending.awaiting_reopen {
+            requests.push(number);
+        } else if defer {
+            pending.defer(number, (frame, headers));
+        } else {
+            drop(pending);
+            let from = self.link.get().is_some_and(Link::is_carried).then(|| call.from.into());
+            if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from }) {
+                self.pending().settle(number);
+                return Err(self.refusal(&Fault::Unsent(unsent)));
             }
         }
-        over
-    }
-
-    /// Takes everything out: the session has ended.
-    pub(in super::super) fn drain(&mut self) -> Vec<Open> {
-        self.questions.clear();
-        self.waiting.clear();
-        self.stalled = None;
-        self.open.drain().map(|(_, open)| open).collect()
-    }
-
-    /// Notes a question; `None` when too many are open.
-    pub(in super::super) fn ask(&mut self, question: Question, max: usize) -> Option<u64> {
-        if self.questions.len() >= max {
-            return None;
+        if first {
+            self.timer.notify_one();
         }
-        let number = self.number();
-        self.questions.insert(number, question);
-        Some(number)
+        Ok(CallNumber(number))
     }
 
-    /// Takes a question out, for its answer.
-    pub(in super::super) fn answered(&mut self, number: u64) -> Option<Question> {
-        self.questions.remove(&number)
-    }
-
-    /// Takes the question with the server's id out: the server wants no answer any more.
-    pub(in super::super) fn withdrawn(&mut self, id: &Id) -> Option<(u64, Question)> {
-        let number = *self.questions.iter().find(|(_, question)| question.id == *id)?.0;
-        self.questions.remove(&number).map(|question| (number, question))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn own(times: Times) -> Open {
-        Open { waiter: Waiter::Own(oneshot::channel().0), times: Some(times), sent: None }
-    }
-
-    #[test]
-    fn time_is_extended_by_progress_and_questions_but_not_beyond_the_maximum() {
-        let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
-        let (patience, max) = (Duration::from_secs(10), Duration::from_secs(35));
-        let mut calls = Calls::default();
-        let (asking, silent) = (calls.number(), calls.number());
-        for number in [asking, silent] {
-            calls.insert(number, own(Times::new(start, patience, max)));
+    /// Cancels a call: the server gets its era's cancellation, and the call's events receive nothing more.
+    pub fn cancel(&self, call: CallNumber, reason: &str) {
+        if self.settle(call.0).is_some() {
+            self.send_cancellation(call.0, reason);
+            self.close_if_done();
         }
-        assert!(calls.expired(at(9)).is_empty());
-        calls.extend(silent, at(9));
-        let question = calls.ask(Question { id: Id::number(1), about: Some(asking) }, 1).unwrap();
-        assert!(calls.ask(Question { id: Id::number(2), about: None }, 1).is_none());
-        assert!(calls.expired(at(15)).is_empty());
-        assert_eq!(calls.expired(at(20)), [silent]);
-        calls.settle(silent);
-        assert!(calls.expired(at(26)).is_empty());
-        assert!(calls.answered(question).is_some());
-        assert_eq!(calls.expired(at(36)), [asking]);
     }
 
-    #[test]
-    fn what_a_settled_call_asked_is_gone() {
-        let mut calls = Calls::default();
-        let number = calls.number();
-        let second = Duration::from_secs(1);
-        calls.insert(number, own(Times::new(Instant::now(), second, second)));
-        let question = calls.ask(Question { id: Id::string("q"), about: Some(number) }, 9).unwrap();
-        assert!(calls.settle(number).0.is_some());
-        assert!(calls.answered(question).is_none());
-        assert!(calls.withdrawn(&Id::string("q")).is_none());
-        assert!(calls.settle(number).0.is_none());
+    /// Sends a notification of the session's owner, such as `notifications/roots/list_changed`.
+    ///
+    /// # Errors
+    /// A refusal when the server is busy or down.
+    pub fn notify(&self, frame: Bytes) -> Result<(), Refusal> {
+        self.send(frame, SendMeta::default()).map_err(|unsent| self.refusal(&Fault::Unsent(unsent)))
+    }
+
+    /// Removes a request from the table and sends the call that was deferred behind it.
+    pub(super) fn settle(&self, number: u64) -> Option<PendingRequest> {
+        let (settled, next) = self.pending().settle(number);
+        if let Some((number, request)) = next {
+            self.send_kept(number, request);
+        }
+        settled
+    }
+
+    /// Sends a request whose frame was kept: deferred, or to be sent again.
+    pub(super) fn send_kept(&self, number: u64, (frame, headers): SentRequest) {
+        if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from: None })
+            && let Some(request) = self.settle(number)
+        {
+            self.deliver(request, Err(Fault::Unsent(unsent)));
+        }
+    }
+
+    /// Gives a settled request its answer, or the fault that replaces one.
+    pub(super) fn deliver(&self, request: PendingRequest, end: Result<Message, Fault>) {
+        match request.waiter {
+            Waiter::Own(waiter) => drop(waiter.send(end)),
+            Waiter::Call { events, id, .. } => {
+                events.done(match end {
+                    Ok(message) => Ok(Answer { message, id }),
+                    Err(fault) => Err(self.refusal(&fault)),
+                });
+                self.close_if_done();
+            }
+        }
+    }
+
+    /// Cancels a request at the server: `notifications/cancelled`, or the end of its stream (modern, HTTP).
+    pub(super) fn send_cancellation(&self, number: u64, reason: &str) {
+        let Some(link) = self.link.get() else { return };
+        if !(self.era() == Era::Modern && self.over_http()) {
+            let reason = wire::json::quote(reason);
+            let params = format!("{{\"requestId\":{number},\"reason\":{reason}}}");
+            let frame = notification("notifications/cancelled", Some(params.as_bytes()));
+            let _ = link.send(frame, SendMeta::default());
+        }
+        link.cancel(number);
+    }
+
+    /// Closes a single-call session once it has neither a call nor a task.
+    pub(super) fn close_if_done(&self) {
+        if self.setup.single_call
+            && self.calls() == 0
+            && self.tasks() == 0
+            && let Some(me) = self.me.upgrade()
+        {
+            tokio::spawn(async move { me.close().await });
+        }
+    }
+
+    /// Whether calls run one after the other. A modern caller has no client session that could take a question, and a question
+    /// on a shared stream does not say to which of several calls it belongs.
+    fn is_serial(&self) -> bool {
+        matches!(self.setup.key, SessionKey::Principal { .. })
+            && self.era() == Era::Legacy
+            && !self.over_http()
+    }
+
+    /// Whether a request may be sent again: a legacy HTTP server can forget the session and go on running.
+    fn may_resend(&self) -> bool {
+        self.over_http() && self.era() == Era::Legacy
     }
 }

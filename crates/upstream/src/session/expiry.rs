@@ -1,18 +1,18 @@
-//! The end of what takes too long: one task per session looks at the deadlines while anything is open.
+//! Expiry of pending requests: one task per session checks the deadlines while a request is pending.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::fault::Fault;
 use super::Session;
-use super::calls::Waiter;
+use super::pending::Waiter;
+use crate::fault::Fault;
 
-/// How exactly a deadline is kept.
+/// Resolution of the deadlines.
 const TICK: Duration = Duration::from_millis(50);
 
 impl Session {
-    /// Begins to look at the deadlines.
-    pub(super) fn keep_time(self: &Arc<Self>) {
+    /// Starts the task that checks the deadlines.
+    pub(super) fn watch_deadlines(self: &Arc<Self>) {
         let (session, timer) = (Arc::downgrade(self), Arc::clone(&self.timer));
         tokio::spawn(async move {
             loop {
@@ -31,19 +31,19 @@ impl Session {
         });
     }
 
-    /// Ends what is over; true when nothing is open any more.
+    /// Ends the expired requests; true when no request is pending any more.
     fn expire(self: &Arc<Self>) -> bool {
-        let expired = self.open().expired(Instant::now());
+        let expired = self.pending().expired(Instant::now());
         for number in expired {
-            if let Some(open) = self.settle(number) {
-                tracing::warn!(server = self.upstream(), "a request got no answer in time");
-                self.call_off(number, "timeout");
-                if matches!(open.waiter, Waiter::Call { .. }) {
-                    self.suspect();
+            if let Some(request) = self.settle(number) {
+                tracing::warn!(server = self.upstream(), "a request timed out");
+                self.send_cancellation(number, "timeout");
+                if matches!(request.waiter, Waiter::Call { .. }) {
+                    self.check_liveness();
                 }
-                self.tell(open, Err(Fault::Timeout));
+                self.deliver(request, Err(Fault::Timeout));
             }
         }
-        self.is_open() && self.open().len() == 0
+        self.is_open() && self.pending().len() == 0
     }
 }

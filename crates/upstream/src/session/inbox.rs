@@ -1,4 +1,4 @@
-//! What arrives on a session's link, told apart and sent where it belongs.
+//! Inbox of a session: answers, notifications and questions of the server, dispatched to their receivers.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -7,28 +7,30 @@ use std::time::Instant;
 use bytes::Bytes;
 use client::{Flow, Inbox, LinkFailure};
 use model::Era;
+use wire::json::Splice;
 use wire::mcp::{ListKind, Params, code, meta};
-use wire::rpc::{Message, Shape, read_batch};
+use wire::rpc::{Id, Message, Shape, read_batch};
 
-use super::super::fault::Fault;
-use super::super::sink::SessionKey;
 use super::Session;
-use super::calls::Waiter;
+use super::pending::Waiter;
+use crate::fault::Fault;
+use crate::lists;
+use crate::session_api::{CallEvents, SessionKey};
 
 /// Messages in one batch of a server (2025-03-26).
 const BATCH_LEN_MAX: usize = 256;
-/// Unreadable lines that are logged one by one; then only when their number has doubled.
-const GARBAGE_LOGGED: u64 = 20;
-/// How much of an unreadable line is logged, in bytes.
-const GARBAGE_BYTES: usize = 200;
+/// Unreadable messages that are logged one by one; later ones are logged when their count doubles.
+const UNREADABLE_LOGGED: u64 = 20;
+/// Logged part of an unreadable message, in bytes.
+const UNREADABLE_BYTES: usize = 200;
 
-/// The session as its link sees it: the link does not keep it alive.
-pub(in super::super) struct Ear(pub(in super::super) Weak<Session>);
+/// The session as its link sees it; the link does not keep the session alive.
+pub(crate) struct SessionInbox(pub(crate) Weak<Session>);
 
-impl Inbox for Ear {
-    fn frame(&self, frame: Bytes, about: Option<u64>) -> Flow {
+impl Inbox for SessionInbox {
+    fn frame(&self, frame: Bytes, stream_of: Option<u64>) -> Flow {
         match self.0.upgrade() {
-            Some(session) => session.frame(frame, about),
+            Some(session) => session.frame(frame, stream_of),
             None => Flow::Settled,
         }
     }
@@ -41,8 +43,8 @@ impl Inbox for Ear {
 
     fn closed(&self, why: LinkFailure) {
         if let Some(session) = self.0.upgrade() {
-            // What ends before it has begun is a start that failed: told as that.
-            if matches!(why, LinkFailure::Closed | LinkFailure::Left) || session.greeted().is_none() {
+            // The supervisor reports an end before the handshake as a failed start.
+            if matches!(why, LinkFailure::Closed | LinkFailure::Left) || session.handshake().is_none() {
                 tracing::debug!(server = session.upstream(), %why, "session closed");
             } else {
                 tracing::warn!(server = session.upstream(), %why, "session lost");
@@ -54,14 +56,14 @@ impl Inbox for Ear {
     fn skipped(&self, head: &[u8]) {
         if let Some(session) = self.0.upgrade()
             && let Some(number) = answer_number(head)
-            && let Some(open) = session.settle(number)
+            && let Some(request) = session.settle(number)
         {
-            session.tell(open, Err(Fault::Link(LinkFailure::TooLarge)));
+            session.deliver(request, Err(Fault::Link(LinkFailure::TooLarge)));
         }
     }
 }
 
-/// The number of the request that an overlong answer begins with: `{"jsonrpc":"2.0","id":7,` in any spacing.
+/// The request number at the start of an overlong answer: `{"jsonrpc":"2.0","id":7,` in any spacing.
 fn answer_number(head: &[u8]) -> Option<u64> {
     let text: String = String::from_utf8_lossy(head).chars().filter(|c| !c.is_whitespace()).collect();
     let rest = text.strip_prefix("{\"jsonrpc\":\"2.0\",\"id\":").or_else(|| text.strip_prefix("{\"id\":"))?;
@@ -70,13 +72,14 @@ fn answer_number(head: &[u8]) -> Option<u64> {
 }
 
 impl Session {
-    fn frame(self: &Arc<Self>, frame: Bytes, about: Option<u64>) -> Flow {
-        self.heard();
+    /// Handles one frame. `stream_of` is the request on whose response stream it came.
+    fn frame(self: &Arc<Self>, frame: Bytes, stream_of: Option<u64>) -> Flow {
+        self.health.record_activity();
         if frame.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
             match read_batch(&frame, BATCH_LEN_MAX) {
                 Ok(batch) => {
                     for message in batch.into_iter().flatten() {
-                        let _ = self.message(message, about);
+                        let _ = self.dispatch(message, stream_of);
                     }
                 }
                 Err(error) => {
@@ -87,7 +90,7 @@ impl Session {
         } else {
             match Message::read(frame.clone()) {
                 Ok(message) => {
-                    if self.message(message, about) == Flow::Noise {
+                    if self.dispatch(message, stream_of) == Flow::Noise {
                         return Flow::Noise;
                     }
                 }
@@ -97,114 +100,116 @@ impl Session {
                 }
             }
         }
-        match about {
-            Some(number) if self.open().get(number).is_none() => Flow::Settled,
+        match stream_of {
+            Some(number) if self.pending().get(number).is_none() => Flow::Settled,
             Some(_) | None => Flow::Open,
         }
     }
 
-    fn message(self: &Arc<Self>, message: Message, about: Option<u64>) -> Flow {
+    fn dispatch(self: &Arc<Self>, message: Message, stream_of: Option<u64>) -> Flow {
         match message.shape() {
-            Shape::Result | Shape::Error => self.answered(message, about),
-            Shape::Notification => return self.noticed(&message, about),
-            Shape::Request => self.asked(message, about),
+            Shape::Result | Shape::Error => self.answered(message, stream_of),
+            Shape::Notification => return self.notified(&message, stream_of),
+            Shape::Request => self.handle_question(message, stream_of),
         }
         Flow::Open
     }
 
-    /// An answer. One without an id (an error) belongs to the request on whose stream it came, or to nobody.
-    fn answered(&self, message: Message, about: Option<u64>) {
+    /// Handles an answer. An error without an id belongs to the request on whose stream it came.
+    fn answered(&self, message: Message, stream_of: Option<u64>) {
         let number = match message.id() {
             Some(id) => id.as_number(),
-            None => about,
+            None => stream_of,
         };
         match number.and_then(|number| self.settle(number)) {
-            Some(open) => {
-                self.well();
-                // The annotations that we know are not the server's any more.
+            Some(request) => {
+                self.record_answer();
+                // The known header annotations are out of date.
                 if self.over_http()
                     && message.error_object().is_some_and(|error| error.code == code::HEADER_MISMATCH)
                 {
-                    self.outdated(&[ListKind::Tools]);
+                    self.mark_stale(&[ListKind::Tools]);
                 }
-                self.tell(open, Ok(message));
+                self.deliver(request, Ok(message));
             }
-            None => tracing::debug!(server = self.upstream(), "an answer that nobody waits for"),
+            None => {
+                tracing::debug!(server = self.upstream(), "dropped an answer without a pending request");
+            }
         }
     }
 
-    /// A request has got no answer.
+    /// Handles the failure of one request.
     fn failed(self: &Arc<Self>, number: u64, failure: LinkFailure) {
-        if failure == LinkFailure::SessionGone && self.stall(number) {
+        if failure == LinkFailure::SessionGone && self.await_reopen(number) {
             return;
         }
-        // An HTTP error with a JSON-RPC error in it is an answer like any other.
+        // An HTTP error whose body is a JSON-RPC error is an answer.
         if let LinkFailure::Http { body, .. } = &failure
             && let Ok(message) = Message::read(body.clone())
             && message.shape() == Shape::Error
         {
-            if let Some(open) = self.settle(number) {
-                self.tell(open, Ok(message));
+            if let Some(request) = self.settle(number) {
+                self.deliver(request, Ok(message));
             }
             return;
         }
-        if self.greeted().is_some() {
+        if self.handshake().is_some() {
             tracing::warn!(server = self.upstream(), %failure, "a request failed");
         }
         if matches!(failure, LinkFailure::Http { status: 400 | 404 | 405, .. }) && self.era() == Era::Modern {
-            self.doubt();
+            self.check_era();
         }
         let fault = Fault::Link(failure);
-        self.unwell(&fault);
-        if let Some(open) = self.settle(number) {
-            self.tell(open, Err(fault));
+        self.record_failure(&fault);
+        if let Some(request) = self.settle(number) {
+            self.deliver(request, Err(fault));
         }
     }
 
-    fn noticed(self: &Arc<Self>, message: &Message, about: Option<u64>) -> Flow {
+    fn notified(self: &Arc<Self>, message: &Message, stream_of: Option<u64>) -> Flow {
         match message.method() {
             "notifications/progress" => self.progress(message),
-            "notifications/cancelled" => self.withdrawn(message),
+            "notifications/cancelled" => self.question_cancelled(message),
             "notifications/subscriptions/acknowledged" => {
-                if let Some(number) = subscription(message).or(about) {
+                if let Some(number) = listen_request(message).or(stream_of) {
                     self.acknowledged.send_replace(number);
                 }
             }
-            "notifications/tools/list_changed" => self.changed(&[ListKind::Tools]),
-            "notifications/prompts/list_changed" => self.changed(&[ListKind::Prompts]),
+            "notifications/tools/list_changed" => self.lists_changed(&[ListKind::Tools]),
+            "notifications/prompts/list_changed" => self.lists_changed(&[ListKind::Prompts]),
             "notifications/resources/list_changed" => {
-                self.changed(&[ListKind::Resources, ListKind::Templates])
+                self.lists_changed(&[ListKind::Resources, ListKind::Templates])
             }
-            // For all who follow the resource, or for whoever has the task, on whatever stream it came.
+            // For all subscribers of the resource, or the owner of the task, on whatever stream it came.
             method @ ("notifications/resources/updated"
             | "notifications/tasks/status"
             | "notifications/tasks") => {
-                self.opening.sink.notice(self, method, message.frame().clone());
+                self.setup.events.notice(self, method, message.frame().clone());
             }
             method => {
                 let frame = message.frame().clone();
                 let log = method == "notifications/message";
-                match self.belongs(about, log) {
-                    Some(sink) => sink.notice(method, frame),
-                    // Nobody can be told: on a shared session it may be about anybody's call.
+                match self.call_of(stream_of, log) {
+                    Some(events) => events.notice(method, frame),
+                    // On a shared session a log message may belong to any caller's call.
                     None if log && *self.key() == SessionKey::Shared => return Flow::Noise,
-                    None => self.opening.sink.notice(self, method, frame),
+                    None => self.setup.events.notice(self, method, frame),
                 }
             }
         }
         Flow::Open
     }
 
-    /// The call to which a message belongs that does not say so itself.
-    fn belongs(&self, about: Option<u64>, or_only: bool) -> Option<Arc<dyn super::CallSink>> {
-        let open = self.open();
-        let number = match about {
+    /// The call of a message that names none: by its stream, or with `or_only` the only pending call.
+    fn call_of(&self, stream_of: Option<u64>, or_only: bool) -> Option<Arc<dyn CallEvents>> {
+        let pending = self.pending();
+        let number = match stream_of {
             Some(number) => number,
-            None if or_only => open.only_call()?,
+            None if or_only => pending.only_call()?,
             None => return None,
         };
-        match &open.get(number)?.waiter {
-            Waiter::Call { sink, .. } => Some(Arc::clone(sink)),
+        match &pending.get(number)?.waiter {
+            Waiter::Call { events, .. } => Some(Arc::clone(events)),
             Waiter::Own(_) => None,
         }
     }
@@ -213,45 +218,44 @@ impl Session {
         let Ok(params) = Params::read(message) else { return };
         let Some(number) = params.progress_token().and_then(|token| token.as_number()) else { return };
         let (known, found) = {
-            let mut open = self.open();
-            match open.extend(number, Instant::now()).map(|open| &open.waiter) {
-                Some(Waiter::Call { sink, token: Some(token), .. }) => {
-                    (true, Some((Arc::clone(sink), token.clone())))
+            let mut pending = self.pending();
+            match pending.extend(number, Instant::now()).map(|request| &request.waiter) {
+                Some(Waiter::Call { events, token: Some(token), .. }) => {
+                    (true, Some((Arc::clone(events), token.clone())))
                 }
                 Some(Waiter::Call { token: None, .. } | Waiter::Own(_)) => (true, None),
                 None => (false, None),
             }
         };
-        // The call may have become a task, whose token lives on (2025-11-25, "Task Progress Notifications").
+        // A call that became a task keeps its progress token (2025-11-25, "Task Progress Notifications").
         if !known && self.tasks() > 0 {
-            return self.opening.sink.notice(self, message.method(), message.frame().clone());
+            return self.setup.events.notice(self, message.method(), message.frame().clone());
         }
-        if let Some((sink, token)) = found {
-            let mut splice = wire::json::Splice::new();
+        if let Some((events, token)) = found {
+            let mut splice = Splice::new();
             let mut edit = params.edit();
             edit.set_progress_token(&token);
             edit.finish(&mut splice);
-            sink.notice(message.method(), message.edited(&splice));
+            events.notice(message.method(), message.edited(&splice));
         }
     }
 
-    /// The server says that these lists have changed.
-    fn changed(&self, lists: &[ListKind]) {
-        self.told.fetch_or(bits(lists), Ordering::SeqCst);
-        self.outdated(lists);
+    /// Records that the server announced changes of these lists.
+    fn lists_changed(&self, lists: &[ListKind]) {
+        self.announced.fetch_or(bits(lists), Ordering::SeqCst);
+        self.mark_stale(lists);
     }
 
-    fn outdated(&self, lists: &[ListKind]) {
-        let bits = bits(lists);
-        self.stale.fetch_or(bits, Ordering::SeqCst);
+    fn mark_stale(&self, lists: &[ListKind]) {
+        self.stale.fetch_or(bits(lists), Ordering::SeqCst);
         self.upkeep.notify_one();
     }
 
-    /// A line that is no message is logged and skipped; many are counted.
+    /// Logs and counts a message that cannot be parsed.
     fn unreadable(&self, line: &Bytes, why: &str) {
-        let count = self.garbage.fetch_add(1, Ordering::Relaxed);
-        if count < GARBAGE_LOGGED || (count + 1).is_power_of_two() {
-            let head = String::from_utf8_lossy(line.get(..GARBAGE_BYTES).unwrap_or(line));
+        let count = self.unreadable.fetch_add(1, Ordering::Relaxed);
+        if count < UNREADABLE_LOGGED || (count + 1).is_power_of_two() {
+            let head = String::from_utf8_lossy(line.get(..UNREADABLE_BYTES).unwrap_or(line));
             tracing::warn!(
                 server = self.upstream(),
                 count = count + 1,
@@ -263,15 +267,15 @@ impl Session {
     }
 }
 
-fn bits(lists: &[ListKind]) -> u64 {
-    lists.iter().fold(0, |bits, list| bits | super::super::lists::bit(*list))
+fn bits(kinds: &[ListKind]) -> u64 {
+    kinds.iter().fold(0, |bits, kind| bits | lists::bit(*kind))
 }
 
-/// The listen request to which a modern notification belongs.
-fn subscription(message: &Message) -> Option<u64> {
+/// The listen request that a modern notification belongs to.
+fn listen_request(message: &Message) -> Option<u64> {
     let params = Params::read(message).ok()?;
     let raw = params.meta_raw(meta::SUBSCRIPTION_ID)?;
-    wire::rpc::Id::read(raw)?.as_number()
+    Id::read(raw)?.as_number()
 }
 
 #[cfg(test)]
@@ -279,7 +283,7 @@ mod tests {
     use super::answer_number;
 
     #[test]
-    fn an_overlong_answer_is_known_by_how_it_begins() {
+    fn overlong_answers_are_matched_by_their_first_bytes() {
         for (head, number) in [
             (r#"{"jsonrpc":"2.0","id":17,"result":{"content":[{"te"#, Some(17)),
             (r#"{ "id": 3, "jsonrpc""#, Some(3)),

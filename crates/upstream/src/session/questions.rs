@@ -1,4 +1,6 @@
-//! Requests of the server: whom they may be asked, and their answers. A question is never guessed to a caller.
+//! Questions: requests of the server to clients (sampling, elicitation, roots), their receivers and answers.
+//!
+//! A question that belongs to no known call is rejected, never sent to a guessed caller.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,25 +11,28 @@ use wire::json::Splice;
 use wire::mcp::{Params, task};
 use wire::rpc::{Message, error, result};
 
-use super::super::sink::{CallSink, QuestionId, SessionKey};
 use super::Session;
-use super::calls::{Question, Waiter};
-use super::own::member;
+use super::pending::{PendingQuestion, Waiter};
+use super::requests::member;
+use crate::fault::Fault;
+use crate::session_api::{CallEvents, QuestionId, SessionKey};
 
-/// JSON-RPC: there is no such method (here: not for this client).
+/// JSON-RPC error code: the method does not exist, here for this client.
 const METHOD_NOT_FOUND: i64 = -32601;
-/// JSON-RPC: our own trouble.
+/// JSON-RPC error code: internal error.
 const INTERNAL_ERROR: i64 = -32603;
 
-/// Who is asked.
-enum Asked {
-    Call(u64, Arc<dyn CallSink>),
+/// The receiver of a question.
+enum Addressee {
+    /// The caller of this call.
+    Call(u64, Arc<dyn CallEvents>),
+    /// The owner of the session.
     Owner,
 }
 
 impl Session {
-    /// A request of the server.
-    pub(super) fn asked(self: &Arc<Self>, message: Message, about: Option<u64>) {
+    /// Handles a question, or answers a ping.
+    pub(super) fn handle_question(self: &Arc<Self>, message: Message, stream_of: Option<u64>) {
         let Some(id) = message.id().cloned() else { return };
         if message.method() == "ping" {
             self.reply(result(&id, b"{}"));
@@ -37,118 +42,125 @@ impl Session {
             tracing::debug!(
                 server = self.upstream(),
                 method = message.method(),
-                "a question that is not allowed"
+                "rejected a request of the server: not permitted"
             );
             self.reply(error(Some(&id), METHOD_NOT_FOUND, "this client does not support the method", None));
             return;
         }
-        let Some(asked) = self.addressee(about, &message) else {
+        let Some(addressee) = self.addressee(stream_of, &message) else {
             tracing::warn!(
                 server = self.upstream(),
                 method = message.method(),
-                "a question that belongs to no call"
+                "rejected a request of the server: it belongs to no call"
             );
             self.reply(error(Some(&id), INTERNAL_ERROR, "the request belongs to no open call", None));
             return;
         };
-        let call = match &asked {
-            Asked::Call(number, _) => Some(*number),
-            Asked::Owner => None,
+        let call = match &addressee {
+            Addressee::Call(number, _) => Some(*number),
+            Addressee::Owner => None,
         };
-        let max = self.opening.spec.bounds.questions_max;
-        let Some(number) = self.open().ask(Question { id: id.clone(), about: call }, max) else {
+        let max = self.setup.spec.bounds.questions_max;
+        let asked = PendingQuestion { id: id.clone(), call };
+        let Some(number) = self.pending().add_question(asked, max) else {
             self.reply(error(Some(&id), INTERNAL_ERROR, "too many open requests", None));
             return;
         };
-        match asked {
-            Asked::Call(_, sink) => sink.question(QuestionId(number), message),
-            Asked::Owner => self.opening.sink.question(self, QuestionId(number), message),
+        match addressee {
+            Addressee::Call(_, events) => events.question(QuestionId(number), message),
+            Addressee::Owner => self.setup.events.question(self, QuestionId(number), message),
         }
     }
 
-    /// Answers a server's question; `answer` is a result or an error with any id.
+    /// Answers a question; `answer` is a result or an error with any id.
     ///
     /// # Errors
     /// A refusal when the question is not open any more or the answer cannot be sent.
     pub fn answer(&self, question: QuestionId, answer: &Message) -> Result<(), Refusal> {
-        let question = {
-            let mut open = self.open();
-            let Some(question) = open.answered(question.0) else {
-                return Err(Refusal::new(RefusalCode::Cancelled, "the question is not open any more"));
+        let asked = {
+            let mut pending = self.pending();
+            let Some(asked) = pending.take_question(question.0) else {
+                return Err(Refusal::new(
+                    RefusalCode::Cancelled,
+                    "the server's request is not open any more",
+                ));
             };
-            if let Some(call) = question.about {
-                open.extend(call, Instant::now());
+            if let Some(call) = asked.call {
+                pending.extend(call, Instant::now());
             }
-            question
+            asked
         };
         let mut splice = Splice::new();
-        answer.set_id(&mut splice, &question.id);
+        answer.set_id(&mut splice, &asked.id);
         self.send(answer.edited(&splice), SendMeta::default())
-            .map_err(|unsent| self.refusal(&super::Fault::Unsent(unsent)))
+            .map_err(|unsent| self.refusal(&Fault::Unsent(unsent)))
     }
 
-    /// The server has cancelled its question.
-    pub(super) fn withdrawn(self: &Arc<Self>, message: &Message) {
+    /// Handles the server's cancellation of a question.
+    pub(super) fn question_cancelled(self: &Arc<Self>, message: &Message) {
         let Some(id) = Params::read(message).ok().and_then(|params| params.request_id()) else { return };
-        let found = self.open().withdrawn(&id);
-        let Some((number, question)) = found else { return };
-        match question.about {
-            None => self.opening.sink.withdrawn(self, QuestionId(number)),
+        let found = self.pending().withdraw_question(&id);
+        let Some((number, asked)) = found else { return };
+        match asked.call {
+            None => self.setup.events.withdrawn(self, QuestionId(number)),
             Some(call) => {
-                let sink = match self.open().get(call).map(|open| &open.waiter) {
-                    Some(Waiter::Call { sink, .. }) => Some(Arc::clone(sink)),
+                let events = match self.pending().get(call).map(|request| &request.waiter) {
+                    Some(Waiter::Call { events, .. }) => Some(Arc::clone(events)),
                     Some(Waiter::Own(_)) | None => None,
                 };
-                if let Some(sink) = sink {
-                    sink.withdrawn(QuestionId(number));
+                if let Some(events) = events {
+                    events.withdrawn(QuestionId(number));
                 }
             }
         }
     }
 
-    /// The call on whose stream it came; without streams the owner's only open call, or the owner itself. What belongs to a
-    /// task outlives the call on whose stream it came: it is for the owner.
-    fn addressee(&self, about: Option<u64>, message: &Message) -> Option<Asked> {
-        let owned = matches!(self.opening.key, SessionKey::Legacy(_));
+    /// The receiver of a question: the call on whose response stream it came; without response streams the owner's only
+    /// pending call, else the owner. A question about a task goes to the owner, because a task outlives its call.
+    fn addressee(&self, stream_of: Option<u64>, message: &Message) -> Option<Addressee> {
+        let owned = matches!(self.setup.key, SessionKey::Legacy(_));
         if owned && self.tasks() > 0 && task::related_to(message).is_some() {
-            return Some(Asked::Owner);
+            return Some(Addressee::Owner);
         }
-        let open = self.open();
-        let number = match (about, &self.opening.key) {
+        let pending = self.pending();
+        let number = match (stream_of, &self.setup.key) {
             (Some(number), _) => Some(number),
             (None, SessionKey::Shared) => return None,
-            (None, SessionKey::Legacy(_) | SessionKey::Principal { .. }) => open.only_call(),
+            (None, SessionKey::Legacy(_) | SessionKey::Principal { .. }) => pending.only_call(),
         };
-        match number.and_then(|number| open.get(number)).map(|open| (&open.waiter, number)) {
-            Some((Waiter::Call { sink, .. }, Some(number))) => Some(Asked::Call(number, Arc::clone(sink))),
-            _ if owned => Some(Asked::Owner),
+        let request = number.and_then(|number| pending.get(number));
+        match request.map(|request| (&request.waiter, number)) {
+            Some((Waiter::Call { events, .. }, Some(number))) => {
+                Some(Addressee::Call(number, Arc::clone(events)))
+            }
+            _ if owned => Some(Addressee::Owner),
             _ => None,
         }
     }
 
-    /// Whether configuration and the client's declaration allow this question.
+    /// Whether the configuration and the client's declaration permit a question of this method.
     fn may_ask(&self, method: &str) -> bool {
-        let questions = self.opening.spec.questions;
+        let policy = self.setup.spec.questions;
         let (allowed, capability) = match method {
-            "sampling/createMessage" => (questions.sampling, "sampling"),
-            "elicitation/create" => (questions.elicitation, "elicitation"),
-            "roots/list" => (questions.roots, "roots"),
+            "sampling/createMessage" => (policy.sampling, "sampling"),
+            "elicitation/create" => (policy.elicitation, "elicitation"),
+            "roots/list" => (policy.roots, "roots"),
             // Tasks that a client runs for the server (2025-11-25).
             "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel" => (true, "tasks"),
             _ => return false,
         };
         allowed
-            && self.opening.key != SessionKey::Shared
+            && self.setup.key != SessionKey::Shared
             && self
-                .opening
-                .hello
+                .setup
+                .client
                 .as_ref()
-                .is_some_and(|hello| member(&hello.capabilities, capability).is_some())
+                .is_some_and(|client| member(&client.capabilities, capability).is_some())
     }
 
     fn reply(&self, frame: bytes::Bytes) {
         if self.send(frame, SendMeta::default()).is_err() {
-            tracing::debug!(server = self.upstream(), "an answer could not be sent");
+            tracing::debug!(server = self.upstream(), "a reply to the server could not be sent");
         }
     }
 }

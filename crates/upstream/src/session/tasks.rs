@@ -1,6 +1,4 @@
-//! Tasks that run at the server in this session: what keeps it open for them, and looking at one.
-//!
-//! Must not know whose tasks they are, nor under which ids callers know them.
+//! Tasks at the server: they keep the session open, and the gateway can ask for their state.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,88 +7,66 @@ use std::time::Duration;
 use model::Era;
 use wire::json::quote;
 use wire::mcp::task;
-use wire::rpc::{Id, Message};
+use wire::rpc::Message;
 
-use super::super::sink::Ticket;
 use super::Session;
 
-/// How long a look at one task may take while a list of tasks waits for it.
-const LOOK: Duration = Duration::from_secs(5);
+/// Longest wait for one `tasks/get` while a client waits for its list of tasks.
+const GET_TASK: Duration = Duration::from_secs(5);
 
-/// A task that may still be asked for: its session is not closed for being idle while this is held.
+/// Keeps the session of a task open: an idle session is not closed while a hold exists.
 #[derive(Debug)]
-pub struct Hold(Arc<Session>);
+pub struct TaskHold(Arc<Session>);
 
-impl Hold {
-    /// The session in which the task was made.
+impl TaskHold {
+    /// The session that created the task.
     #[must_use]
     pub fn session(&self) -> &Arc<Session> {
         &self.0
     }
 }
 
-impl Drop for Hold {
+impl Drop for TaskHold {
     fn drop(&mut self) {
         self.0.tasks.fetch_sub(1, Ordering::Relaxed);
-        self.0.rest();
+        self.0.close_if_done();
     }
 }
 
 impl Session {
-    /// Which session this is, of all that ever were: nobody can guess it.
-    #[must_use]
-    pub fn birth(&self) -> u64 {
-        self.birth
-    }
-
-    /// Tasks that hold it open.
+    /// Tasks that keep the session open.
     #[must_use]
     pub fn tasks(&self) -> usize {
         self.tasks.load(Ordering::Relaxed)
     }
 
-    /// Keeps it open for one more task.
+    /// Keeps the session open for one more task.
     #[must_use]
-    pub fn hold(self: &Arc<Self>) -> Hold {
+    pub fn hold(self: &Arc<Self>) -> TaskHold {
         self.tasks.fetch_add(1, Ordering::Relaxed);
-        Hold(Arc::clone(self))
+        TaskHold(Arc::clone(self))
     }
 
-    /// Whether its tasks are the server's, whichever session asks: modern servers over HTTP know no sessions.
+    /// Whether any session can ask for its tasks: modern servers over HTTP have no sessions.
     #[must_use]
     pub fn shares_tasks(&self) -> bool {
         self.era() == Era::Modern && self.over_http()
     }
 
-    /// Whether a call of this tool may ask to become a task (2025-11-25, "Tool-Level Negotiation"). What the server does not
-    /// list it judges itself.
+    /// Whether a call of this tool may ask to become a task (2025-11-25, "Tool-Level Negotiation"). For a tool that is not
+    /// listed the answer is yes: the server decides.
     #[must_use]
     pub fn takes_task(&self, tool: &str) -> bool {
-        let greeting = self.greeted();
-        let able = greeting.is_some_and(|greeting| task::serves_calls(&greeting.capabilities));
+        let able = self.handshake().is_some_and(|handshake| task::serves_calls(&handshake.capabilities));
         let manifest = self.manifest();
         let listed = manifest.tools.items.iter().find(|item| item.key == tool);
         able && listed.is_none_or(|item| task::supported_by(&item.raw))
     }
 
-    /// How a task stands now: the server's answer to `tasks/get`, or nothing when it gives none in time.
-    pub async fn look_at(&self, task: &str) -> Option<Message> {
+    /// Asks a legacy server for the state of a task (`tasks/get`); `None` when it does not answer in time.
+    pub async fn get_task(&self, task: &str) -> Option<Message> {
         let raw = quote(task);
-        let asked = self.ask(Era::Legacy, "tasks/get", &[("taskId", raw.as_bytes())], Some(LOOK));
+        let asked = self.request(Era::Legacy, "tasks/get", &[("taskId", raw.as_bytes())], Some(GET_TASK));
         asked.ok()?.answer().await.ok()
-    }
-}
-
-impl Ticket {
-    /// The number under which the server knows the call: also its progress token there.
-    #[must_use]
-    pub fn of_answer(answer: &Message) -> Option<Self> {
-        answer.id()?.as_number().map(Self)
-    }
-
-    /// The same, of the progress token that the server was given.
-    #[must_use]
-    pub fn of_token(token: &Id) -> Option<Self> {
-        token.as_number().map(Self)
     }
 }

@@ -1,4 +1,4 @@
-"""A small MCP server for the tests of upstream supervision: newline-delimited JSON on stdin and stdout.
+"""A small MCP server for the tests of server supervision: newline-delimited JSON on stdin and stdout.
 
 Usage: echo.py legacy|modern|both [silent-probe] [slow-start SECONDS] [hang] [flood]
 """

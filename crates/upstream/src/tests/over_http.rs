@@ -1,4 +1,4 @@
-//! Supervision against HTTP servers in this process: both eras, and the transport of 2024-11-05.
+//! Supervision of HTTP servers in this process: both eras, and the transport of 2024-11-05.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -18,7 +18,7 @@ use crate::config::HttpConfig;
 
 type Sender = mpsc::UnboundedSender<Bytes>;
 
-/// A body that is fed piece by piece.
+/// A response body that the test sends piece by piece.
 struct Fed(mpsc::UnboundedReceiver<Bytes>);
 
 impl Body for Fed {
@@ -131,7 +131,7 @@ impl Server {
         }
     }
 
-    /// What needs no stream.
+    /// The answer to a request that needs no stream.
     fn answer(&self, body: &Value) -> Option<Value> {
         let id = body.get("id")?;
         Some(result(
@@ -196,8 +196,8 @@ impl Server {
 
     fn modern(&self, headers: &HeaderMap, body: &Value) -> Response<Fed> {
         let method = body["method"].as_str().unwrap_or_default();
-        let said = headers.get("mcp-method").and_then(|value| value.to_str().ok());
-        if said != Some(method) || headers.get("mcp-protocol-version").is_none() {
+        let mirrored = headers.get("mcp-method").and_then(|value| value.to_str().ok());
+        if mirrored != Some(method) || headers.get("mcp-protocol-version").is_none() {
             return plain(
                 400,
                 "application/json",
@@ -219,14 +219,14 @@ impl Server {
         }
     }
 
-    /// Acknowledges at once; what is said later is said by the test.
+    /// Acknowledges at once; the test sends later notifications.
     fn listen(&self, body: &Value) -> Response<Fed> {
         let wanted = &body["params"]["notifications"];
         let (sender, response) =
             self.feed(if wanted["resourceSubscriptions"].is_null() { "lists" } else { "both" });
-        let said = json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {
+        let acknowledged = json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {
             "_meta": {"io.modelcontextprotocol/subscriptionId": body["id"]}, "notifications": wanted}});
-        sender.send(event(None, &said)).unwrap();
+        sender.send(event(None, &acknowledged)).unwrap();
         response
     }
 
@@ -266,7 +266,7 @@ fn plain(status: u16, media: &str, body: &str) -> Response<Fed> {
     Response::builder().status(status).header("content-type", media).body(Fed(receiver)).unwrap()
 }
 
-fn house(server: &Server) -> House {
+fn fixture(server: &Server) -> Fixture {
     let http = HttpConfig {
         url: Secret::new(server.url.as_str()),
         headers: vec![("Authorization".to_owned(), Secret::new("Bearer ours"))],
@@ -275,10 +275,10 @@ fn house(server: &Server) -> House {
 }
 
 #[tokio::test]
-async fn a_legacy_http_server_has_a_session_and_loses_it_without_losing_calls() {
+async fn a_legacy_http_server_loses_its_session_and_no_call() {
     let server = Server::start(Kind::Legacy).await;
-    let house = house(&server);
-    let session = shared(&house, Era::Modern).await;
+    let fixture = fixture(&server);
+    let session = shared(&fixture, Era::Modern).await;
     assert_eq!((session.era(), server.inits.load(Ordering::SeqCst)), (Era::Legacy, 1));
     assert_eq!(session.manifest().tools.items.len(), 2);
     assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
@@ -290,33 +290,34 @@ async fn a_legacy_http_server_has_a_session_and_loses_it_without_losing_calls() 
 
     server.session.store(2, Ordering::SeqCst);
     let mut calls: Vec<_> = (0..3).map(|_| call(&session, "echo", &json!({}))).collect();
-    for heard in &mut calls {
-        assert_eq!(done(heard).await.unwrap()["id"], "a-1");
+    for events in &mut calls {
+        assert_eq!(done(events).await.unwrap()["id"], "a-1");
     }
     assert_eq!(server.inits.load(Ordering::SeqCst), 2);
     assert!(session.is_open());
-    house.upstream.close().await;
+    fixture.upstream.close().await;
     assert!(server.seen.lock().iter().any(|(method, ..)| *method == Method::DELETE));
 }
 
 #[tokio::test]
-async fn streams_carry_progress_questions_and_are_resumed() {
+async fn response_streams_carry_progress_and_questions_and_resume() {
     let server = Server::start(Kind::Legacy).await;
-    let house = house(&server);
+    let fixture = fixture(&server);
     let key = SessionKey::Legacy(7);
-    let session = house.upstream.session(&key, &hello(r#"{"elicitation":{}}"#), Era::Legacy).await.unwrap();
+    let session =
+        fixture.upstream.session(&key, &client(r#"{"elicitation":{}}"#), Era::Legacy).await.unwrap();
 
-    let mut heard = call(&session, "progress", &json!({}));
-    match next(&mut heard).await {
-        Heard::Notice(_, frame) => assert_eq!(frame["params"]["progressToken"], "mine"),
+    let mut events = call(&session, "progress", &json!({}));
+    match next(&mut events).await {
+        CallEvent::Notice(_, frame) => assert_eq!(frame["params"]["progressToken"], "mine"),
         other => panic!("{other:?}"),
     }
-    assert!(done(&mut heard).await.is_ok());
+    assert!(done(&mut events).await.is_ok());
 
-    // Another call is open: the question still reaches the one on whose stream it came.
-    let (ticket, mut other) = try_call(&session, "hang", &json!({})).unwrap();
-    let mut heard = call(&session, "ask", &json!({}));
-    let Heard::Question(question, _) = next(&mut heard).await else { panic!("no question") };
+    // With another call open, the question reaches the call on whose stream it came.
+    let (number, mut other) = try_call(&session, "hang", &json!({})).unwrap();
+    let mut events = call(&session, "ask", &json!({}));
+    let CallEvent::Question(question, _) = next(&mut events).await else { panic!("no question") };
     let answer =
         Message::read(Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}"#));
     session.answer(question, &answer.unwrap()).unwrap();
@@ -329,35 +330,35 @@ async fn streams_carry_progress_questions_and_are_resumed() {
     })
     .await;
     assert!(other.try_recv().is_err());
-    session.cancel(ticket, "enough");
+    session.cancel(number, "enough");
     until("the cancellation has arrived", || server.seen("notifications/cancelled").len() == 1).await;
 
     let answer = done(&mut call(&session, "resume", &json!({}))).await.unwrap();
     assert_eq!(answer["result"]["resumed"], "e-1");
     let refusal = done(&mut call(&session, "drop", &json!({}))).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::UpstreamFailed);
-    house.upstream.close().await;
+    fixture.upstream.close().await;
 }
 
 #[tokio::test]
-async fn the_free_stream_tells_of_changes() {
+async fn the_get_stream_announces_list_changes() {
     let server = Server::start(Kind::Legacy).await;
-    let house = house(&server);
-    let session = shared(&house, Era::Legacy).await;
+    let fixture = fixture(&server);
+    let session = shared(&fixture, Era::Legacy).await;
     until("the stream is open", || server.streams.lock().contains_key("free")).await;
     let before = server.seen("tools/list").len();
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
     server.stream("free").send(event(None, &changed)).unwrap();
     until("the list is read again", || server.seen("tools/list").len() > before).await;
     assert!(session.is_open());
-    house.upstream.close().await;
+    fixture.upstream.close().await;
 }
 
 #[tokio::test]
 async fn a_modern_http_server_gets_mirrored_headers_and_closed_streams() {
     let server = Server::start(Kind::Modern).await;
-    let house = house(&server);
-    let session = shared(&house, Era::Legacy).await;
+    let fixture = fixture(&server);
+    let session = shared(&fixture, Era::Legacy).await;
     assert_eq!(session.era(), Era::Modern);
     let manifest = session.manifest();
     assert_eq!((manifest.tools.items.len(), manifest.quarantined[0].name.as_str()), (1, "bad"));
@@ -373,52 +374,52 @@ async fn a_modern_http_server_gets_mirrored_headers_and_closed_streams() {
     let answer = done(&mut call(&session, "none", &json!({}))).await.unwrap();
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("a-1"), &json!(-32601)));
 
-    let (ticket, _heard) = try_call(&session, "hang", &json!({})).unwrap();
+    let (number, _heard) = try_call(&session, "hang", &json!({})).unwrap();
     until("the call has arrived", || server.streams.lock().contains_key("hang")).await;
     assert!(!server.stream("hang").is_closed());
-    session.cancel(ticket, "enough");
+    session.cancel(number, "enough");
     until("the stream is closed", || server.stream("hang").is_closed()).await;
     assert!(server.seen("notifications/cancelled").is_empty());
-    house.upstream.close().await;
+    fixture.upstream.close().await;
 }
 
 #[tokio::test]
-async fn what_was_on_its_way_on_an_old_listen_stream_is_heard() {
+async fn notifications_on_a_replaced_listen_stream_still_arrive() {
     let server = Server::start(Kind::Modern).await;
-    let house = house(&server);
-    let session = shared(&house, Era::Modern).await;
+    let fixture = fixture(&server);
+    let session = shared(&fixture, Era::Modern).await;
     until("the first stream is open", || server.streams.lock().contains_key("lists")).await;
     session.subscribe(model::LinkId(7), "test://followed").await.unwrap();
-    // Who has subscribed is subscribed at the server, too.
+    // `subscribe` returns after the server has the subscription.
     assert!(server.streams.lock().contains_key("both"));
     let before = server.seen("tools/list").len();
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
     server.stream("lists").send(event(None, &changed)).unwrap();
     until("the list is read again", || server.seen("tools/list").len() > before).await;
     until("the old stream is closed", || server.stream("lists").is_closed()).await;
-    house.upstream.close().await;
+    fixture.upstream.close().await;
 }
 
 #[tokio::test]
-async fn a_server_of_2024_is_recognised() {
+async fn a_server_of_2024_is_detected() {
     let server = Server::start(Kind::Older).await;
-    let house = house(&server);
-    let session = shared(&house, Era::Modern).await;
+    let fixture = fixture(&server);
+    let session = shared(&fixture, Era::Modern).await;
     assert_eq!(session.era(), Era::Legacy);
     assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
-    house.upstream.close().await;
+    fixture.upstream.close().await;
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_down_and_says_nothing_internal() {
+async fn an_unreachable_server_is_down_and_its_url_stays_secret() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/secret-path", listener.local_addr().unwrap());
     drop(listener);
     let http = HttpConfig { url: Secret::new(url), headers: Vec::new() };
-    let house = start_with(ServerConfig { transport: Transport::Http(http), ..config(&[]) }, |_| {});
+    let fixture = start_with(ServerConfig { transport: Transport::Http(http), ..config(&[]) }, |_| {});
     let refusal =
-        house.upstream.session(&SessionKey::Legacy(1), &hello("{}"), Era::Legacy).await.unwrap_err();
+        fixture.upstream.session(&SessionKey::Legacy(1), &client("{}"), Era::Legacy).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::UpstreamDown);
     assert!(!format!("{refusal:?}").contains("secret-path"), "{refusal:?}");
-    house.upstream.close().await;
+    fixture.upstream.close().await;
 }

@@ -1,6 +1,4 @@
-//! The beginning of a session: which era the server speaks, and the handshake.
-//!
-//! It must not know when or why a session is opened.
+//! Handshake with a server: dialing, era detection, `initialize` and `server/discover`.
 
 use std::sync::Arc;
 
@@ -12,37 +10,38 @@ use wire::json::{ObjectEdit, Span, Splice, elements, members, quote, text};
 use wire::mcp::{Version, code};
 use wire::rpc::{Message, Shape, notification};
 
-use super::fault::Fault;
-use super::session::inbox::Ear;
-use super::session::own::{Pending, member};
-use super::session::{Greeting, Session};
-use super::spec::{Dial, Questions};
+use crate::demo;
+use crate::fault::Fault;
+use crate::session::inbox::SessionInbox;
+use crate::session::requests::{PendingAnswer, member};
+use crate::session::{Handshake, Session};
+use crate::spec::{DialTarget, QuestionPolicy};
 
-/// Opens the link and greets the server; `era` is what it is known to speak, nothing means find out.
-pub(super) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(), Fault> {
-    let opening = &session.opening;
-    let ear = || Arc::new(Ear(Arc::downgrade(session)));
-    let dial =
-        opening.spec.dial(opening.older).map_err(|refusal| Fault::Answer(refusal.message.into_owned()))?;
-    let link = match &dial {
-        Dial::Stdio(spec) => Link::stdio(spec, ear(), opening.guard.clone()).map_err(|error| {
+/// Dials the server and completes the handshake in `era`; with `None` it detects the era first.
+pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(), Fault> {
+    let setup = &session.setup;
+    let inbox = || Arc::new(SessionInbox(Arc::downgrade(session)));
+    let target =
+        setup.spec.target(setup.http_sse).map_err(|refusal| Fault::Answer(refusal.message.into_owned()))?;
+    let link = match &target {
+        DialTarget::Stdio(spec) => Link::stdio(spec, inbox(), setup.guard.clone()).map_err(|error| {
             Fault::Link(LinkFailure::Unreachable(format!("the process cannot be started: {error}")))
         })?,
-        Dial::Http(spec) => Link::http(spec, ear())?,
-        Dial::Sse(spec) => Link::sse(spec, ear()).await?,
-        Dial::Demo => Link::local(Arc::new(crate::demo::serve), ear()),
-        Dial::Participant => match &opening.dialer {
-            Some(dialer) => dialer.dial(ear())?,
+        DialTarget::Http(spec) => Link::http(spec, inbox())?,
+        DialTarget::Sse(spec) => Link::sse(spec, inbox()).await?,
+        DialTarget::Demo => Link::local(Arc::new(demo::serve), inbox()),
+        DialTarget::Participant => match &setup.dial_in {
+            Some(dial_in) => dial_in.dial(inbox())?,
             None => return Err(LinkFailure::Away.into()),
         },
     };
-    let stdio = matches!(dial, Dial::Stdio(_) | Dial::Demo);
-    let sse = matches!(dial, Dial::Sse(_));
+    let stdio = matches!(target, DialTarget::Stdio(_) | DialTarget::Demo);
+    let sse = matches!(target, DialTarget::Sse(_));
     session.set_link(link);
     match era {
         Some(Era::Modern) => {
-            let answer = session.result(Era::Modern, "server/discover", &[]).await?;
-            session.set_greeting(discovered(&answer)?);
+            let answer = session.request_result(Era::Modern, "server/discover", &[]).await?;
+            session.set_handshake(discovered(&answer)?);
         }
         Some(Era::Legacy) => initialize(session, None).await?,
         None if sse => initialize(session, None).await?,
@@ -52,14 +51,14 @@ pub(super) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
     Ok(())
 }
 
-/// Asks a child whether it is modern; after a short time, or an error, greets it as a legacy one. A late yes still
-/// counts: a server may need longer to start than the probe waits.
+/// Probes a child for the modern era; after a short wait, or an error, initializes it as a legacy server. A late success of the
+/// probe still counts: a server may take longer to start than the probe waits.
 async fn probe_stdio(session: &Arc<Session>) -> Result<(), Fault> {
-    let start = session.opening.spec.config.timeouts.start;
-    let mut probe = session.ask(Era::Modern, "server/discover", &[], Some(start))?;
-    match timeout(session.opening.spec.bounds.probe, probe.answer()).await {
+    let start = session.setup.spec.config.timeouts.start;
+    let mut probe = session.request(Era::Modern, "server/discover", &[], Some(start))?;
+    match timeout(session.setup.spec.bounds.probe, probe.answer()).await {
         Ok(answer) => match judge(answer)? {
-            Some(greeting) => session.set_greeting(greeting),
+            Some(handshake) => session.set_handshake(handshake),
             None => initialize(session, None).await?,
         },
         Err(_) => {
@@ -74,10 +73,10 @@ async fn probe_stdio(session: &Arc<Session>) -> Result<(), Fault> {
 }
 
 async fn probe_http(session: &Arc<Session>) -> Result<(), Fault> {
-    let patience = session.opening.spec.config.timeouts.start;
-    let answer = session.ask(Era::Modern, "server/discover", &[], Some(patience))?.answer().await;
+    let patience = session.setup.spec.config.timeouts.start;
+    let answer = session.request(Era::Modern, "server/discover", &[], Some(patience))?.answer().await;
     match answer {
-        // A server that is not there, or wants other credentials, has said nothing about its era.
+        // These failures say nothing about the era.
         Err(
             fault @ Fault::Link(
                 LinkFailure::Unreachable(_) | LinkFailure::Untrusted(_) | LinkFailure::Unauthorized,
@@ -86,9 +85,9 @@ async fn probe_http(session: &Arc<Session>) -> Result<(), Fault> {
             return Err(fault);
         }
         answer => match judge(answer).unwrap_or(None) {
-            Some(greeting) => session.set_greeting(greeting),
+            Some(handshake) => session.set_handshake(handshake),
             None => {
-                // A legacy server may have given the probe a session of its own.
+                // A legacy server may have opened a session for the probe.
                 if let Some(link) = session.link() {
                     link.forget_session();
                 }
@@ -99,8 +98,8 @@ async fn probe_http(session: &Arc<Session>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What the answer to a probe says: modern with this greeting, or not modern. The end of the link is a fault.
-fn judge(answer: Result<Message, Fault>) -> Result<Option<Greeting>, Fault> {
+/// Judges the answer to a probe: the handshake of a modern server, or `None` for a legacy one. The end of the link is a fault.
+fn judge(answer: Result<Message, Fault>) -> Result<Option<Handshake>, Fault> {
     match answer {
         Ok(message) if message.shape() == Shape::Result => Ok(discovered(&message).ok()),
         Ok(message) => Ok(modern_error(&message)),
@@ -109,8 +108,8 @@ fn judge(answer: Result<Message, Fault>) -> Result<Option<Greeting>, Fault> {
     }
 }
 
-/// A server that knows the modern codes is modern, even if it dislikes the probe: it has named its versions.
-fn modern_error(message: &Message) -> Option<Greeting> {
+/// A server that uses the modern error codes is modern, even if it rejects the probe.
+fn modern_error(message: &Message) -> Option<Handshake> {
     let error = message.error_object()?;
     let supported = match error.code {
         code::UNSUPPORTED_VERSION => {
@@ -121,29 +120,29 @@ fn modern_error(message: &Message) -> Option<Greeting> {
         _ => return None,
     };
     let modern = *supported.iter().filter(|version| version.era() == Era::Modern).max()?;
-    Some(Greeting {
+    Some(Handshake {
         era: Era::Modern,
         version: modern,
-        raw: Bytes::from_static(b"{}"),
+        result: Bytes::from_static(b"{}"),
         capabilities: Bytes::from_static(b"{}"),
         both: supported.iter().any(|version| version.era() == Era::Legacy),
     })
 }
 
 /// Reads the result of `server/discover`.
-fn discovered(message: &Message) -> Result<Greeting, Fault> {
+fn discovered(message: &Message) -> Result<Handshake, Fault> {
     let raw = result(message)?;
     let supported = member(&raw, "supportedVersions").map(|list| versions(&list)).unwrap_or_default();
     let modern = supported.iter().filter(|version| version.era() == Era::Modern).max();
     let Some(modern) = modern else {
         return Err(Fault::Answer("no modern revision in common".to_owned()));
     };
-    Ok(Greeting {
+    Ok(Handshake {
         era: Era::Modern,
         version: *modern,
         capabilities: member(&raw, "capabilities").unwrap_or_else(|| Bytes::from_static(b"{}")),
         both: supported.iter().any(|version| version.era() == Era::Legacy),
-        raw,
+        result: raw,
     })
 }
 
@@ -162,55 +161,55 @@ fn result(message: &Message) -> Result<Bytes, Fault> {
     }
 }
 
-/// The legacy handshake. With a `probe` still open, its late success wins.
-pub(super) async fn initialize(session: &Arc<Session>, probe: Option<Pending>) -> Result<(), Fault> {
-    let opening = &session.opening;
-    let hello = opening.hello.as_ref();
-    let version = hello.map_or(Version::NEWEST_LEGACY, |hello| Version::answer_to(hello.version.as_str()));
-    let capabilities = hello.map_or_else(
+/// The legacy handshake. A late success of a `probe` that is still pending wins over it.
+pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnswer>) -> Result<(), Fault> {
+    let setup = &session.setup;
+    let client = setup.client.as_ref();
+    let version = client.map_or(Version::NEWEST_LEGACY, |client| Version::answer_to(client.version.as_str()));
+    let capabilities = client.map_or_else(
         || Bytes::from_static(b"{}"),
-        |hello| allowed(&hello.capabilities, opening.spec.questions),
+        |client| permitted(&client.capabilities, setup.spec.questions),
     );
-    let info = hello.and_then(|hello| hello.client_info.clone()).unwrap_or_else(|| opening.identity.clone());
+    let info = client.and_then(|client| client.client_info.clone()).unwrap_or_else(|| setup.identity.clone());
     let params: [(&str, &[u8]); 3] = [
         ("protocolVersion", &quote(version.as_str()).into_bytes()),
         ("capabilities", &capabilities),
         ("clientInfo", &info),
     ];
-    let patience = opening.spec.config.timeouts.start;
-    let mut handshake = session.ask(Era::Legacy, "initialize", &params, Some(patience))?;
+    let patience = setup.spec.config.timeouts.start;
+    let mut initialize = session.request(Era::Legacy, "initialize", &params, Some(patience))?;
     let answer = match probe {
-        None => handshake.answer().await?,
+        None => initialize.answer().await?,
         Some(mut probe) => {
             let (answer, late) = tokio::select! {
                 biased;
                 late = probe.answer() => (None, Some(late)),
-                answer = handshake.answer() => (Some(answer?), None),
+                answer = initialize.answer() => (Some(answer?), None),
             };
-            // A modern server answers both, the handshake with an error.
+            // A modern server answers both, `initialize` with an error.
             let late = match (&answer, late) {
                 (Some(answer), _) if answer.shape() == Shape::Result => None,
                 (Some(_), _) => Some(probe.answer().await),
                 (None, late) => late,
             };
-            if let Some(greeting) = late.map(judge).transpose()?.flatten() {
-                session.set_greeting(greeting);
+            if let Some(handshake) = late.map(judge).transpose()?.flatten() {
+                session.set_handshake(handshake);
                 return Ok(());
             }
             match answer {
                 Some(answer) => answer,
-                None => handshake.answer().await?,
+                None => initialize.answer().await?,
             }
         }
     };
     let raw = result(&answer)?;
-    let said = member(&raw, "protocolVersion").and_then(|raw| text(&raw).map(|said| said.into_owned()));
-    let version = said.as_deref().and_then(Version::parse).filter(|version| version.era() == Era::Legacy);
+    let chosen = member(&raw, "protocolVersion").and_then(|raw| text(&raw).map(|text| text.into_owned()));
+    let version = chosen.as_deref().and_then(Version::parse).filter(|version| version.era() == Era::Legacy);
     let Some(version) = version else {
         return Err(Fault::Answer("no legacy revision in common".to_owned()));
     };
     let capabilities = member(&raw, "capabilities").unwrap_or_else(|| Bytes::from_static(b"{}"));
-    session.set_greeting(Greeting { era: Era::Legacy, version, capabilities, both: false, raw });
+    session.set_handshake(Handshake { era: Era::Legacy, version, capabilities, both: false, result: raw });
     if let Some(link) = session.link() {
         link.set_version(version.as_str());
         link.send(notification("notifications/initialized", None), SendMeta::default())?;
@@ -219,15 +218,14 @@ pub(super) async fn initialize(session: &Arc<Session>, probe: Option<Pending>) -
     Ok(())
 }
 
-/// The caller's capabilities without the questions that the configuration does not allow: a server must not believe
-/// that it can ask what will be refused.
-fn allowed(capabilities: &Bytes, questions: Questions) -> Bytes {
+/// The caller's capabilities without the requests that the configuration forbids: the server learns only what it may use.
+fn permitted(capabilities: &Bytes, policy: QuestionPolicy) -> Bytes {
     let Ok(members) = members(capabilities, Span::all(capabilities)) else {
         return Bytes::from_static(b"{}");
     };
     let mut edit = ObjectEdit::new(&members);
     for (key, allowed) in
-        [("sampling", questions.sampling), ("elicitation", questions.elicitation), ("roots", questions.roots)]
+        [("sampling", policy.sampling), ("elicitation", policy.elicitation), ("roots", policy.roots)]
     {
         if !allowed {
             edit.remove(key);

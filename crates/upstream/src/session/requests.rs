@@ -1,4 +1,4 @@
-//! Requests of the session's own: handshake, lists, subscriptions.
+//! Requests that the session itself sends: handshake, lists, subscriptions, pings.
 
 use std::time::{Duration, Instant};
 
@@ -11,75 +11,74 @@ use wire::json::{Span, members, quote};
 use wire::mcp::{Params, Version, meta, task};
 use wire::rpc::{Id, Message, Shape, request};
 
-use super::super::fault::Fault;
-use super::super::headers;
 use super::Session;
-use super::calls::{Open, Times, Waiter};
+use super::pending::{Deadlines, PendingRequest, Waiter};
+use crate::fault::Fault;
 
-/// An answer that is waited for.
-pub(in super::super) struct Pending {
-    pub(in super::super) number: u64,
+/// The answer to a request of the session, not yet received.
+pub(crate) struct PendingAnswer {
+    pub(crate) number: u64,
     answer: oneshot::Receiver<Result<Message, Fault>>,
-    /// The answer, if it came while something else was waited for.
-    early: Option<Result<Message, Fault>>,
+    /// The answer, if [`PendingAnswer::is_refused`] has received it.
+    received: Option<Result<Message, Fault>>,
 }
 
-impl Pending {
-    /// The answer; may be waited for again after a timeout.
-    pub(in super::super) async fn answer(&mut self) -> Result<Message, Fault> {
-        match self.early.take() {
+impl PendingAnswer {
+    /// Waits for the answer. May be called again after a timeout dropped an earlier wait.
+    pub(crate) async fn answer(&mut self) -> Result<Message, Fault> {
+        match self.received.take() {
             Some(answer) => answer,
-            None => (&mut self.answer).await.unwrap_or(Err(Fault::Answer("nobody answers".to_owned()))),
+            None => (&mut self.answer).await.unwrap_or(Err(Fault::Answer("no answer".to_owned()))),
         }
     }
 
-    /// Waits for the answer and leaves it for [`Pending::answer`]; whether the server has said no.
-    pub(in super::super) async fn refused(&mut self) -> bool {
+    /// Waits for the answer, keeps it for [`PendingAnswer::answer`], and returns whether it is an error.
+    pub(crate) async fn is_refused(&mut self) -> bool {
         let answer = self.answer().await;
         let refused = matches!(&answer, Ok(message) if message.shape() == Shape::Error);
-        self.early = Some(answer);
+        self.received = Some(answer);
         refused
     }
 }
 
 impl Session {
-    /// Sends a request of ours in the given era; without a patience it stays open until it is called off.
-    pub(in super::super) fn ask(
+    /// Sends a request in the given era. Without `patience` it stays open until it is cancelled.
+    pub(crate) fn request(
         &self,
         era: Era,
         method: &str,
         params: &[(&str, &[u8])],
         patience: Option<Duration>,
-    ) -> Result<Pending, Fault> {
-        let mut open = self.open();
-        if let Some(fault) = &open.ended {
+    ) -> Result<PendingAnswer, Fault> {
+        let mut pending = self.pending();
+        if let Some(fault) = &pending.ended {
             return Err(fault.clone());
         }
-        let number = open.number();
+        let number = pending.next_number();
         let frame = request(&Id::number(number), method, Some(&self.params(era, params)));
         let headers = self.own_headers(era, &frame);
         let (waiter, answer) = oneshot::channel();
         let now = Instant::now();
-        let times = patience.map(|patience| Times::new(now, patience, patience));
-        open.insert(number, Open { waiter: Waiter::Own(waiter), times, sent: None });
-        drop(open);
+        let deadlines = patience.map(|patience| Deadlines::new(now, patience, patience));
+        pending.insert(number, PendingRequest { waiter: Waiter::Own(waiter), deadlines, sent: None });
+        drop(pending);
         if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from: None }) {
             self.settle(number);
             return Err(Fault::Unsent(unsent));
         }
         self.timer.notify_one();
-        Ok(Pending { number, answer, early: None })
+        Ok(PendingAnswer { number, answer, received: None })
     }
 
-    /// The same, and the result; an error answer is a fault.
-    pub(in super::super) async fn result(
+    /// Sends a request and waits for its result; an error answer is a fault.
+    pub(crate) async fn request_result(
         &self,
         era: Era,
         method: &str,
         params: &[(&str, &[u8])],
     ) -> Result<Message, Fault> {
-        let patience = self.opening.spec.timeout(None);
-        let answer = self.ask(era, method, params, Some(patience))?.answer().await?;
+        let patience = self.setup.spec.timeout(None);
+        let answer = self.request(era, method, params, Some(patience))?.answer().await?;
         match answer.shape() {
             Shape::Result => Ok(answer),
             Shape::Error | Shape::Request | Shape::Notification => {
@@ -90,14 +89,14 @@ impl Session {
         }
     }
 
-    /// Takes back a request of ours.
-    pub(in super::super) fn take_back(&self, number: u64) {
+    /// Cancels a request of the session itself.
+    pub(crate) fn cancel_own(&self, number: u64) {
         if self.settle(number).is_some() {
-            self.call_off(number, "no longer needed");
+            self.send_cancellation(number, "no longer needed");
         }
     }
 
-    /// The params of a request of ours, with what the modern era wants in each.
+    /// The params of a request; a modern request carries version, capabilities and identity in `_meta`.
     fn params(&self, era: Era, params: &[(&str, &[u8])]) -> Vec<u8> {
         let mut out = vec![b'{'];
         let mut add = |key: &str, raw: &[u8]| {
@@ -113,33 +112,33 @@ impl Session {
         }
         if era == Era::Modern {
             let version = Version::NEWEST.as_str();
-            let identity = String::from_utf8_lossy(&self.opening.identity);
-            let trio = format!(
+            let identity = String::from_utf8_lossy(&self.setup.identity);
+            let meta = format!(
                 "{{\"{}\":\"{version}\",\"{}\":{{\"extensions\":{}}},\"{}\":{identity}}}",
                 meta::PROTOCOL_VERSION,
                 meta::CLIENT_CAPABILITIES,
-                // Without it no server tells of tasks.
+                // A server sends task notifications only to clients that declare the extension.
                 task::ABILITIES,
                 meta::CLIENT_INFO
             );
-            add("_meta", trio.as_bytes());
+            add("_meta", meta.as_bytes());
         }
         out.push(b'}');
         out
     }
 
     fn own_headers(&self, era: Era, frame: &Bytes) -> Option<Box<HeaderMap>> {
-        if era == Era::Legacy || !self.streams() {
+        if era == Era::Legacy || !self.over_http() {
             return None;
         }
         let message = Message::read(frame.clone()).ok()?;
         let params = Params::read(&message).ok()?;
-        Some(Box::new(headers::mirror(&params, None, Version::NEWEST, &self.manifest())))
+        self.mirror_headers(era, &params, None, Version::NEWEST)
     }
 }
 
-/// A member of a raw object, raw.
-pub(in super::super) fn member(object: &Bytes, key: &str) -> Option<Bytes> {
+/// A raw member of a raw object.
+pub(crate) fn member(object: &Bytes, key: &str) -> Option<Bytes> {
     let members = members(object, Span::all(object)).ok()?;
     let span = members.get(key)?.span;
     Some(object.slice(span.start..span.end))

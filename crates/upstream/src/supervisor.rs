@@ -1,11 +1,10 @@
-//! Supervision of one upstream: started, watched, started again, and never hidden when it is down.
-//!
-//! Owns its state and which sessions it has. How a session begins and lives is elsewhere.
+//! Supervisor of one server: starts it, restarts it after failures, owns its sessions and its status.
 
-mod callers;
 mod open;
+mod session_choice;
+mod session_events;
 mod slot;
-mod told;
+mod status_log;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,78 +18,82 @@ use platform::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
-use super::backoff::Backoff;
-use super::dialer::Dialer;
-use super::fault::Fault;
-use super::manifest::Manifest;
-use super::relay::Overseer;
-use super::session::{Session, SessionSink};
-use super::sink::SessionKey;
-use super::spec::UpstreamSpec;
-use super::status::State;
+use crate::backoff::Backoff;
 use crate::config::EraChoice;
+use crate::dial_in::DialIn;
+use crate::fault::Fault;
+use crate::manifest::Manifest;
+use crate::session::{Session, SessionEvents};
+use crate::session_api::SessionKey;
+use crate::spec::UpstreamSpec;
+use crate::status::State;
 use slot::Slot;
 
 /// How often idle sessions are looked for.
 const TIDY: Duration = Duration::from_secs(5);
-/// The same where sessions may be idle for less.
+/// The same with a shorter idle limit.
 const TIDY_MIN: Duration = Duration::from_millis(10);
-/// A session that lived this long was started well.
+/// A session of this age ends the count of failures in a row.
 const STABLE: Duration = Duration::from_secs(10);
+/// Wait after a failed attempt that has no back-off.
+const RETRY: Duration = Duration::from_millis(100);
 
-/// What all upstreams stand on.
+/// What all sessions of a server need from the gateway.
 #[derive(Clone)]
-pub struct Ground {
+pub struct Environment {
     /// The guard of child processes, if one runs.
     pub guard: Option<Guard>,
-    /// Who the gateway says it is: an `Implementation` object, raw JSON.
+    /// The gateway's `Implementation` object, raw JSON.
     pub identity: Bytes,
-    /// Where everything goes that is about no call.
-    pub sink: Arc<dyn SessionSink>,
-    /// Where the links to a server come from that dials in by itself.
-    pub dialer: Option<Arc<dyn Dialer>>,
+    /// Receives everything that concerns no single call.
+    pub events: Arc<dyn SessionEvents>,
+    /// The participant that serves, for a server that dials in.
+    pub dial_in: Option<Arc<DialIn>>,
 }
 
-/// One configured server.
+/// One configured server under supervision.
 pub struct Upstream {
     me: Weak<Upstream>,
     spec: Arc<UpstreamSpec>,
-    ground: Ground,
-    book: Mutex<Book>,
+    environment: Environment,
+    inner: Mutex<Inner>,
+    /// Whether the first start has ended, in success or failure.
     settled: watch::Sender<bool>,
     wake: Notify,
     restarts: AtomicU64,
-    /// The state and reason of the log's last line about it.
-    told: Mutex<Option<(State, Option<String>)>>,
-    begun: Instant,
+    /// State and reason of the last status line in the log.
+    logged: Mutex<Option<(State, Option<String>)>>,
+    started_at: Instant,
 }
 
 /// What is known about the server, and its sessions.
-struct Book {
-    /// The eras that it speaks; empty until it was asked.
+struct Inner {
+    /// The eras that it speaks; empty before detection.
     eras: Vec<Era>,
     slots: HashMap<(Era, SessionKey), Arc<Slot>>,
     /// Sessions that end with their call.
-    once: Vec<Arc<Session>>,
-    /// What it offered last in each era that it was asked in, in the order in which it was.
+    single_call: Vec<Arc<Session>>,
+    /// The last manifest in each era, in the order of the first fetch.
     manifests: Vec<(Era, Arc<Manifest>)>,
     backoff: Backoff,
+    /// Attempts that are running.
     starting: usize,
+    /// Why the lists are incomplete, in words for callers.
     incomplete: Option<String>,
-    /// Why it could not be started, for the log only.
+    /// Why the last start failed, for the log only.
     cause: String,
-    /// The server only knows HTTP+SSE.
-    older: bool,
+    /// Whether the server only speaks HTTP+SSE (2024-11-05).
+    http_sse: bool,
     closed: bool,
 }
 
-impl Book {
+impl Inner {
     fn manifest(&self) -> Arc<Manifest> {
         self.manifests.first().map(|(_, manifest)| Arc::clone(manifest)).unwrap_or_default()
     }
 
-    /// Notes what a shared session lists. What was listed in an era that is not spoken any more is forgotten.
-    fn lists(&mut self, session: &Session) {
+    /// Keeps the manifest of a shared session, and drops manifests of eras that the server no longer speaks.
+    fn keep_manifest(&mut self, session: &Session) {
         let (era, manifest) = (session.era(), session.manifest());
         match self.manifests.iter_mut().find(|(other, _)| *other == era) {
             Some((_, place)) => *place = manifest,
@@ -110,93 +113,98 @@ impl std::fmt::Debug for Upstream {
 impl Upstream {
     /// Begins to start the server and returns at once. Must be called inside a runtime.
     #[must_use]
-    pub fn start(spec: UpstreamSpec, ground: Ground) -> Arc<Self> {
+    pub fn start(spec: UpstreamSpec, environment: Environment) -> Arc<Self> {
         let eras = match spec.config.era {
             EraChoice::Auto => Vec::new(),
             EraChoice::Legacy => vec![Era::Legacy],
             EraChoice::Modern => vec![Era::Modern],
         };
-        let book = Book {
+        let inner = Inner {
             eras,
             slots: HashMap::new(),
-            once: Vec::new(),
+            single_call: Vec::new(),
             manifests: Vec::new(),
             backoff: Backoff::default(),
             starting: 0,
             incomplete: None,
             cause: String::new(),
-            older: false,
+            http_sse: false,
             closed: false,
         };
-        let waits_for_nobody = ground.dialer.is_some();
+        // A server that dials in may never connect: no list waits for it.
+        let settled = environment.dial_in.is_some();
         let upstream = Arc::new_cyclic(|me| Self {
             me: me.clone(),
             spec: Arc::new(spec),
-            ground,
-            book: Mutex::new(book),
-            // Nobody waits for one that may never come.
-            settled: watch::Sender::new(waits_for_nobody),
+            environment,
+            inner: Mutex::new(inner),
+            settled: watch::Sender::new(settled),
             wake: Notify::new(),
             restarts: AtomicU64::new(0),
-            told: Mutex::default(),
-            begun: Instant::now(),
+            logged: Mutex::default(),
+            started_at: Instant::now(),
         });
         tokio::spawn(keep(Arc::downgrade(&upstream)));
         tokio::spawn(tidy(Arc::downgrade(&upstream)));
         upstream
     }
 
-    /// What was configured.
+    /// The specification of the server.
     #[must_use]
     pub fn spec(&self) -> &UpstreamSpec {
         &self.spec
     }
 
-    /// What it offered last, running or not; empty before its first start.
+    /// The last manifest, also while the server is down; empty before its first start.
     #[must_use]
     pub fn manifest(&self) -> Arc<Manifest> {
-        self.book().manifest()
+        self.inner().manifest()
     }
 
-    /// The same as it said it to callers of this era, if it was asked in it.
+    /// The last manifest in this era; the one of the other era if the server was not listed in this one.
     #[must_use]
     pub fn manifest_in(&self, era: Era) -> Arc<Manifest> {
-        let book = self.book();
+        let inner = self.inner();
         let found =
-            book.manifests.iter().find(|(other, _)| *other == era).map(|(_, manifest)| Arc::clone(manifest));
-        found.unwrap_or_else(|| book.manifest())
+            inner.manifests.iter().find(|(other, _)| *other == era).map(|(_, manifest)| Arc::clone(manifest));
+        found.unwrap_or_else(|| inner.manifest())
     }
 
-    /// What it offered last, in each era that it was asked in.
+    /// The last manifest in each era.
     #[must_use]
     pub fn manifests(&self) -> Vec<Arc<Manifest>> {
-        self.book().manifests.iter().map(|(_, manifest)| Arc::clone(manifest)).collect()
+        self.inner().manifests.iter().map(|(_, manifest)| Arc::clone(manifest)).collect()
     }
 
-    /// How long it has been supervised.
+    /// The time under supervision.
     #[must_use]
     pub fn age(&self) -> Duration {
-        self.begun.elapsed()
+        self.started_at.elapsed()
     }
 
-    /// Whether the first start has ended, well or badly.
+    /// Whether the first start has ended, in success or failure.
     #[must_use]
     pub fn has_settled(&self) -> bool {
         *self.settled.borrow()
     }
 
-    /// Waits for that. The caller bounds the wait.
+    /// Waits for the end of the first start. The caller bounds the wait.
     pub async fn settled(&self) {
         let _ = self.settled.subscribe().wait_for(|settled| *settled).await;
     }
 
-    /// Ends every session; nothing is started again.
+    /// Closes every session and stops restarts.
     pub async fn close(&self) {
         let sessions: Vec<Arc<Session>> = {
-            let mut book = self.book();
-            book.closed = true;
-            let once = std::mem::take(&mut book.once);
-            book.slots.drain().filter_map(|(_, slot)| slot.session.lock().take()).chain(once).collect()
+            let mut inner = self.inner();
+            inner.closed = true;
+            let single_call = std::mem::take(&mut inner.single_call);
+            inner
+                .slots
+                .drain()
+                .filter_map(|(_, slot)| slot.session.lock().take())
+                .chain(single_call)
+                .collect()
         };
         self.wake.notify_waiters();
         self.wake.notify_one();
@@ -207,70 +215,66 @@ impl Upstream {
         }
     }
 
-    /// A server that dials in has come: what went wrong with the one before does not count.
-    pub fn arrived(&self) {
+    /// Clears every back-off: a server that dials in has connected, and earlier failures do not count.
+    pub fn reset_backoff(&self) {
         let slots: Vec<Arc<Slot>> = {
-            let mut book = self.book();
-            book.backoff = Backoff::default();
-            book.slots.values().cloned().collect()
+            let mut inner = self.inner();
+            inner.backoff = Backoff::default();
+            inner.slots.values().cloned().collect()
         };
         for slot in slots {
             *slot.backoff.lock() = Backoff::default();
         }
     }
 
-    /// Whether it dials in by itself and is not here.
-    pub(super) fn is_away(&self) -> bool {
-        self.ground.dialer.as_ref().is_some_and(|dialer| dialer.presence().borrow().is_none())
+    /// Whether the server dials in and is not connected.
+    fn is_away(&self) -> bool {
+        self.environment.dial_in.as_ref().is_some_and(|dial_in| dial_in.link().is_none())
     }
 
-    pub(super) fn not_here(&self) -> Refusal {
+    fn away_refusal(&self) -> Refusal {
         Fault::Link(LinkFailure::Away).refusal(self.spec.name())
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock()
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock()
     }
-}
 
-impl Overseer for Upstream {
-    fn lost(&self, session: &Arc<Session>) {
-        let mut book = self.book();
-        book.once.retain(|other| !Arc::ptr_eq(other, session));
-        let mut slots = book.slots.values();
+    /// Handles the end of a session: the slot is empty, and the back-off begins.
+    fn session_ended(&self, session: &Arc<Session>) {
+        let mut inner = self.inner();
+        inner.single_call.retain(|other| !Arc::ptr_eq(other, session));
+        let mut slots = inner.slots.values();
         let slot =
             slots.find(|slot| slot.session.lock().as_ref().is_some_and(|other| Arc::ptr_eq(other, session)));
-        let Some(slot) = slot.filter(|_| !book.closed).map(Arc::clone) else { return };
+        let Some(slot) = slot.filter(|_| !inner.closed).map(Arc::clone) else { return };
         *slot.session.lock() = None;
         if self.is_away() {
-            // It may go, and come again when it likes.
-            drop(book);
-            return self.tell();
+            // A participant may disconnect and connect again at any time.
+            drop(inner);
+            return self.log_status();
         }
         self.restarts.fetch_add(1, Ordering::Relaxed);
         let reason = format!("the server `{}` ended unexpectedly", self.spec.name());
-        book.cause.clear();
-        // A caller that makes its own session crash costs itself only.
+        inner.cause.clear();
+        // A caller whose own session crashes delays only itself.
         let mut own = slot.backoff.lock();
-        let backoff = if *session.key() == SessionKey::Shared { &mut book.backoff } else { &mut *own };
-        if session.age().0 >= STABLE {
+        let backoff = if *session.key() == SessionKey::Shared { &mut inner.backoff } else { &mut *own };
+        if session.age() >= STABLE {
             backoff.lasted();
         }
         backoff.failed(Instant::now(), reason);
         drop(own);
-        drop(book);
-        self.tell();
+        drop(inner);
+        self.log_status();
         self.wake.notify_one();
     }
 
-    fn listed(&self, session: &Arc<Session>) {
+    /// Handles a new manifest of a session.
+    fn manifest_changed(&self, session: &Arc<Session>) {
         if *session.key() == SessionKey::Shared {
-            self.book().lists(session);
+            self.inner().keep_manifest(session);
         }
-    }
-
-    fn state(&self) {
-        self.tell();
     }
 }
 
@@ -280,16 +284,16 @@ fn close_all(sessions: Vec<Arc<Session>>) {
     }
 }
 
-/// Keeps a shared session open for as long as anybody holds the upstream.
+/// Keeps a shared session open while the upstream exists.
 async fn keep(upstream: Weak<Upstream>) {
     loop {
         let Some(strong) = upstream.upgrade() else { return };
-        if strong.book().closed {
+        if strong.inner().closed {
             return;
         }
-        let era = strong.book().eras.first().copied();
-        let remaining = strong.book().backoff.remaining(Instant::now());
-        let mut presence = strong.ground.dialer.as_ref().map(|dialer| dialer.presence());
+        let era = strong.inner().eras.first().copied();
+        let remaining = strong.inner().backoff.remaining(Instant::now());
+        let mut presence = strong.environment.dial_in.as_ref().map(|dial_in| dial_in.presence());
         if let Some(presence) = presence.as_mut().filter(|presence| presence.borrow().is_none()) {
             drop(strong);
             match presence.changed().await {
@@ -301,7 +305,7 @@ async fn keep(upstream: Weak<Upstream>) {
             drop(strong);
             tokio::select! {
                 () = sleep(remaining) => {}
-                () = another(&mut presence) => {}
+                () = presence_change(&mut presence) => {}
             }
             continue;
         }
@@ -310,44 +314,43 @@ async fn keep(upstream: Weak<Upstream>) {
         match opened {
             Ok(session) => {
                 let mut end = session.watch_end();
-                // Not held while it is watched: an upstream that nobody holds ends its sessions.
+                // The wait holds no session: an upstream without users ends its sessions.
                 drop(session);
                 let _ = end.wait_for(|ended| *ended).await;
             }
-            // Where nothing else says when, look again soon.
-            Err(_) => sleep(Duration::from_millis(100)).await,
+            Err(_) => sleep(RETRY).await,
         }
     }
 }
 
-/// Waits until somebody else is here; for ever where nobody comes and goes.
-async fn another(presence: &mut Option<watch::Receiver<Option<LinkId>>>) {
+/// Waits until a participant connects or disconnects; for ever for a server that does not dial in.
+async fn presence_change(presence: &mut Option<watch::Receiver<Option<LinkId>>>) {
     match presence {
         Some(presence) => drop(presence.changed().await),
         None => std::future::pending().await,
     }
 }
 
-/// Closes callers' sessions that are idle.
+/// Closes idle sessions of single callers.
 async fn tidy(upstream: Weak<Upstream>) {
     let Some(idle) = upstream.upgrade().map(|upstream| upstream.spec.bounds.caller_idle) else { return };
     loop {
         sleep(TIDY.min(idle.max(TIDY_MIN))).await;
         let Some(upstream) = upstream.upgrade() else { return };
-        upstream.tell();
-        let mut book = upstream.book();
-        if book.closed {
+        upstream.log_status();
+        let mut inner = upstream.inner();
+        if inner.closed {
             return;
         }
-        let gone: Vec<_> = book
+        let gone: Vec<_> = inner
             .slots
             .iter()
             .filter(|((_, key), _)| *key != SessionKey::Shared)
             .filter(|(_, slot)| slot.is_blank() || slot.idle().is_some_and(|quiet| quiet >= idle))
             .map(|(place, _)| place.clone())
             .collect();
-        let left = gone.iter().filter_map(|place| book.slots.remove(place)?.session.lock().take()).collect();
-        drop(book);
-        close_all(left);
+        let closing = gone.iter().filter_map(|key| inner.slots.remove(key)?.session.lock().take()).collect();
+        drop(inner);
+        close_all(closing);
     }
 }
