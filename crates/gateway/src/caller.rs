@@ -14,7 +14,7 @@ use auth::Participant;
 use bytes::Bytes;
 use model::{Era, LinkId, OperationId, TopicName};
 use platform::{Mutex, MutexGuard};
-use room::Mark;
+use room::Cursor;
 use upstream::{ClientProfile, QuestionId, Session, SessionKey};
 use wire::mcp::ListKind;
 use wire::rpc::{self, Id};
@@ -95,7 +95,7 @@ pub struct Caller {
     interests: Seldom<Interests>,
     log_level: AtomicU8,
     /// From where on it may read what is said.
-    came: OnceLock<Mark>,
+    came: OnceLock<Cursor>,
 }
 
 /// Log levels from the mildest (MCP, "Logging"); the position is the severity.
@@ -225,13 +225,13 @@ impl Caller {
     }
 
     /// Notes what had been said when it came.
-    pub(crate) fn came_at(&self, place: Mark) {
+    pub(crate) fn came_at(&self, place: Cursor) {
         // It comes once.
         let _ = self.came.set(place);
     }
 
     /// From where on it may read what is said; none if nothing was kept when it came.
-    pub(crate) fn came(&self) -> Option<Mark> {
+    pub(crate) fn came(&self) -> Option<Cursor> {
         self.came.get().copied()
     }
 

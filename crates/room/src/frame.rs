@@ -1,34 +1,34 @@
-//! WebSocket frames that the gateway writes (RFC 6455, section 5). Must not know what they carry.
+//! WebSocket frames that the gateway sends (RFC 6455, section 5): text, ping, close.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use tungstenite::protocol::CloseFrame;
 use tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tungstenite::protocol::frame::{Frame, FrameHeader};
 
-/// The longest frame header of a server.
+/// Longest frame header of a server, in bytes.
 const HEADER_BYTES_MAX: usize = 10;
 
-/// Why a socket is closed (RFC 6455, section 7.4; codes from 4000 are ours).
+/// Why the gateway closes a socket (RFC 6455, section 7.4; codes from 4000 are the gateway's).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Close {
     /// The gateway stops.
     GoingAway,
-    /// Too much that cannot be read.
+    /// Too many malformed messages.
     Policy,
     /// A message is longer than the limit.
     TooBig,
     /// The gateway failed.
     Internal,
-    /// Another WebSocket of the same participant took its place.
+    /// A newer WebSocket of the same participant replaced it.
     Replaced,
-    /// The participant may not be here any more.
+    /// The participant lost its access.
     Revoked,
-    /// It does not read fast enough.
+    /// The client reads too slowly.
     TooSlow,
-    /// Nothing was heard of it.
+    /// No frame arrived for several pings.
     Idle,
-    /// The topic did not let it in.
-    KeptOut,
+    /// The topic rejected the participant.
+    Rejected,
 }
 
 impl Close {
@@ -43,16 +43,16 @@ impl Close {
             Self::Revoked => 4002,
             Self::TooSlow => 4003,
             Self::Idle => 4004,
-            Self::KeptOut => 4005,
+            Self::Rejected => 4005,
         }
     }
 
-    /// Whether who was on the other side has done nothing wrong.
-    pub fn is_well(self) -> bool {
+    /// Whether the close is no fault of the client.
+    pub fn is_blameless(self) -> bool {
         match self {
             Self::GoingAway | Self::Internal | Self::Replaced => true,
             Self::Policy | Self::TooBig | Self::Revoked | Self::TooSlow | Self::Idle => false,
-            Self::KeptOut => false,
+            Self::Rejected => false,
         }
     }
 
@@ -66,43 +66,43 @@ impl Close {
             Self::Replaced => "another connection of the same participant took over",
             Self::Revoked => "access was withdrawn",
             Self::TooSlow => "reading too slowly",
-            Self::Idle => "nothing was heard",
-            Self::KeptOut => "the topic is full, or the name is a server's",
+            Self::Idle => "no frame arrived",
+            Self::Rejected => "the topic is full, or the name is a server's",
         }
     }
 
-    /// The frame.
+    /// The close frame.
     pub fn frame(self) -> Bytes {
         let close = CloseFrame { code: CloseCode::from(self.code()), reason: self.reason().into() };
-        written(Frame::close(Some(close)))
+        encode(Frame::close(Some(close)))
     }
 }
 
-/// A sign of life that is to be answered.
-pub fn ping() -> Bytes {
-    written(Frame::ping(Bytes::new()))
+/// A ping frame.
+pub(crate) fn ping() -> Bytes {
+    encode(Frame::ping(Bytes::new()))
 }
 
-fn written(frame: Frame) -> Bytes {
+fn encode(frame: Frame) -> Bytes {
     let mut out = Vec::with_capacity(frame.len());
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let _ = frame.format(&mut out);
     out.into()
 }
 
-/// A text message in one frame.
+/// Encodes a text message as one frame.
 pub fn text(message: &[u8]) -> Bytes {
     let mut out = BytesMut::with_capacity(HEADER_BYTES_MAX + message.len());
     put_text(&mut out, message);
     out.freeze()
 }
 
-/// Writes a text message in one frame.
-pub fn put_text(out: &mut BytesMut, message: &[u8]) {
+/// Appends a text message as one frame.
+pub(crate) fn put_text(out: &mut BytesMut, message: &[u8]) {
     let header = FrameHeader { opcode: OpCode::Data(Data::Text), ..FrameHeader::default() };
     let mut head = [0_u8; HEADER_BYTES_MAX];
     let mut rest: &mut [u8] = &mut head;
-    // Ten bytes are enough for every header of a server.
+    // Every header of a server fits into ten bytes.
     let _ = header.format(message.len() as u64, &mut rest);
     let left = rest.len();
     out.put_slice(head.get(..HEADER_BYTES_MAX - left).unwrap_or_default());
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn closes_say_why() {
+    fn close_frames_carry_code_and_reason() {
         let frame = Close::TooSlow.frame();
         assert_eq!(&frame[..4], [0x88, frame.len() as u8 - 2, 0x0f, 0xa3]);
         assert_eq!(&frame[4..], b"reading too slowly");

@@ -1,28 +1,23 @@
-//! The room of a topic: everybody who hears it, one queue, one order.
+//! Room of a topic: fan-out of admitted envelopes to WebSockets, in one order.
 //!
-//! Owns what is said from the moment the topic has admitted it until it is on every socket. Frames are encoded once and
-//! the same bytes go to all; there is no queue and no task per hearer. Must not know who may say what, nor any payload.
+//! The gateway pushes [`RoomEvent`]s into one queue while it holds the topic's lock. One task per room takes what has
+//! gathered, encodes every frame once, and writes the same bytes to all members. There is no queue and no task per member;
+//! only a socket that lags has a backlog, bounded.
+//!
+//! Opens no payload. Must not know servers, tokens or files: a house test reads the manifest.
 
+mod batch;
+mod event;
 mod frame;
-mod history;
-mod item;
 mod queue;
-mod ring;
-mod run;
+mod recent;
+mod replay;
 mod socket;
-mod turn;
+mod writer;
 
-use std::sync::Arc;
-
+pub use event::{Audience, Message, Newcomer, RoomConfig, RoomEvent, Stamps};
 pub use frame::{Close, text};
-pub use item::{Entry, Item, Reach, RoomConfig, Said, Stamps};
 pub use queue::Room;
-pub use ring::{Kept, Mark, Since};
+pub use recent::{Cursor, RecentMessage, RecentPage};
 pub use socket::Socket;
-
-/// An empty room, and the task that writes it until nobody has the room any more. Must be called inside a runtime.
-pub fn open(config: RoomConfig, stamps: Arc<dyn Stamps>) -> Arc<Room> {
-    let room = Arc::new(Room::default());
-    tokio::spawn(turn::run(Arc::downgrade(&room), room.wake(), config, stamps));
-    room
-}
+pub use writer::open;

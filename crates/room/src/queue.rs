@@ -1,96 +1,96 @@
-//! The queue of a room: what was said and not yet written, in the topic's order.
-//!
-//! Owns its bound. Must not know who hears.
+//! Queue of a room: events in the topic's order, its bound, and the recent messages for readers.
 
 use std::sync::Arc;
 
+use model::ParticipantId;
 use platform::{Mutex, MutexGuard, random};
 use tokio::sync::Notify;
 
-use super::item::Item;
-use super::ring::{Kept, Mark, Ring, Since};
+use crate::event::{Audience, RoomEvent};
+use crate::recent::{Cursor, RecentMessage, RecentMessages, RecentPage};
 
-/// Bytes that may wait for the room's next turn. Whoever says more waits until the turn has taken them.
+/// Longest queue, in bytes. Beyond it senders wait until the writer has taken the events.
 pub const ROOM_QUEUE_BYTES_MAX: usize = 4 << 20;
 
 #[derive(Default)]
 struct Queue {
-    items: Vec<Item>,
+    events: Vec<RoomEvent>,
     bytes: usize,
-    /// What was said lately, where somebody may read it.
-    ring: Option<Ring>,
+    /// Recent messages, where a built-in tool reads them.
+    recent: Option<RecentMessages>,
 }
 
-/// One topic's room, as those see it who say something in it.
+/// The room of one topic.
 #[derive(Default)]
 pub struct Room {
     queue: Mutex<Queue>,
+    /// Wakes the writer.
     wake: Arc<Notify>,
+    /// Wakes senders that wait for space.
     taken: Notify,
-    /// Something was added to the ring.
-    kept: Notify,
+    /// Wakes readers that wait for a message.
+    added: Notify,
 }
 
 impl Room {
-    /// What wakes the task that takes turns.
-    pub(super) fn wake(&self) -> Arc<Notify> {
+    /// The signal that wakes the writer.
+    pub(crate) fn wake(&self) -> Arc<Notify> {
         Arc::clone(&self.wake)
     }
 
-    /// Adds to the queue. Called while the topic is locked, so that the order is the topic's.
-    pub fn push(&self, item: Item) {
+    /// Appends an event. Callers hold the topic's lock, so that the queue has the topic's order.
+    pub fn push(&self, event: RoomEvent) {
         let mut queue = self.queue();
-        queue.bytes += item.len();
-        let mut kept = false;
-        // What is only to be seen is nobody's to read later.
-        if let (Some(ring), Item::Say(said)) = (&mut queue.ring, &item)
-            && let Some(but) = said.reach.but()
+        queue.bytes += event.len();
+        let mut added = false;
+        if let (Some(recent), RoomEvent::Message(message)) = (&mut queue.recent, &event)
+            && let Some(except) = readers_except(&message.audience)
         {
-            ring.keep(Kept { envelope: said.envelope.clone(), but });
-            kept = true;
+            recent.push(RecentMessage { envelope: message.envelope.clone(), except });
+            added = true;
         }
-        queue.items.push(item);
+        queue.events.push(event);
         drop(queue);
         self.wake.notify_one();
-        if kept {
-            self.kept.notify_waiters();
+        if added {
+            self.added.notify_waiters();
         }
     }
 
-    /// Begins to keep what is said for readers, or ends it.
-    pub fn keep(&self, on: bool) {
+    /// Begins or stops to keep recent messages for readers.
+    pub fn keep_recent(&self, on: bool) {
         let mut queue = self.queue();
-        if queue.ring.is_some() != on {
-            queue.ring = on.then(|| Ring::new(u64::from_le_bytes(random()) >> 12));
+        if queue.recent.is_some() != on {
+            queue.recent = on.then(|| RecentMessages::new(u64::from_le_bytes(random()) >> 12));
             drop(queue);
-            self.kept.notify_waiters();
+            self.added.notify_waiters();
         }
     }
 
-    /// The place of what will be said next; none where nothing is kept.
-    pub fn end(&self) -> Option<Mark> {
-        self.queue().ring.as_ref().map(Ring::end)
+    /// The cursor of the next message; `None` if no messages are kept.
+    pub fn end(&self) -> Option<Cursor> {
+        self.queue().recent.as_ref().map(RecentMessages::end)
     }
 
-    /// What was said since this place; none where nothing is kept.
-    pub fn since(&self, from: Mark) -> Option<Since> {
-        self.queue().ring.as_ref().map(|ring| ring.since(from))
+    /// The messages since a cursor; `None` if no messages are kept.
+    pub fn since(&self, from: Cursor) -> Option<RecentPage> {
+        self.queue().recent.as_ref().map(|recent| recent.since(from))
     }
 
-    /// Waits until something is said after this place, or nothing is kept any more.
-    pub async fn said_after(&self, place: Mark) {
+    /// Waits for a message after the cursor; returns also when the room stops to keep messages.
+    pub async fn message_after(&self, cursor: Cursor) {
         loop {
-            let mut kept = std::pin::pin!(self.kept.notified());
-            kept.as_mut().enable();
-            if self.end().is_none_or(|end| end != place) {
+            let mut added = std::pin::pin!(self.added.notified());
+            added.as_mut().enable();
+            if self.end().is_none_or(|end| end != cursor) {
                 return;
             }
-            kept.await;
+            added.await;
         }
     }
 
-    /// Waits until what was said has been taken, if it is too much to go on.
-    pub async fn has_room(&self) {
+    /// Waits while the queue is full.
+    pub async fn wait_for_space(&self) {
         loop {
             let taken = self.taken.notified();
             if !self.is_full() {
@@ -100,28 +100,37 @@ impl Room {
         }
     }
 
-    /// Whether so much was said that nobody may go on.
+    /// Whether the queue is beyond its bound: senders must wait.
     pub fn is_full(&self) -> bool {
         self.queue().bytes > ROOM_QUEUE_BYTES_MAX
     }
 
-    /// How much was said since the last turn.
-    pub(super) fn waiting(&self) -> usize {
-        self.queue().items.len()
+    /// Number of queued events.
+    pub(crate) fn len(&self) -> usize {
+        self.queue().events.len()
     }
 
-    /// Everything that was said since the last turn.
-    pub(super) fn take(&self) -> Vec<Item> {
+    /// Takes all queued events.
+    pub(crate) fn take(&self) -> Vec<RoomEvent> {
         let mut queue = self.queue();
         queue.bytes = 0;
-        let items = std::mem::take(&mut queue.items);
+        let events = std::mem::take(&mut queue.events);
         drop(queue);
         self.taken.notify_waiters();
-        items
+        events
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock()
+    }
+}
+
+/// The participant that may not read a message; `None` for mirrored calls, which are not kept at all.
+fn readers_except(audience: &Audience) -> Option<Option<ParticipantId>> {
+    match audience {
+        Audience::Matching => Some(None),
+        Audience::MatchingExcept(except) => Some(Some(except.clone())),
+        Audience::Observers { .. } => None,
     }
 }
 

@@ -1,7 +1,6 @@
-//! The writing side of one member's socket.
+//! Write side of one member's socket: direct writes, bounded backlog, closing.
 //!
-//! What the kernel takes is written at once by whoever has it; only what it does not take waits, within a bound, with a task
-//! that lives as long as the backlog. Must not know what the bytes mean.
+//! The caller writes as much as the kernel accepts. The rest waits in a backlog, and a task drains it.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -16,28 +15,28 @@ use platform::{Mutex, MutexGuard};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::frame::Close;
+use crate::frame::Close;
 
-/// Bytes that may wait for one socket. Beyond it the socket is closed ([`Close::TooSlow`]).
+/// Longest backlog of one socket, in bytes. A longer one closes the socket ([`Close::TooSlow`]).
 pub const SOCKET_BACKLOG_BYTES_MAX: usize = 1 << 20;
-/// Pieces that are handed to the kernel in one call.
+/// Slices per system call.
 const SLICES_MAX: usize = 64;
-/// How long a last frame may take to leave.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Longest wait for a client to read the last frame and close.
+const LINGER: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 struct Backlog {
     parts: VecDeque<Bytes>,
     bytes: usize,
-    /// The first part has been written in part: it must be finished before anything else.
+    /// The first part is partly written: it must be completed before any other frame.
     begun: bool,
-    /// A task is writing.
+    /// A task drains the backlog.
     draining: bool,
-    /// This side says nothing more.
+    /// This side writes no further frame.
     closed: bool,
-    /// What it was closed for, if by this side.
-    why: Option<Close>,
-    /// The task that waits until it is closed, or the backlog is out: the connection's own.
+    /// Why this side closed the socket, if it did.
+    reason: Option<Close>,
+    /// The connection's task, which waits until the socket is closed or the backlog is empty.
     waker: Option<Waker>,
 }
 
@@ -53,14 +52,14 @@ impl Backlog {
 pub struct Socket {
     stream: TcpStream,
     backlog: Mutex<Backlog>,
-    heard_ms: AtomicU64,
+    last_activity_ms: AtomicU64,
 }
 
 impl Socket {
-    /// A socket after its handshake.
+    /// A socket after its WebSocket handshake.
     pub fn new(stream: TcpStream, now_ms: u64) -> Arc<Self> {
-        let heard_ms = AtomicU64::new(now_ms);
-        Arc::new(Self { stream, backlog: Mutex::default(), heard_ms })
+        let last_activity_ms = AtomicU64::new(now_ms);
+        Arc::new(Self { stream, backlog: Mutex::default(), last_activity_ms })
     }
 
     /// The stream, to read from.
@@ -68,24 +67,24 @@ impl Socket {
         &self.stream
     }
 
-    /// Notes a sign of life.
-    pub fn heard(&self, now_ms: u64) {
-        self.heard_ms.store(now_ms, Ordering::Relaxed);
+    /// Records that data arrived.
+    pub fn record_activity(&self, now_ms: u64) {
+        self.last_activity_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// When something was heard last.
-    pub fn heard_ms(&self) -> u64 {
-        self.heard_ms.load(Ordering::Relaxed)
+    /// When data arrived last, in milliseconds on the clock of [`Socket::record_activity`].
+    pub fn last_activity_ms(&self) -> u64 {
+        self.last_activity_ms.load(Ordering::Relaxed)
     }
 
-    /// Waits until this side has ended it. One task at a time waits for a socket.
+    /// Waits until this side has closed the socket. Only one task may wait at a time.
     pub async fn closed(&self) {
         self.wait_for(|backlog| backlog.closed).await;
     }
 
-    /// What this side has closed it for, if it has.
-    pub fn why(&self) -> Option<Close> {
-        self.backlog().why
+    /// Why this side closed the socket, if it did.
+    pub fn close_reason(&self) -> Option<Close> {
+        self.backlog().reason
     }
 
     async fn wait_for(&self, done: impl Fn(&Backlog) -> bool) {
@@ -100,7 +99,7 @@ impl Socket {
         .await;
     }
 
-    /// Writes these bytes after everything that was written before. A socket that does not keep up is closed.
+    /// Writes frames after all earlier ones. Closes the socket when its backlog is too long.
     pub fn write(self: &Arc<Self>, parts: &[Bytes]) {
         let mut backlog = self.backlog();
         if backlog.closed {
@@ -124,14 +123,14 @@ impl Socket {
         self.drain_later(backlog);
     }
 
-    /// Says a last word and writes nothing after it. What waits is not written any more.
+    /// Sends a close frame as the last frame, and drops the backlog.
     pub fn close(self: &Arc<Self>, close: Close) {
         let mut backlog = self.backlog();
         if backlog.closed {
             return;
         }
         backlog.closed = true;
-        backlog.why = Some(close);
+        backlog.reason = Some(close);
         let keep = usize::from(backlog.begun);
         backlog.parts.truncate(keep);
         backlog.parts.push_back(close.frame());
@@ -140,11 +139,11 @@ impl Socket {
         self.drain_later(backlog);
     }
 
-    /// Writes nothing more: the other side is gone or has said goodbye; `last` is the answer to that.
+    /// Stops writing because the client has closed or lost the connection; `last` answers its close frame.
     pub fn end(self: &Arc<Self>, last: Bytes) {
         let mut backlog = self.backlog();
         if !backlog.closed {
-            // In one step: nothing comes between the last word and the end.
+            // In one step, so that no frame follows the last one.
             backlog.closed = true;
             if !last.is_empty() {
                 backlog.bytes += last.len();
@@ -155,16 +154,16 @@ impl Socket {
         }
     }
 
-    /// Lets the last frame out, then closes the writing side and waits a little for the other side to do the same, so that
-    /// it can still read why.
+    /// Waits until the last frame is written, closes the write side, and waits a bounded time for the client to close, so that
+    /// it can read the close frame.
     pub async fn linger(&self) {
         let out = async {
-            // The room may still have to say the last word.
+            // The room may not have sent the close frame yet.
             self.wait_for(|backlog| backlog.closed && !backlog.draining).await;
             let _ = rustix::net::shutdown(&self.stream, rustix::net::Shutdown::Write);
-            let mut lost = [0; 1024];
+            let mut discarded = [0; 1024];
             while self.stream.readable().await.is_ok() {
-                match self.stream.try_read(&mut lost) {
+                match self.stream.try_read(&mut discarded) {
                     Ok(0) => return,
                     Ok(_) => {}
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -172,8 +171,8 @@ impl Socket {
                 }
             }
         };
-        let _ = timeout(LAST_WORDS, out).await;
-        // Ends the task of a backlog that nobody reads, too.
+        let _ = timeout(LINGER, out).await;
+        // Also ends the task that drains a backlog.
         let _ = rustix::net::shutdown(&self.stream, rustix::net::Shutdown::Both);
     }
 
@@ -186,7 +185,8 @@ impl Socket {
         *backlog = Backlog { closed: true, ..Backlog::default() };
     }
 
-    /// Gives the kernel what it takes. Tells how many whole parts it took; the rest of a begun one goes to the backlog.
+    /// Writes as much as the kernel accepts. Returns the number of parts that are done; the rest of a partly written one goes
+    /// to the backlog.
     fn push_out(&self, parts: &[Bytes], backlog: &mut Backlog) -> Result<usize, ()> {
         let mut done = 0;
         while let Some(left) = parts.get(done..).filter(|left| !left.is_empty()) {
@@ -216,7 +216,7 @@ impl Socket {
         Ok(done)
     }
 
-    /// Offers the kernel as much as it takes in one call.
+    /// One system call with as many slices as it takes.
     fn try_write(&self, parts: &[Bytes]) -> io::Result<usize> {
         if let [only] = parts {
             return self.stream.try_write(only);

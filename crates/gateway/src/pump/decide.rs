@@ -4,7 +4,7 @@
 
 use auth::Participant;
 use model::{Digest, OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
-use room::{Item, Reach, Said};
+use room::{Audience, Message, RoomEvent};
 use tokio::sync::{oneshot, watch};
 use topic::{Decision, Effect, Event};
 use wire::json::{self, quote};
@@ -333,10 +333,11 @@ impl Pump {
     ) {
         tracing::debug!(from, kind, "posted");
         let to = to.iter().map(|to| Box::from(*to)).collect();
-        let said = Said { link: None, envelope: frame, to, kind: kind.into(), reach: Reach::all_but(skip) };
+        let audience = Audience::matching_except(skip);
+        let message = Message { link: None, envelope: frame, to, kind: kind.into(), audience };
         // Under the topic's lock, as everything that is said.
         let _topic = self.topic();
-        self.room.push(Item::Say(said));
+        self.room.push(RoomEvent::Message(message));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use model::{Capabilities, Era, LinkId, ParticipantId, Refusal};
-use room::{Item, Mark};
+use room::{Cursor, RoomEvent};
 use topic::{Effect, Event, Role, UpstreamNames, View};
 use upstream::config::ServerConfig;
 use upstream::{Manifest, Upstream};
@@ -46,7 +46,7 @@ impl Pump {
     /// Lists these tools of the gateway's own; they change with the configuration only. What is said is kept where one of
     /// them reads it.
     pub(crate) fn list_own(&self, built_in: &[BuiltIn]) {
-        self.room.keep(built_in.contains(&BuiltIn::Room));
+        self.room.keep_recent(built_in.contains(&BuiltIn::Room));
         let listed = Arc::new(shelf::manifest(built_in));
         if *self.built_in() != *listed {
             *self.built_in.write() = Arc::clone(&listed);
@@ -82,7 +82,7 @@ impl Pump {
         let participant = caller.participant();
         if let Some(end) = self.room.end() {
             let offset = end.offset.saturating_sub(self.history);
-            caller.came_at(Mark { offset, ..end });
+            caller.came_at(Cursor { offset, ..end });
         }
         self.callers().insert(caller.link(), Arc::downgrade(caller));
         let event = Event::Join {
@@ -117,7 +117,7 @@ impl Pump {
     pub fn leave(&self, caller: &Caller) {
         caller.leave();
         // Whoever hears nothing is not in the room, and this is nothing to it.
-        self.room.push(Item::Leave { link: caller.link(), close: None });
+        self.room.push(RoomEvent::Detach { link: caller.link(), close: None });
         self.step(Event::Leave { link: caller.link() });
         self.gone(caller.link());
         self.callers().remove(&caller.link());
