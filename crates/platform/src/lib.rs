@@ -3,7 +3,7 @@
 //! The pure crates (`model`, `json`, `topic`, `wire`, `auth`) must not depend on this one; time and randomness reach them as
 //! arguments.
 //!
-//! - [`Mutex`], [`RwLock`]: `parking_lot`'s. Built with `--cfg count_locks`, they count acquisitions ([`locks`]).
+//! - [`Mutex`], [`RwLock`]: `parking_lot`'s. Built with `--cfg count_locks`, they count acquisitions (`locks`).
 //! - [`unix_ms`], [`millis`]: the wall clock.
 //! - [`random`]: bytes of the operating system.
 
