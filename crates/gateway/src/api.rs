@@ -25,13 +25,13 @@ use wire::mcp::ListKind;
 
 use pages::{No, Page, Pages, lost};
 use schema::{Health, NewToken, Ready, Server, Servers, Token, TokenMade, TokensShown, Tool, Tools, Waiting};
+use upstream::State as UpstreamState;
 
 use crate::caller::Caller;
 use crate::gate::Gate;
 use crate::office::{Granting, Office, Tokens};
 use crate::pump::Pump;
 use crate::tokens::TokenRequest;
-use crate::upstream::State as UpstreamState;
 
 /// The OpenAPI document, as it stands in `docs/openapi.json`.
 pub fn document() -> String {

@@ -14,14 +14,14 @@ use auth::Participant;
 use bytes::Bytes;
 use model::{Era, LinkId, OperationId, TopicName};
 use platform::{Mutex, MutexGuard};
+use room::Cursor;
+use upstream::{ClientProfile, QuestionId, Session, SessionKey};
 use wire::mcp::ListKind;
 use wire::rpc::{self, Id};
 
 use crate::bounds::Bounds;
-use crate::room::Mark;
 use crate::stream::{Lifetime, Refused, Stream};
 use crate::tasks::Relayed;
-use crate::upstream::{Hello, QuestionId, Session, SessionKey};
 pub use listens::Filter;
 use listens::{About, Listen};
 pub use openings::Open;
@@ -85,7 +85,7 @@ pub struct Caller {
     participant: Arc<Participant>,
     topic: TopicName,
     era: Era,
-    hello: Hello,
+    hello: ClientProfile,
     key: SessionKey,
     /// Where everything is said on one stream (stdio, the 2024-11-05 pair), that stream; over HTTP made when first needed.
     home: OnceLock<Arc<Stream>>,
@@ -95,7 +95,7 @@ pub struct Caller {
     interests: Seldom<Interests>,
     log_level: AtomicU8,
     /// From where on it may read what is said.
-    came: OnceLock<Mark>,
+    came: OnceLock<Cursor>,
 }
 
 /// Log levels from the mildest (MCP, "Logging"); the position is the severity.
@@ -109,7 +109,7 @@ impl Caller {
         link: LinkId,
         participant: Arc<Participant>,
         topic: &TopicName,
-        hello: Hello,
+        hello: ClientProfile,
         home: Option<Arc<Stream>>,
         bounds: &Arc<Bounds>,
     ) -> Self {
@@ -136,7 +136,7 @@ impl Caller {
             topics: vec![topic.clone()],
             rate: None,
         };
-        let hello = Hello {
+        let hello = ClientProfile {
             capabilities: Bytes::from_static(b"{}"),
             client_info: None,
             version: wire::mcp::Version::NEWEST_LEGACY,
@@ -157,7 +157,7 @@ impl Caller {
             // A new cell is empty, so this cannot fail.
             let _ = cell.set(home);
         }
-        let hello = Hello {
+        let hello = ClientProfile {
             capabilities: Bytes::from_static(b"{}"),
             client_info: None,
             version: wire::mcp::Version::NEWEST,
@@ -200,7 +200,7 @@ impl Caller {
     }
 
     /// What it said of itself; for modern callers that is in each request instead.
-    pub fn hello(&self) -> &Hello {
+    pub fn hello(&self) -> &ClientProfile {
         &self.hello
     }
 
@@ -225,13 +225,13 @@ impl Caller {
     }
 
     /// Notes what had been said when it came.
-    pub(crate) fn came_at(&self, place: Mark) {
+    pub(crate) fn came_at(&self, place: Cursor) {
         // It comes once.
         let _ = self.came.set(place);
     }
 
     /// From where on it may read what is said; none if nothing was kept when it came.
-    pub(crate) fn came(&self) -> Option<Mark> {
+    pub(crate) fn came(&self) -> Option<Cursor> {
         self.came.get().copied()
     }
 

@@ -3,8 +3,6 @@
 //! Owns the types and their defaults. Must not know TOML, JSON, the command line or where a value was written; whoever
 //! fills it has checked it (names, prefixes, references between tables).
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,6 +11,7 @@ use std::time::Duration;
 use auth::{Credential, Participant, Rate};
 use model::{Capabilities, ParticipantId, TopicName};
 use store::audit::Payloads;
+use upstream::config::{EraChoice, Origin, ServerConfig, ServerLimits, Sessions, Timeouts, Transport};
 
 /// Everything a gateway needs to start, and to compare with when it reloads.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,126 +51,6 @@ impl Default for AuditConfig {
     fn default() -> Self {
         Self { enabled: true, payloads: Payloads::default(), redact: Vec::new() }
     }
-}
-
-/// One upstream: `[servers.NAME]` or an entry of `mcpServers`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ServerConfig {
-    /// Its name as a participant.
-    pub name: ParticipantId,
-    /// How it is reached.
-    pub transport: Transport,
-    /// What stands before its public names; `""` gives its own names. The default is its name.
-    pub prefix: Arc<str>,
-    /// Which era is spoken with it.
-    pub era: EraChoice,
-    /// Who shares a session with it.
-    pub sessions: Sessions,
-    /// How long it may take for what.
-    pub timeouts: Timeouts,
-    /// What it may send towards its callers. The default: responses, notifications, and sampling, elicitation and roots
-    /// requests.
-    pub capabilities: Arc<Capabilities>,
-    /// Whether it is started at all.
-    pub enabled: bool,
-    /// Where its definition comes from: decides whether it starts without consent.
-    pub origin: Origin,
-}
-
-/// How an upstream is reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Transport {
-    /// A child process, one JSON-RPC message a line.
-    Stdio(StdioConfig),
-    /// Streamable HTTP.
-    Http(HttpConfig),
-    /// HTTP with a separate event stream, as 2024-11-05 has it.
-    Sse(HttpConfig),
-    /// The small server that is built in.
-    Demo,
-    /// A participant that dials in and serves (`serves = true`).
-    Participant,
-}
-
-/// A child process to start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StdioConfig {
-    /// The program, looked up on PATH.
-    pub command: String,
-    /// Its arguments. Their variables may be secrets; people are shown them as written.
-    pub args: Vec<Secret>,
-    /// Its own environment variables; it gets PATH, HOME and locale besides and nothing else.
-    pub env: Vec<(String, Secret)>,
-    /// The directory that it starts in; `None` is the gateway's.
-    pub cwd: Option<PathBuf>,
-}
-
-/// An HTTP endpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HttpConfig {
-    /// An absolute `http` or `https` URL. May carry secrets: never told outside.
-    pub url: Secret,
-    /// Headers that every request carries.
-    pub headers: Vec<(String, Secret)>,
-}
-
-/// A text that may hold a secret: it is not shown by `Debug`, and people are shown it as it was written.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret {
-    text: String,
-    written: String,
-}
-
-/// Which era is spoken with an upstream (`era`, also spelled `protocolEra`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum EraChoice {
-    /// Found out by asking.
-    #[default]
-    Auto,
-    /// 2024-11-05 to 2025-11-25, without asking.
-    Legacy,
-    /// 2026-07-28, without asking.
-    Modern,
-}
-
-/// Who shares a session with an upstream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sessions {
-    /// All callers that declare no client capabilities share one; any other has its own.
-    #[default]
-    Auto,
-    /// Everybody shares one.
-    Shared,
-    /// Every caller has its own.
-    Caller,
-    /// Every call has its own.
-    Call,
-}
-
-/// How long an upstream may take.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Timeouts {
-    /// From starting it to its answered handshake.
-    pub start: Duration,
-    /// One request; progress begins it anew.
-    pub request: Duration,
-    /// The same for single tools, by their own names.
-    pub tools: BTreeMap<String, Duration>,
-    /// What no progress extends.
-    pub max: Duration,
-}
-
-/// Where a definition comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// A file or flag that the operator named on the command line or in the environment.
-    Named,
-    /// The operator's own configuration directory, or what is built in.
-    Own,
-    /// Anything else that was found: a file in the working directory, another client's file.
-    Imported,
-    /// The API.
-    Api,
 }
 
 /// A participant that was configured: who it is, and the token that proves it.
@@ -320,50 +199,6 @@ pub struct Limits {
     pub hold: Duration,
 }
 
-impl Secret {
-    /// A text without variables.
-    #[must_use]
-    pub fn new(text: impl Into<String>) -> Secret {
-        let text = text.into();
-        Secret { written: text.clone(), text }
-    }
-
-    /// A text with its variables expanded, and as it was written.
-    #[must_use]
-    pub fn expanded(text: impl Into<String>, written: impl Into<String>) -> Secret {
-        Secret { text: text.into(), written: written.into() }
-    }
-
-    /// The text itself, for the one place that needs it.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.text
-    }
-
-    /// As it was written, variables unexpanded: for the operator's eyes.
-    #[must_use]
-    pub fn written(&self) -> &str {
-        &self.written
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(..)")
-    }
-}
-
-impl Origin {
-    /// Whether a command of this origin starts only after consent.
-    #[must_use]
-    pub fn needs_consent(self) -> bool {
-        match self {
-            Origin::Named | Origin::Own => false,
-            Origin::Imported | Origin::Api => true,
-        }
-    }
-}
-
 impl Default for Config {
     /// Loopback, nothing on disk, no servers, nobody but the local user, no topic: something to fill.
     fn default() -> Config {
@@ -381,13 +216,16 @@ impl Default for Config {
     }
 }
 
-impl Default for Timeouts {
-    fn default() -> Timeouts {
-        Timeouts {
-            start: Duration::from_secs(30),
-            request: Duration::from_secs(60),
-            tools: BTreeMap::new(),
-            max: Duration::from_secs(600),
+impl Limits {
+    /// The limits that hold for each server.
+    #[must_use]
+    pub fn servers(&self) -> ServerLimits {
+        ServerLimits {
+            line_bytes_max: self.line_bytes_max,
+            queue_len_max: self.queue_len_max,
+            calls_max: self.upstream_calls_max,
+            caller_sessions_max: self.upstream_sessions_max,
+            caller_idle: self.upstream_session_idle,
         }
     }
 }

@@ -18,16 +18,17 @@ use model::{ParticipantId, Refusal, TopicName};
 use platform::{Mutex, RwLock, unix_ms};
 use store::Writer;
 use tokio::sync::Notify;
+use upstream::Upstream;
+use upstream::config::ServerConfig;
 
 use crate::audit::Recorder;
 use crate::bounds::{Bounds, Held};
 use crate::caller::Caller;
-use crate::config::{Config, Limits, ServerConfig};
+use crate::config::{Config, Limits};
 use crate::grants::Grants;
 use crate::ground::Ground;
 use crate::pump::Pump;
 use crate::sessions::Sessions;
-use crate::upstream::Upstream;
 
 /// One running gateway.
 pub struct Gate {

@@ -68,7 +68,7 @@ fn with_instructions(result: &mut Value, pump: &Pump) -> Vec<u8> {
     for seat in pump.seats().iter() {
         let shared = ERAS.into_iter().find_map(|era| seat.upstream.open_shared(era));
         let Some(session) = shared else { continue };
-        let greeting = session.greeting();
+        let greeting = session.handshake_result();
         let said = instructions(&greeting);
         if let Some(said) =
             said.filter(|said| !said.trim().is_empty() && said.len() <= INSTRUCTIONS_BYTES_MAX)

@@ -48,3 +48,13 @@ impl Ground {
         OperationId((u128::from(self.run) << 64) | u128::from(number))
     }
 }
+
+impl room::Stamps for Ground {
+    fn now_ms(&self) -> u64 {
+        self.now_ms()
+    }
+
+    fn envelope_id(&self) -> String {
+        self.operation().to_string()
+    }
+}

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use json::Splice;
 use model::{Era, Refusal, RefusalCode};
+use upstream::{Answer, ClientProfile};
 use wire::mcp::{Params, Version};
 use wire::rpc::{self, Id, Message, Shape, code};
 
@@ -16,12 +17,11 @@ use crate::caller::{Caller, LOG_LEVELS};
 use crate::lists;
 use crate::pump::{Pump, Routed};
 use crate::stream::Stream;
-use crate::upstream::{Answer, Hello};
 
 /// What a client said in `initialize`, and what it is answered.
 pub struct Welcome {
     /// What to remember of it.
-    pub hello: Hello,
+    pub hello: ClientProfile,
     /// The revision that both will speak.
     pub version: Version,
 }
@@ -41,7 +41,7 @@ pub fn welcome(message: &Message) -> Result<Welcome, Bytes> {
         return Err(rpc::error(id, code::INVALID_PARAMS, "`params.capabilities` must be an object", None));
     }
     let version = Version::answer_to(&asked);
-    let hello = Hello {
+    let hello = ClientProfile {
         capabilities: Bytes::copy_from_slice(capabilities),
         client_info: params.client_info().map(Bytes::copy_from_slice),
         version,

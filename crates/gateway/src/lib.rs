@@ -1,14 +1,13 @@
 //! The gateway: everything that waits.
 //!
-//! Owns the doors (HTTP, stdio), the pump between doors and upstreams, sessions and streams, the supervision of
-//! upstreams, health and metrics. Must not know HTML, command lines or configuration files.
+//! Owns the doors (HTTP, stdio), the pump between doors and upstreams, sessions and streams, health and metrics. Must not
+//! know HTML, command lines or configuration files.
 
 pub mod api;
 pub mod audit;
 mod bounds;
 mod caller;
 pub mod config;
-mod demo;
 mod desk;
 pub mod door;
 pub mod gate;
@@ -25,15 +24,12 @@ mod operation;
 mod own;
 pub mod pump;
 mod resume;
-mod room;
 pub mod running;
 pub mod sealing;
-mod served;
 mod sessions;
 mod sight;
 mod spell;
 pub mod stream;
 mod tasks;
 pub mod tokens;
-pub mod upstream;
 mod views;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use auth::Sealer;
 use bytes::Bytes;
 use model::{Era, ParticipantId, Refusal, RefusalCode};
+use upstream::{ClientProfile, Manifest};
 use wire::mcp::list::{Hints, Item, render};
 use wire::mcp::{ListKind, Params, Version, task};
 use wire::rpc::{self, Message};
@@ -19,7 +20,6 @@ use crate::operation::Operation;
 use crate::pump::{Pump, Routed, Seat};
 use crate::spell;
 use crate::stream::Stream;
-use crate::upstream::{Hello, Manifest};
 
 /// Items of one page of a merged list.
 pub const PAGE_ITEMS_MAX: usize = 1000;
@@ -34,7 +34,7 @@ pub fn answer(
     caller: &Arc<Caller>,
     kind: ListKind,
     params: &Params<'_>,
-    hello: Hello,
+    hello: ClientProfile,
     out: &Arc<Stream>,
 ) -> Option<Arc<Operation>> {
     let (operation, Routed::Gateway) = pump.admit(caller, params, out)? else { return None };
@@ -52,7 +52,7 @@ async fn page(
     operation: &Arc<Operation>,
     kind: ListKind,
     message: &Message,
-    hello: &Hello,
+    hello: &ClientProfile,
 ) -> Result<Vec<u8>, Refusal> {
     let caller = &operation.caller;
     let params = Params::read(message).map_err(|bad| Refusal::new(RefusalCode::Malformed, bad.message))?;
@@ -116,7 +116,7 @@ impl<'m> Shelf<'m> {
 async fn manifests(
     pump: &Arc<Pump>,
     caller: &Arc<Caller>,
-    hello: &Hello,
+    hello: &ClientProfile,
 ) -> HashMap<ParticipantId, Arc<Manifest>> {
     let key = spell::session_key(caller, hello);
     let mut opening = tokio::task::JoinSet::new();
@@ -142,7 +142,7 @@ async fn manifests(
 async fn own_manifest(
     pump: &Arc<Pump>,
     caller: &Arc<Caller>,
-    hello: &Hello,
+    hello: &ClientProfile,
     seat: &Seat,
 ) -> (ParticipantId, Arc<Manifest>) {
     let session = tokio::time::timeout(pump.list_wait(), pump.session(caller, seat, hello)).await;

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use model::{Era, Refusal, RefusalCode};
 use tokio::time::timeout;
 use topic::Target;
+use upstream::ClientProfile;
 use wire::mcp::header::{HeaderError, HeaderParam};
 use wire::mcp::{ListKind, Params, Version, method, result, task};
 use wire::rpc::{self, Shape, code};
@@ -20,7 +21,6 @@ use crate::caller::{Caller, Filter, Open};
 use crate::operation::Operation;
 use crate::pump::{LISTS, Pump, Routed, Watched};
 use crate::stream::Stream;
-use crate::upstream::Hello;
 use crate::{greeting, lists, own};
 
 /// Resources that one listen request may name, one that is named again included.
@@ -32,8 +32,8 @@ pub const LISTEN_TASKS_MAX: usize = 256;
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);
 
 /// What a modern request says of its caller. Absent capabilities are none.
-pub fn hello(params: &Params<'_>) -> Hello {
-    Hello {
+pub fn hello(params: &Params<'_>) -> ClientProfile {
+    ClientProfile {
         capabilities: params
             .client_capabilities()
             .map_or_else(|| Bytes::from_static(b"{}"), Bytes::copy_from_slice),
@@ -70,7 +70,7 @@ pub fn receive(
     pump: &Arc<Pump>,
     caller: &Arc<Caller>,
     params: &Params<'_>,
-    hello: Hello,
+    hello: ClientProfile,
     out: &Arc<Stream>,
 ) -> Option<Arc<dyn Open>> {
     let message = params.message();
@@ -146,7 +146,7 @@ struct Listening {
     uris: Vec<String>,
     tasks: Vec<String>,
     watched: OnceLock<Vec<Watched>>,
-    hello: Hello,
+    hello: ClientProfile,
 }
 
 impl Listening {
@@ -170,7 +170,7 @@ impl Listening {
         }
     }
 
-    async fn follow(&self, hello: &Hello) {
+    async fn follow(&self, hello: &ClientProfile) {
         for uri in &self.uris {
             if let Err(refusal) = self.pump.follow(&self.operation.caller, hello, uri).await {
                 tracing::debug!(%refusal, "a resource cannot be followed");
@@ -220,7 +220,7 @@ fn listen(
     pump: &Arc<Pump>,
     caller: &Arc<Caller>,
     params: &Params<'_>,
-    hello: Hello,
+    hello: ClientProfile,
     out: &Arc<Stream>,
 ) -> Option<Arc<dyn Open>> {
     let (operation, Routed::Gateway) = pump.admit(caller, params, out)? else { return None };

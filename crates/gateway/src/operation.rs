@@ -10,6 +10,7 @@ use bytes::Bytes;
 use json::Splice;
 use model::{Era, LinkId, OperationId, ParticipantId, Refusal};
 use platform::Mutex;
+use upstream::{Answer, CallEvents, CallNumber, QuestionId, Session};
 use wire::mcp::{Params, method};
 use wire::rpc::{Id, Message, Shape};
 
@@ -17,7 +18,6 @@ use crate::caller::{Caller, Open, Question};
 use crate::sight::Sight;
 use crate::stream::{Refused, Stream};
 use crate::tasks::{Place, Relayed};
-use crate::upstream::{Answer, CallSink, QuestionId, Session, Ticket};
 
 /// What the pump does for an operation.
 pub(crate) trait Road: Send + Sync {
@@ -93,7 +93,7 @@ pub struct Operation {
     pub(crate) tasked: OnceLock<Tasked>,
     road: Arc<dyn Road>,
     session: OnceLock<Arc<Session>>,
-    ticket: OnceLock<Ticket>,
+    ticket: OnceLock<CallNumber>,
     over: AtomicBool,
 }
 
@@ -159,7 +159,7 @@ impl Operation {
     }
 
     /// Notes that the session has it. If it was taken back meanwhile, the session is told.
-    pub fn is_sent(&self, ticket: Ticket) {
+    pub fn is_sent(&self, ticket: CallNumber) {
         let _ = self.ticket.set(ticket);
         if self.is_over() {
             drop(self.take_place());
@@ -231,7 +231,7 @@ impl Open for Operation {
     }
 }
 
-impl CallSink for Operation {
+impl CallEvents for Operation {
     fn notice(&self, method: &str, mut frame: Bytes) {
         if let Some(session) = self.session.get().filter(|session| session.tasks() > 0) {
             frame = self.road.spell_notice(session, frame);

@@ -33,9 +33,11 @@ use bytes::Bytes;
 use json::Splice;
 use model::{LinkId, OperationId, Outcome, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{Mutex, MutexGuard, RwLock};
+use room::{Room, RoomConfig};
 use store::Writer;
 use tokio::sync::{Notify, watch};
 use topic::{About, Effect, Effects, Event, Target, Topic};
+use upstream::dial_in::{DialIn, RecentRequests};
 use wire::mcp::method::TargetKind;
 use wire::mcp::{self, ListKind, Params};
 use wire::rpc::Message;
@@ -48,17 +50,15 @@ use crate::desk::Desk;
 use crate::ground::Ground;
 
 use crate::operation::{Names, Operation, Road};
-use crate::room::{self, Room, RoomConfig};
-use crate::served::{Late, Served};
 use crate::spell;
 use crate::tasks::{Relayed, Tasks};
-use crate::upstream::{Answer, Manifest, Session, Upstream};
 use asked::Asked;
 pub(crate) use claim::Claim;
 pub use decide::{Choice, digest};
 use repeats::Repeats;
 pub use say::Hearing;
 pub(crate) use tasks::Watched;
+use upstream::{Answer, Manifest, Session, Upstream};
 
 /// One upstream in this topic.
 #[derive(Clone)]
@@ -70,7 +70,7 @@ pub struct Seat {
     /// The server.
     pub upstream: Arc<Upstream>,
     /// The participant that it is, if it is one that comes and goes by itself.
-    pub(crate) served: Option<Arc<Served>>,
+    pub(crate) served: Option<Arc<DialIn>>,
 }
 
 /// One topic, and those who are linked to it.
@@ -100,7 +100,7 @@ pub struct Pump {
     /// Held while a proposal is said and taken up: nobody who hears it looks for it before it is there.
     opening: Mutex<()>,
     /// What those who serve or have served here were asked; it outlives their seats.
-    late: Mutex<HashMap<ParticipantId, Arc<Late>>>,
+    late: Mutex<HashMap<ParticipantId, Arc<RecentRequests>>>,
     /// What was proposed here, in full.
     desk: Desk,
     audit: Recorder,
@@ -175,7 +175,7 @@ impl Pump {
         config.limits = limits;
         let own = (ParticipantId::gateway(), ground.link());
         let history = room.history as u64;
-        let room = room::open(room, Arc::clone(&ground));
+        let room = room::open(room, Arc::<Ground>::clone(&ground));
         let runner = Arc::new(Caller::own(own.1, &name, &bounds));
         let pump = Arc::new_cyclic(|this| Self {
             room,

@@ -8,8 +8,8 @@ use model::TopicName;
 use serde::{Deserialize, Serialize};
 use wire::mcp::Version;
 
-use crate::upstream::Hello;
 use platform::{random, unix_ms};
+use upstream::ClientProfile;
 
 /// How long a session id may be used, in seconds.
 pub const SESSION_ID_SECS: u64 = 7 * 24 * 3600;
@@ -47,7 +47,7 @@ impl std::fmt::Display for Mark {
 }
 
 /// A new session id for this participant.
-pub fn seal(sealer: &Sealer, participant: &str, topic: &TopicName, hello: &Hello) -> String {
+pub fn seal(sealer: &Sealer, participant: &str, topic: &TopicName, hello: &ClientProfile) -> String {
     let text = |raw: &Bytes| String::from_utf8_lossy(raw).into_owned();
     let said = Said {
         topic: topic.to_string(),
@@ -61,11 +61,11 @@ pub fn seal(sealer: &Sealer, participant: &str, topic: &TopicName, hello: &Hello
 }
 
 /// What the client said that was given this session id, if it is this participant's and of this topic.
-pub fn open(sealer: &Sealer, participant: &str, topic: &TopicName, id: &str) -> Option<Hello> {
+pub fn open(sealer: &Sealer, participant: &str, topic: &TopicName, id: &str) -> Option<ClientProfile> {
     let state = sealer.open(PURPOSE, participant, unix_ms(), id).ok()?;
     let said: Said = serde_json::from_slice(&state).ok()?;
     let version = Version::parse(&said.version)?;
-    (said.topic == topic.as_str()).then(|| Hello {
+    (said.topic == topic.as_str()).then(|| ClientProfile {
         capabilities: said.capabilities.into(),
         client_info: said.client_info.map(Bytes::from),
         version,

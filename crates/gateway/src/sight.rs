@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use json::{Member, ObjectEdit, Span, Splice, members, text};
 use model::{Era, OperationId, Outcome, ParticipantId};
+use room::Audience;
 use wire::mcp::result::{ResultType, ResultView};
 use wire::mcp::translate;
 use wire::mcpx::{self, Draft, Head, KIND_BYTES_MAX, kind_of, shown};
 use wire::rpc::{self, Id, Message, Shape};
 
-use crate::room::{Reach, Said};
 use crate::spell;
 
 /// What is said of a call that was let through.
@@ -83,13 +83,13 @@ impl Sight {
     }
 
     /// The request: whole, if there is something to be shown beyond its kind.
-    pub(crate) fn request(&self, ts: &str, asked: Option<&Asked>) -> Option<Said> {
+    pub(crate) fn request(&self, ts: &str, asked: Option<&Asked>) -> Option<room::Message> {
         let whole = asked.and_then(|asked| whole_request(asked, &self.method));
         let short = || shown::request(&self.method, self.context(), ADMITTED);
         let payload = whole.unwrap_or_else(short);
         let stamp = Stamp { id: self.id.to_string(), ts: ts.to_owned() };
         // Whoever is asked hears the request itself.
-        let reach = Reach::Watchers { but: Some(self.to.clone()) };
+        let reach = Audience::Observers { except: Some(self.to.clone()) };
         self.said(&stamp, Head::Request, [&self.from, &self.to], &payload, reach)
     }
 
@@ -99,7 +99,7 @@ impl Sight {
         stamp: &Stamp,
         outcome: Outcome,
         answered: Option<&Answered>,
-    ) -> Option<Said> {
+    ) -> Option<room::Message> {
         let asks = answered.is_some_and(|answered| is_question(&answered.message, &self.method));
         let verdict = match outcome {
             _ if asks => INPUT_REQUIRED,
@@ -117,7 +117,7 @@ impl Sight {
             Outcome::Ok | Outcome::Error => &self.to,
             Outcome::Refused | Outcome::Cancelled => &gateway,
         };
-        self.said(stamp, Head::Response, [from, &self.from], &payload, Reach::Watchers { but: None })
+        self.said(stamp, Head::Response, [from, &self.from], &payload, Audience::Observers { except: None })
     }
 
     fn said(
@@ -126,8 +126,8 @@ impl Sight {
         head: Head,
         [from, to]: [&ParticipantId; 2],
         payload: &[u8],
-        reach: Reach,
-    ) -> Option<Said> {
+        reach: Audience,
+    ) -> Option<room::Message> {
         let kind = kind_of(head, &self.method, self.context()).ok()?;
         let correlation = self.id.to_string();
         let draft = Draft {
@@ -140,7 +140,13 @@ impl Sight {
             payload,
         };
         let envelope = mcpx::envelope(&draft);
-        Some(Said { link: None, envelope, to: Box::new([to.as_str().into()]), kind: kind.into(), reach })
+        Some(room::Message {
+            link: None,
+            envelope,
+            to: Box::new([to.as_str().into()]),
+            kind: kind.into(),
+            audience: reach,
+        })
     }
 
     /// The target, where a kind has room for it.

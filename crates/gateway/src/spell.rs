@@ -8,38 +8,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use json::Splice;
-use model::{Era, LinkId, Refusal};
+use model::{Era, Refusal};
+use upstream::{Answer, ClientProfile, Manifest, SessionKey};
 use wire::mcp::{self, Params, translate, uris};
 use wire::rpc::{self, Message, Shape};
 
 use crate::caller::Caller;
 use crate::operation::Operation;
-use crate::upstream::{Answer, Hello, Manifest, SessionKey};
 
 /// Which sessions are this caller's own, with this request. Whether it needs its own the upstream decides.
-pub fn session_key(caller: &Caller, hello: &Hello) -> SessionKey {
+pub fn session_key(caller: &Caller, hello: &ClientProfile) -> SessionKey {
     if caller.era() == Era::Legacy {
         return caller.key().clone();
     }
     SessionKey::Principal {
         participant: caller.participant().id.clone(),
         capabilities: hash(&hello.capabilities),
-    }
-}
-
-/// Whether a session belongs to one caller.
-pub fn is_own(key: &SessionKey) -> bool {
-    match key {
-        SessionKey::Shared => false,
-        SessionKey::Legacy(_) | SessionKey::Principal { .. } => true,
-    }
-}
-
-/// The link of the legacy caller to whom a session belongs.
-pub fn owner(key: &SessionKey) -> Option<LinkId> {
-    match key {
-        SessionKey::Legacy(link) => Some(LinkId(*link)),
-        SessionKey::Shared | SessionKey::Principal { .. } => None,
     }
 }
 
@@ -89,7 +73,7 @@ pub fn topic_list(list: mcp::ListKind) -> topic::ListKind {
 }
 
 /// A request in the era of the session that takes it; `None` when it is in that era already.
-pub fn for_session(message: &Message, from: Era, to: Era, hello: &Hello) -> Option<Message> {
+pub fn for_session(message: &Message, from: Era, to: Era, hello: &ClientProfile) -> Option<Message> {
     if from == to {
         return None;
     }

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::ParticipantId;
+use upstream::CallNumber;
 
 use crate::guests::is_guest;
-use crate::upstream::Ticket;
 pub(crate) use id::Sealed;
 use platform::{Mutex, MutexGuard};
 use relayed::Key;
@@ -30,7 +30,7 @@ pub const TASK_ID_BYTES_MAX: usize = 512;
 struct Book {
     all: HashMap<Key, Arc<Relayed>>,
     /// By the call that has become the task: its progress token lives on.
-    calls: HashMap<(u64, Ticket), Arc<Relayed>>,
+    calls: HashMap<(u64, CallNumber), Arc<Relayed>>,
     /// What each holder has: tasks, and places for calls that may become one.
     shares: HashMap<Holder, usize>,
     /// Places of all holders.
@@ -71,7 +71,7 @@ impl Tasks {
     }
 
     /// The task that this call of a session has become.
-    pub(crate) fn of_call(&self, birth: u64, call: Ticket) -> Option<Arc<Relayed>> {
+    pub(crate) fn of_call(&self, birth: u64, call: CallNumber) -> Option<Arc<Relayed>> {
         self.book().calls.get(&(birth, call)).cloned()
     }
 

@@ -4,7 +4,8 @@ mod danger;
 
 use std::fmt::Write as _;
 
-use gateway::config::{Config, Secret, ServerConfig, StdioConfig, Transport};
+use gateway::config::Config;
+use upstream::config::{Secret, ServerConfig, StdioConfig, Transport};
 
 use crate::exit::Exit;
 use crate::failure::Failure;

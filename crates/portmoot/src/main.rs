@@ -54,7 +54,7 @@ fn guard() -> ExitCode {
     if client::guard::run().is_ok() { Exit::Ok.into() } else { Exit::Failed.into() }
 }
 
-/// Logs go to stderr; `PORTMOOT_LOG` is a filter such as `gateway=debug`. A gateway that serves says by itself
+/// Logs go to stderr; `PORTMOOT_LOG` is a filter such as `gateway=debug,upstream=debug`. A gateway that serves says by itself
 /// when a server comes up.
 fn log(cli: &Cli) {
     let level = match (cli.talk.quiet, cli.talk.verbose) {

@@ -5,10 +5,9 @@ mod people;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::IssuedToken;
+use upstream::config::Transport;
+use upstream::{Quarantined, Upstream};
 use utoipa::{OpenApi as _, ToSchema};
-
-use crate::config::Transport;
-use crate::upstream::{Quarantined, Upstream};
 
 pub(super) use people::{CapabilityChange, CapabilityChanged, GrantShown, PersonShown, PersonsShown};
 

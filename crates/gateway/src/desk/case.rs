@@ -11,8 +11,8 @@ use wire::rpc::Message;
 
 use crate::audit::Place;
 use crate::operation::Operation;
-use crate::upstream::Hello;
 use platform::unix_ms;
+use upstream::ClientProfile;
 
 /// How a caller whose call is held is answered (design, section 4, "Promotion").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) struct Held {
     /// What was asked, as it came.
     pub(crate) message: Message,
     /// What its caller said of itself.
-    pub(crate) hello: Hello,
+    pub(crate) hello: ClientProfile,
     /// How it is answered.
     pub(crate) way: Way,
 }

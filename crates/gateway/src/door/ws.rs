@@ -38,8 +38,8 @@ use crate::caller::Caller;
 use crate::gate::Gate;
 use crate::guests::Guests;
 use crate::pump::{Hearing, Pump};
-use crate::room::{Close, Socket};
 use read::{Gone, Heard, Reader};
+use room::{Close, Socket};
 
 /// Messages in a row that cannot be read before the connection is closed.
 pub const MALFORMED_IN_A_ROW_MAX: u32 = 16;
@@ -204,7 +204,7 @@ fn enter(stream: TcpStream, lead: Bytes, visit: Visit) {
             pump.record_kept_out(who.id.as_str(), &refusal);
             // A newer connection of the same participant may have been faster.
             let replaced = refusal.code == RefusalCode::Conflict;
-            socket.close(if replaced { Close::Replaced } else { Close::KeptOut });
+            socket.close(if replaced { Close::Replaced } else { Close::Rejected });
             tokio::spawn(async move { socket.linger().await });
             return;
         }
@@ -254,9 +254,9 @@ impl Connection {
 
     /// Records how it ended.
     fn record_went(&self, gone: Gone) {
-        let (is_well, why) = match (self.socket.why(), gone) {
+        let (is_well, why) = match (self.socket.close_reason(), gone) {
             (Some(close), _) | (None, Gone::Cut(close)) => {
-                (close.is_well(), Cow::Owned(format!("closed {}: {}", close.code(), close.reason())))
+                (close.is_blameless(), Cow::Owned(format!("closed {}: {}", close.code(), close.reason())))
             }
             (None, Gone::Left) => (true, Cow::Borrowed("left")),
             (None, Gone::Lost) => (true, Cow::Borrowed("lost")),
@@ -276,7 +276,7 @@ impl Connection {
                         self.socket.end(Bytes::new());
                         return Gone::Lost;
                     }
-                    self.socket.heard(self.place.gate.ground().now_ms());
+                    self.socket.record_activity(self.place.gate.ground().now_ms());
                 }
                 Heard::Text(text) => {
                     self.text(text);
@@ -306,7 +306,7 @@ impl Connection {
                 tokio::task::yield_now().await;
             }
             if self.pump.room().is_full() {
-                Box::pin(self.pump.room().has_room()).await;
+                Box::pin(self.pump.room().wait_for_space()).await;
             }
         }
     }

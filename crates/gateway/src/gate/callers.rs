@@ -7,6 +7,7 @@ use std::sync::Arc;
 use auth::Participant;
 use bytes::Bytes;
 use model::{LinkId, Refusal, RefusalCode};
+use upstream::ClientProfile;
 use wire::mcp::Version;
 
 use super::{Gate, Seen};
@@ -15,7 +16,6 @@ use crate::pump::{Hearing, Pump};
 use crate::resume;
 use crate::sessions::Session;
 use crate::stream::Stream;
-use crate::upstream::Hello;
 
 /// A modern caller without requests leaves its topic after this many seconds.
 const MODERN_IDLE_SECS: u64 = 300;
@@ -29,7 +29,7 @@ impl Gate {
         &self,
         pump: &Arc<Pump>,
         participant: &Arc<Participant>,
-        hello: Hello,
+        hello: ClientProfile,
         home: Option<Arc<Stream>>,
     ) -> Result<Arc<Caller>, Refusal> {
         let caller = Arc::new(Caller::legacy(
@@ -52,7 +52,7 @@ impl Gate {
         &self,
         pump: &Arc<Pump>,
         participant: &Arc<Participant>,
-        hello: Hello,
+        hello: ClientProfile,
     ) -> Result<String, Refusal> {
         let id = resume::seal(self.ground.sealer(), participant.id.as_str(), pump.name(), &hello);
         self.begin_session(&id, pump, participant, hello)?;
@@ -82,7 +82,7 @@ impl Gate {
         id: &str,
         pump: &Arc<Pump>,
         participant: &Arc<Participant>,
-        hello: Hello,
+        hello: ClientProfile,
     ) -> Result<Arc<Session>, Refusal> {
         let caller = self.legacy(pump, participant, hello, None)?;
         let (session, put_out) = self.sessions.open(id, Arc::clone(&caller), self.ground.now_ms());
@@ -152,7 +152,7 @@ impl Gate {
         link: LinkId,
         hearing: Hearing,
     ) -> Result<Arc<Caller>, Refusal> {
-        let hello = Hello {
+        let hello = ClientProfile {
             capabilities: Bytes::from_static(b"{}"),
             client_info: None,
             version: Version::NEWEST_LEGACY,

@@ -10,8 +10,10 @@ use auth::Identities;
 use client::Guard;
 use model::ParticipantId;
 use platform::{Mutex, RwLock, millis, random, unix_ms};
+use room::{Close, RoomConfig};
 use store::{EndedSessions, Record, Writer};
 use tokio::sync::{Notify, oneshot};
+use upstream::{Upstream, UpstreamSpec};
 
 use super::Gate;
 use crate::audit::Recorder;
@@ -23,9 +25,7 @@ use crate::greeting;
 use crate::ground::Ground;
 use crate::pump::{Plan, Pump};
 use crate::resume::{Mark, SESSION_ID_SECS};
-use crate::room::{Close, RoomConfig};
 use crate::sessions::Sessions;
-use crate::upstream::{self, Upstream, UpstreamSpec};
 
 /// How often idle sessions and callers are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -134,7 +134,7 @@ impl Gate {
     }
 
     fn apply(&self, config: Config) {
-        let Some(sink) = self.this.upgrade() else { return };
+        let Some(events) = self.this.upgrade() else { return };
         let mut old = std::mem::take(&mut *self.upstreams.write());
         let mut upstreams = Vec::new();
         for server in config.servers.iter().filter(|server| server.enabled) {
@@ -142,14 +142,14 @@ impl Gate {
                 upstreams.push(old.swap_remove(at));
                 continue;
             }
-            let ground = upstream::Ground {
+            let environment = upstream::Environment {
                 guard: self.guard.clone(),
                 identity: greeting::identity_raw(),
-                sink: Arc::<Gate>::clone(&sink),
-                dialer: None,
+                events: Arc::<Gate>::clone(&events),
+                dial_in: None,
             };
-            let spec = UpstreamSpec::new(server.clone(), &config.limits);
-            upstreams.push((server.clone(), Upstream::start(spec, ground)));
+            let spec = UpstreamSpec::new(server.clone(), &config.limits.servers());
+            upstreams.push((server.clone(), Upstream::start(spec, environment)));
         }
         *self.upstreams.write() = upstreams;
         for (_, gone) in old {

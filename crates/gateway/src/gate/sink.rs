@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use upstream::{QuestionId, Session, SessionEvents};
 use wire::mcp::ListKind;
 use wire::rpc::Message;
 
 use super::Gate;
 use crate::operation::decline;
-use crate::upstream::{QuestionId, Session, SessionSink};
 
-impl SessionSink for Gate {
+impl SessionEvents for Gate {
     fn notice(&self, session: &Arc<Session>, method: &str, frame: Bytes) {
         self.topics().iter().for_each(|pump| pump.tell(session, method, &frame));
     }

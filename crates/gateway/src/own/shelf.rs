@@ -4,11 +4,11 @@ use std::sync::LazyLock;
 
 use serde_json::value::RawValue;
 use topic::BuiltinTool;
+use upstream::Manifest;
 use wire::mcp::ListKind;
 use wire::mcp::list::Item;
 
 use crate::config::BuiltIn;
-use crate::upstream::Manifest;
 
 const DEFINITIONS: &str = include_str!("tools.json");
 

@@ -17,8 +17,8 @@ use wire::mcpx::{self, CHAT, Chat, Draft, Envelope, Format};
 use super::{arguments, shown};
 use crate::caller::Caller;
 use crate::pump::Pump;
-use crate::room::{Kept, Mark, Since};
 use platform::{random, unix_ms};
+use room::{Cursor, RecentMessage, RecentPage};
 
 /// Messages of one answer, if not said otherwise.
 const MESSAGES: usize = 50;
@@ -95,7 +95,7 @@ pub(super) async fn say(
         return Err(Refusal::new(RefusalCode::TooLarge, why));
     }
     let envelope = Envelope::read(one_line(&frame)).map_err(|breach| breach.refusal())?;
-    pump.room().has_room().await;
+    pump.room().wait_for_space().await;
     pump.speak(caller, &envelope).map_err(|refusal| *refusal)?;
     let absent = pump.with(|topic| {
         let here = |name: &&String| ParticipantId::new(name).is_ok_and(|id| topic.has_participant(&id));
@@ -183,10 +183,10 @@ pub(super) async fn read(
 }
 
 /// Where a caller without a cursor begins: where it came, or where keeping began after that.
-fn begin(pump: &Pump, caller: &Caller) -> Option<Mark> {
+fn begin(pump: &Pump, caller: &Caller) -> Option<Cursor> {
     let end = pump.room().end()?;
     let came = caller.came().filter(|came| came.epoch == end.epoch);
-    Some(came.unwrap_or(Mark { offset: 0, ..end }))
+    Some(came.unwrap_or(Cursor { offset: 0, ..end }))
 }
 
 fn unkept() -> Refusal {
@@ -199,14 +199,14 @@ fn malformed(why: &str) -> Refusal {
 }
 
 /// A cursor is good for one participant in one topic: nobody reads further back than it could.
-fn seal(pump: &Pump, caller: &Caller, place: Mark) -> String {
+fn seal(pump: &Pump, caller: &Caller, place: Cursor) -> String {
     let state = format!("{}:{place}", pump.name());
     let until = unix_ms() + CURSOR_SECS * 1000;
     let principal = caller.participant().id.as_str();
     pump.ground().sealer().seal(CURSOR, principal, until, random(), state.as_bytes())
 }
 
-fn open(pump: &Pump, caller: &Caller, cursor: &str) -> Result<Mark, Refusal> {
+fn open(pump: &Pump, caller: &Caller, cursor: &str) -> Result<Cursor, Refusal> {
     let principal = caller.participant().id.as_str();
     let state = pump.ground().sealer().open(CURSOR, principal, unix_ms(), cursor).ok();
     let text = state.and_then(|state| String::from_utf8(state).ok());
@@ -227,10 +227,10 @@ struct Hearer<'h> {
 impl Hearer<'_> {
     /// What it hears of these, up to the bounds of an answer; the place behind the last that was looked at, and whether
     /// there is more.
-    fn hear(&self, since: &Since) -> (Vec<Heard>, Mark, bool) {
+    fn hear(&self, since: &RecentPage) -> (Vec<Heard>, Cursor, bool) {
         let (mut messages, mut bytes, mut next) = (Vec::new(), 0_usize, since.first);
-        for Kept { envelope, but } in &since.envelopes {
-            let skipped = but.as_ref().is_some_and(|but| but.as_str() == self.me);
+        for RecentMessage { envelope, except } in &since.messages {
+            let skipped = except.as_ref().is_some_and(|except| except.as_str() == self.me);
             let read = Envelope::read(envelope.clone()).ok().filter(|one| !skipped && self.hears(one));
             if let Some(envelope) = read {
                 let len = envelope.payload().len().min(PAYLOAD_BYTES_MAX);

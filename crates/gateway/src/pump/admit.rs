@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use model::{OperationId, Refusal, RefusalCode};
 use topic::{Cause, Effect, Effects, Event, Target};
+use upstream::{CallEvents, ClientProfile};
 use wire::mcp::method::TargetKind;
 use wire::mcp::{self, Params};
 use wire::rpc::{self, Message};
@@ -18,7 +19,6 @@ use crate::own;
 use crate::spell;
 use crate::stream::Stream;
 use crate::tasks::LOST;
-use crate::upstream::{CallSink, Hello};
 
 impl Pump {
     /// Takes a request: admits it and hands it to its upstream, or answers with a refusal.
@@ -26,7 +26,7 @@ impl Pump {
         &self,
         caller: &Arc<Caller>,
         params: &Params<'_>,
-        hello: &Hello,
+        hello: &ClientProfile,
         out: &Arc<Stream>,
     ) -> Option<Arc<Operation>> {
         match self.judge(caller, params, out, true)? {
@@ -226,7 +226,7 @@ impl Pump {
         seat: &Seat,
         own: Option<Arc<str>>,
         params: &Params<'_>,
-        hello: &Hello,
+        hello: &ClientProfile,
     ) {
         let (key, era) = (spell::session_key(&operation.caller, hello), operation.caller.era());
         // A task is asked for in the session in which it runs, if that matters.

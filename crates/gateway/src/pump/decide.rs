@@ -5,6 +5,7 @@
 use auth::Participant;
 use json::quote;
 use model::{Digest, OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
+use room::{Audience, Message, RoomEvent};
 use tokio::sync::{oneshot, watch};
 use topic::{Decision, Effect, Event};
 use wire::mcpx::check::Call;
@@ -15,7 +16,6 @@ use super::record::reason;
 use super::run::Shown;
 use crate::caller::Caller;
 use crate::desk::{Case, Ruling, unknown_proposal};
-use crate::room::{Item, Reach, Said};
 
 /// The kind by which a proposer hears what becomes of its proposal.
 pub const PROPOSAL_STATE: &str = "portmoot/proposal";
@@ -333,10 +333,11 @@ impl Pump {
     ) {
         tracing::debug!(from, kind, "posted");
         let to = to.iter().map(|to| Box::from(*to)).collect();
-        let said = Said { link: None, envelope: frame, to, kind: kind.into(), reach: Reach::all_but(skip) };
+        let audience = Audience::matching_except(skip);
+        let message = Message { link: None, envelope: frame, to, kind: kind.into(), audience };
         // Under the topic's lock, as everything that is said.
         let _topic = self.topic();
-        self.room.push(Item::Say(said));
+        self.room.push(RoomEvent::Message(message));
     }
 }
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use model::{Refusal, RefusalCode};
 use topic::Target;
+use upstream::{ClientProfile, Session};
 use wire::rpc::{Message, Shape};
 
 use super::{Pump, Seat};
 use crate::caller::{Caller, LOG_LEVELS};
 use crate::spell;
-use crate::upstream::{Hello, Session};
 
 impl Pump {
     /// Passes a legacy caller's log level on to the servers that it uses; none of them can make this fail.
@@ -36,12 +36,12 @@ impl Pump {
 
     /// The sessions of a caller's own that are open now.
     pub fn own_sessions(&self, caller: &Caller) -> Vec<Arc<Session>> {
-        if !spell::is_own(caller.key()) {
+        if !caller.key().is_own() {
             return Vec::new();
         }
         let seats = self.seats();
         let open = |seat: &Seat| seat.upstream.open_session(caller.key(), caller.hello(), caller.era());
-        seats.iter().filter_map(open).filter(|session| spell::is_own(session.key())).collect()
+        seats.iter().filter_map(open).filter(|session| session.key().is_own()).collect()
     }
 
     /// Whether this caller may follow a resource.
@@ -53,7 +53,12 @@ impl Pump {
     ///
     /// # Errors
     /// What the upstream answers.
-    pub async fn follow(&self, caller: &Arc<Caller>, hello: &Hello, uri: &str) -> Result<Message, Refusal> {
+    pub async fn follow(
+        &self,
+        caller: &Arc<Caller>,
+        hello: &ClientProfile,
+        uri: &str,
+    ) -> Result<Message, Refusal> {
         let Some((seat, own)) = self.find(caller, uri) else {
             return Err(Refusal::new(RefusalCode::UnknownTarget, "resource not found"));
         };
@@ -93,7 +98,7 @@ impl Pump {
         seat: &Seat,
         own: &str,
         public: &str,
-        hello: &Hello,
+        hello: &ClientProfile,
     ) -> Result<Message, Refusal> {
         if !caller.subscribe(public) {
             return Err(Refusal::new(RefusalCode::Overloaded, "too many subscriptions")
@@ -118,7 +123,7 @@ impl Pump {
         &self,
         caller: &Arc<Caller>,
         seat: &Seat,
-        hello: &Hello,
+        hello: &ClientProfile,
     ) -> Result<Arc<Session>, Refusal> {
         seat.upstream.session(&spell::session_key(caller, hello), hello, caller.era()).await
     }

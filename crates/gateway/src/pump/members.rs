@@ -3,14 +3,15 @@
 use std::sync::{Arc, Weak};
 
 use model::{Capabilities, Era, LinkId, ParticipantId, Refusal};
+use room::{Cursor, RoomEvent};
 use topic::{Effect, Event, Role, UpstreamNames, View};
+use upstream::config::ServerConfig;
+use upstream::{Manifest, Upstream};
 
 use super::{Hearing, Pump, Seat};
 use crate::caller::Caller;
-use crate::config::{BuiltIn, Limits, ServerConfig};
+use crate::config::{BuiltIn, Limits};
 use crate::own::shelf;
-use crate::room::{Item, Mark};
-use crate::upstream::{Manifest, Upstream};
 
 impl Pump {
     /// Gives the topic these upstreams, in this order: new ones join, missing ones are cut off, the others stay as they are.
@@ -45,7 +46,7 @@ impl Pump {
     /// Lists these tools of the gateway's own; they change with the configuration only. What is said is kept where one of
     /// them reads it.
     pub(crate) fn list_own(&self, built_in: &[BuiltIn]) {
-        self.room.keep(built_in.contains(&BuiltIn::Room));
+        self.room.keep_recent(built_in.contains(&BuiltIn::Room));
         let listed = Arc::new(shelf::manifest(built_in));
         if *self.built_in() != *listed {
             *self.built_in.write() = Arc::clone(&listed);
@@ -81,7 +82,7 @@ impl Pump {
         let participant = caller.participant();
         if let Some(end) = self.room.end() {
             let offset = end.offset.saturating_sub(self.history);
-            caller.came_at(Mark { offset, ..end });
+            caller.came_at(Cursor { offset, ..end });
         }
         self.callers().insert(caller.link(), Arc::downgrade(caller));
         let event = Event::Join {
@@ -116,14 +117,14 @@ impl Pump {
     pub fn leave(&self, caller: &Caller) {
         caller.leave();
         // Whoever hears nothing is not in the room, and this is nothing to it.
-        self.room.push(Item::Leave { link: caller.link(), close: None });
+        self.room.push(RoomEvent::Detach { link: caller.link(), close: None });
         self.step(Event::Leave { link: caller.link() });
         self.gone(caller.link());
         self.callers().remove(&caller.link());
         for seat in self.seats().iter() {
             match caller.era() {
-                Era::Legacy => seat.upstream.leave(caller.key()),
-                Era::Modern => seat.upstream.leave_participant(&caller.participant().id),
+                Era::Legacy => seat.upstream.release(caller.key()),
+                Era::Modern => seat.upstream.release_participant(&caller.participant().id),
             }
             // What it followed on the shared session is followed for the others only.
             if let Some(session) = seat.upstream.open_shared(caller.era()) {

@@ -18,8 +18,8 @@ use crate::caller::Caller;
 use crate::desk::{Case, Held, Way};
 use crate::operation::Operation;
 use crate::spell;
-use crate::upstream::Hello;
 use platform::{random, unix_ms};
+use upstream::ClientProfile;
 
 /// What is told of an approved proposal that a restart interrupted.
 const OUTCOME_UNKNOWN: &str = "outcome_unknown: the gateway was restarted while it ran; it may have been carried out, and is not run again";
@@ -58,7 +58,7 @@ impl Pump {
         seat: &Seat,
         own: Option<&str>,
         params: &Params<'_>,
-        hello: Hello,
+        hello: ClientProfile,
     ) {
         let caller = &operation.caller;
         // What the caller gets a task of is for its server a call like any other.
@@ -232,7 +232,7 @@ impl Pump {
 }
 
 /// How the caller of a held call is answered.
-fn way(era: Era, params: &Params<'_>, hello: &Hello) -> Way {
+fn way(era: Era, params: &Params<'_>, hello: &ClientProfile) -> Way {
     let task = params.method() == "tools/call"
         && match era {
             Era::Legacy => task::asked(params).is_ok_and(|asked| asked.is_some()),

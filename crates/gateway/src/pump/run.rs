@@ -10,6 +10,7 @@ use json::{ObjectEdit, Span, Splice};
 use model::{OperationId, ParticipantId, ProposalState};
 use store::OpenedProposal;
 use topic::Event;
+use upstream::Answer;
 use wire::mcp::Params;
 use wire::mcpx::check::{Act, strict};
 use wire::mcpx::{self, Draft, Envelope, Head, kind_of};
@@ -20,7 +21,6 @@ use crate::caller::Caller;
 use crate::desk::{Case, Fulfilment, Heard};
 use crate::hosted::{Reply, carry_out_proposal};
 use crate::operation::Operation;
-use crate::upstream::Answer;
 
 /// How long somebody who is not hosted here may take to answer what was approved.
 const RUN_MAX: Duration = Duration::from_secs(600);

@@ -19,8 +19,8 @@ use super::record::reason;
 use super::repeats::Repeats;
 use crate::caller::Caller;
 use crate::hosted;
-use crate::room::{Close, Entry, Item, Mark, Reach, Room, Said, Socket, text};
 use platform::unix_ms;
+use room::{Audience, Close, Cursor, Message, Newcomer, Room, RoomEvent, Socket, text};
 
 /// How somebody hears.
 pub struct Hearing {
@@ -72,7 +72,8 @@ impl Pump {
         let to: Vec<&str> = envelope.to().collect();
         let claim = self.claim(caller, envelope);
         // What is between a server and whoever asked it is heard by nobody else.
-        let reach = (!self.is_private(caller, envelope)).then(|| Reach::all_but(self.skips(envelope)));
+        let reach =
+            (!self.is_private(caller, envelope)).then(|| Audience::matching_except(self.skips(envelope)));
         let private = reach.is_none();
         match self.publish(caller.link(), envelope.frame(), &to, envelope.kind(), reach) {
             Ok(Some(authority)) => {
@@ -98,10 +99,10 @@ impl Pump {
     }
 
     /// Waits until something is said after this place; no longer than this.
-    pub(crate) async fn wait_for_words(&self, place: Mark, at_most: Duration) {
+    pub(crate) async fn wait_for_words(&self, place: Cursor, at_most: Duration) {
         let mut stopping = self.stopping.subscribe();
         tokio::select! {
-            _ = tokio::time::timeout(at_most, self.room.said_after(place)) => {}
+            _ = tokio::time::timeout(at_most, self.room.message_after(place)) => {}
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
     }
@@ -119,7 +120,7 @@ impl Pump {
         let (id, ts) = self.stamp();
         let (id, ts) = (id.as_str(), Some(ts.as_str()));
         let envelope = mcpx::envelope(&Draft { id, ts, from, to, kind, correlation_id, payload });
-        let end = self.publish(link, &envelope, to, kind, Some(Reach::Ears));
+        let end = self.publish(link, &envelope, to, kind, Some(Audience::Matching));
         // What becomes of proposals, of which the gateway tells, is recorded as that.
         if from != model::GATEWAY {
             let why = end.as_ref().err().map(|(_, cause)| cause.as_str());
@@ -178,7 +179,7 @@ impl Pump {
         envelope: &Bytes,
         to: &[&str],
         kind: &str,
-        reach: Option<Reach>,
+        reach: Option<Audience>,
     ) -> Result<Option<Arc<Capabilities>>, (Box<Refusal>, Cause)> {
         let mut said = false;
         let mut topic = self.topic();
@@ -188,12 +189,12 @@ impl Pump {
                 Effect::Publish { .. } => {
                     said = true;
                     if let Some(reach) = &reach {
-                        self.room.push(Item::Say(Said {
+                        self.room.push(RoomEvent::Message(Message {
                             link: Some(link),
                             envelope: envelope.clone(),
                             to: to.iter().map(|to| Box::from(*to)).collect(),
                             kind: kind.into(),
-                            reach: reach.clone(),
+                            audience: reach.clone(),
                         }));
                     }
                 }
@@ -233,17 +234,17 @@ impl Pump {
 
     /// Says an envelope to one hearer alone.
     pub(crate) fn whisper(&self, link: LinkId, envelope: &[u8]) {
-        self.room.push(Item::Whisper { link, frame: text(envelope) });
+        self.room.push(RoomEvent::Direct { link, frame: text(envelope) });
     }
 
     /// Writes a frame to one socket alone.
     pub fn whisper_frame(&self, link: LinkId, frame: Bytes) {
-        self.room.push(Item::Whisper { link, frame });
+        self.room.push(RoomEvent::Direct { link, frame });
     }
 
     /// Closes a hearer's socket after everything that was said before. Its door lets it leave.
     pub fn cut(&self, link: LinkId, close: Close) {
-        self.room.push(Item::Leave { link, close: Some(close) });
+        self.room.push(RoomEvent::Detach { link, close: Some(close) });
     }
 
     /// Id and time of an envelope of ours.
@@ -262,14 +263,14 @@ impl Pump {
             match effect {
                 Effect::Joined { participant: id } => {
                     if let Some(json) = person(topic, id) {
-                        self.room.push(Item::Present { id: id.clone(), json });
+                        self.room.push(RoomEvent::Joined { id: id.clone(), profile: json });
                     }
                 }
-                Effect::Left { participant: id } => self.room.push(Item::Absent { id: id.clone() }),
+                Effect::Left { participant: id } => self.room.push(RoomEvent::Left { id: id.clone() }),
                 Effect::Regranted { link } => {
                     let id = topic.participant(*link);
                     if let Some((id, json)) = id.and_then(|id| Some((id.clone(), person(topic, id)?))) {
-                        self.room.push(Item::Renewed { id, json });
+                        self.room.push(RoomEvent::Updated { id, profile: json });
                     }
                 }
                 Effect::Ended { link, why } => {
@@ -277,7 +278,7 @@ impl Pump {
                         End::Revoked => Close::Revoked,
                         End::Replaced => Close::Replaced,
                     };
-                    self.room.push(Item::Leave { link: *link, close: Some(close) });
+                    self.room.push(RoomEvent::Detach { link: *link, close: Some(close) });
                 }
                 Effect::NotJoined { .. } | Effect::ListChanged { .. } => {}
                 Effect::Publish { .. } | Effect::Withhold { .. } => {}
@@ -305,7 +306,15 @@ impl Pump {
             let (before, after) = effects.split_at(at);
             self.note(&topic, before);
             if let Some(you) = topic.participant(link).and_then(|id| person(&topic, id)) {
-                self.room.push(Item::Enter(Entry { link, id: id.clone(), you, ear, echo, socket, since }));
+                self.room.push(RoomEvent::Attach(Newcomer {
+                    link,
+                    id: id.clone(),
+                    profile: you,
+                    ear,
+                    echo,
+                    socket,
+                    since,
+                }));
             }
             self.note(&topic, after);
             effects

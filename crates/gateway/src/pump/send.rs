@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use model::{Era, Refusal, RefusalCode};
 use platform::Mutex;
+use upstream::{CallEvents, ClientProfile, Outgoing, Session};
 use wire::mcp::{Params, Target, Version, meta, task};
 use wire::rpc::Message;
 
@@ -14,7 +15,6 @@ use crate::operation::{Names, Operation, Tasked};
 use crate::spell;
 use crate::stream::Stream;
 use crate::tasks::Tasks;
-use crate::upstream::{CallSink, Hello, Outgoing, Session};
 
 /// The params of a request; what is wrong with them is answered here.
 pub(super) fn read<'m>(message: &'m Message, out: &Stream) -> Option<Params<'m>> {
@@ -28,7 +28,7 @@ pub(super) fn translate(
     session: &Arc<Session>,
     own: Option<&str>,
     params: &Params<'_>,
-    hello: &Hello,
+    hello: &ClientProfile,
 ) {
     let fitted = match operation.method {
         "tools/call" => fit_task(tasks, operation, session, own, params),
@@ -49,7 +49,7 @@ fn in_era(
     session: &Arc<Session>,
     own: Option<&str>,
     params: &Params<'_>,
-    hello: &Hello,
+    hello: &ClientProfile,
 ) {
     match spell::for_session(params.message(), operation.caller.era(), session.era(), hello) {
         None => send(operation, session, own, params),
@@ -127,7 +127,7 @@ fn send(operation: &Arc<Operation>, session: &Arc<Session>, own: Option<&str>, p
         task.waited_for(&operation.out);
     }
     let from = operation.caller.participant().id.as_str();
-    let sink: Arc<dyn CallSink> = Arc::<Operation>::clone(operation);
+    let sink: Arc<dyn CallEvents> = Arc::<Operation>::clone(operation);
     match session.call(Outgoing { params, edit, target, from }, sink) {
         Ok(ticket) => operation.is_sent(ticket),
         Err(refusal) => operation.done(Err(refusal)),

@@ -6,13 +6,13 @@ use bytes::Bytes;
 use json::Splice;
 use model::{LinkId, OperationId, Outcome, ParticipantId};
 use topic::{About, Effect, Event, View};
+use upstream::{Manifest, QuestionId, Session};
 use wire::mcp::{self, ListKind, Params};
 use wire::rpc::{Message, Shape};
 
 use super::Pump;
 use crate::caller::{Caller, Question};
 use crate::spell;
-use crate::upstream::{Manifest, QuestionId, Session};
 
 impl Pump {
     /// Tells the topic what an upstream has now. `told` are the lists that it said have changed.
@@ -28,7 +28,7 @@ impl Pump {
         let Some(seat) = seats.iter().find(|seat| seat.id.as_str() == session.upstream()) else { return };
         match self.owner(session) {
             Some(caller) => self.listed(&seat.id, View::Link(caller.link()), &[session.manifest()], told),
-            None if spell::is_own(session.key()) => {}
+            None if session.key().is_own() => {}
             None => self.listed(&seat.id, View::Shared, &seat.manifests(), told),
         }
     }
@@ -55,7 +55,7 @@ impl Pump {
 
     /// The legacy caller to whom a session belongs, if it is in this topic.
     pub fn owner(&self, session: &Session) -> Option<Arc<Caller>> {
-        let link = spell::owner(session.key())?;
+        let link = session.key().owner()?;
         self.callers().get(&link).and_then(Weak::upgrade)
     }
 
@@ -128,7 +128,7 @@ impl Pump {
         let Ok(params) = Params::read(&message) else { return };
         let Some(mcp::Target::Uri(own)) = params.target() else { return };
         let Ok(id) = ParticipantId::new(session.upstream()) else { return };
-        let owner = spell::owner(session.key());
+        let owner = session.key().owner();
         for caller in self.everyone() {
             if owner.is_some_and(|owner| owner != caller.link()) {
                 continue;

@@ -8,17 +8,18 @@ use bytes::Bytes;
 use model::{LinkId, ParticipantId};
 use platform::MutexGuard;
 use topic::View;
+use upstream::config::ServerConfig;
+use upstream::dial_in::{Absence, DialIn, Outbox, Receipt, RecentRequests};
+use upstream::{Manifest, QuestionId, Session, SessionEvents, Upstream, UpstreamSpec};
 use wire::mcp::ListKind;
 use wire::mcpx::Envelope;
 use wire::rpc::Message;
 
 use super::{Pump, Seat};
 use crate::caller::Caller;
-use crate::config::{Limits, ServerConfig};
+use crate::config::Limits;
 use crate::greeting;
 use crate::operation::decline;
-use crate::served::{Absence, Heard, Late, Mail, Served};
-use crate::upstream::{self, Manifest, QuestionId, Session, SessionSink, Upstream, UpstreamSpec};
 
 const RESPONSE: &str = "mcp/response:";
 const NOTICE: &str = "mcp/request:notifications/";
@@ -26,19 +27,19 @@ const NOTICE: &str = "mcp/request:notifications/";
 /// What of the pump a served participant and its sessions reach.
 struct Way(Weak<Pump>);
 
-impl Mail for Way {
+impl Outbox for Way {
     fn stamp(&self) -> (String, String) {
         self.0.upgrade().map(|pump| pump.stamp()).unwrap_or_default()
     }
 
-    fn whisper(&self, link: LinkId, envelope: &[u8]) {
+    fn send(&self, link: LinkId, envelope: &[u8]) {
         if let Some(pump) = self.0.upgrade() {
             pump.whisper(link, envelope);
         }
     }
 }
 
-impl SessionSink for Way {
+impl SessionEvents for Way {
     fn notice(&self, session: &Arc<Session>, method: &str, frame: Bytes) {
         if let Some(pump) = self.0.upgrade() {
             pump.tell(session, method, &frame);
@@ -77,23 +78,23 @@ impl Pump {
     /// The seats of those who serve here; who served before as it does now keeps what it has.
     pub(super) fn serving(&self, servers: &[ServerConfig], limits: &Limits, old: &[Seat]) -> Vec<Seat> {
         let seat = |server: &ServerConfig| {
-            let spec = UpstreamSpec::new(server.clone(), limits);
+            let spec = UpstreamSpec::new(server.clone(), &limits.servers());
             let kept = old.iter().find(|seat| seat.served.is_some() && *seat.upstream.spec() == spec);
             if let Some(kept) = kept {
                 return kept.clone();
             }
             let (id, mail) = (server.name.clone(), Arc::new(Way(self.this.clone())));
             let late = Arc::clone(self.late().entry(id.clone()).or_default());
-            let served = Arc::new(Served::new(id.clone(), limits.envelope_bytes_max, mail, late));
-            let ground = upstream::Ground {
+            let served = Arc::new(DialIn::new(id.clone(), limits.envelope_bytes_max, mail, late));
+            let environment = upstream::Environment {
                 guard: None,
                 identity: greeting::identity_raw(),
-                sink: Arc::new(Way(self.this.clone())),
-                dialer: Some(Arc::<Served>::clone(&served)),
+                events: Arc::new(Way(self.this.clone())),
+                dial_in: Some(Arc::<DialIn>::clone(&served)),
             };
             let link = old.iter().find(|seat| seat.id == id && seat.served.is_some()).map(|seat| seat.link);
             let link = link.unwrap_or_else(|| self.ground.link());
-            Seat { id, link, upstream: Upstream::start(spec, ground), served: Some(served) }
+            Seat { id, link, upstream: Upstream::start(spec, environment), served: Some(served) }
         };
         servers.iter().map(seat).collect()
     }
@@ -107,27 +108,27 @@ impl Pump {
             }
         }
         for seat in seats {
-            let Some(served) = seat.served.as_ref().filter(|served| served.here().is_none()) else {
+            let Some(served) = seat.served.as_ref().filter(|served| served.link().is_none()) else {
                 continue;
             };
             // Nothing keeps it from being asked at once if it is here.
-            seat.upstream.arrived();
-            if let Some(link) = served.meet(|| self.with(|topic| topic.listener(&seat.id))) {
+            seat.upstream.reset_backoff();
+            if let Some(link) = served.connect_existing(|| self.with(|topic| topic.listener(&seat.id))) {
                 self.gone(link);
             }
         }
     }
 
     /// What each who serves or has served here was asked. Only the configuration names them.
-    fn late(&self) -> MutexGuard<'_, HashMap<ParticipantId, Arc<Late>>> {
+    fn late(&self) -> MutexGuard<'_, HashMap<ParticipantId, Arc<RecentRequests>>> {
         self.late.lock()
     }
 
     /// Somebody begins to hear: if it serves, it is asked what it has.
     pub(super) fn arrived(&self, id: &ParticipantId, link: LinkId) {
         if let Some((seat, served)) = self.served(id) {
-            seat.upstream.arrived();
-            served.arrived(link);
+            seat.upstream.reset_backoff();
+            served.connected(link);
         }
     }
 
@@ -136,19 +137,19 @@ impl Pump {
         let seats = self.seats();
         let left = |seat: &Seat| {
             let served = seat.served.as_ref()?;
-            Some((seat.id.clone(), Arc::clone(served), served.left(link)?))
+            Some((seat.id.clone(), Arc::clone(served), served.disconnected(link)?))
         };
         let Some((id, served, mut parting)) = seats.iter().find_map(left) else { return };
         let (pump, away) = (self.this.clone(), self.away);
         tokio::spawn(async move {
             let absence = loop {
                 tokio::time::sleep(away).await;
-                match served.waited(parting) {
-                    Absence::Anew(again) => parting = again,
+                match served.grace_period_over(parting) {
+                    Absence::Renewed(again) => parting = again,
                     absence => break absence,
                 }
             };
-            let Some(pump) = pump.upgrade().filter(|_| absence == Absence::Unlisted) else { return };
+            let Some(pump) = pump.upgrade().filter(|_| absence == Absence::Expired) else { return };
             let here = pump.served(&id).is_some_and(|(_, now)| Arc::ptr_eq(&now, &served));
             if here {
                 pump.listed(&id, View::Shared, &[], &[]);
@@ -165,7 +166,7 @@ impl Pump {
         match self.served(id) {
             Some((_, served)) => served.is_private(caller.link(), envelope),
             // It serves no more; what it was asked is private all the same.
-            None => self.late().get(id).is_some_and(|late| late.holds(about)),
+            None => self.late().get(id).is_some_and(|late| late.contains(about)),
         }
     }
 
@@ -175,19 +176,20 @@ impl Pump {
             return;
         }
         let from = &caller.participant().id;
-        let own = self.served(from).filter(|(_, served)| served.here() == Some(caller.link()));
-        let heard = own.map_or(Heard::Nothing, |(_, served)| served.hear(envelope));
+        let own = self.served(from).filter(|(_, served)| served.link() == Some(caller.link()));
+        let heard = own.map_or(Receipt::Unrelated, |(_, served)| served.receive(envelope));
         let about = envelope.correlation_id().filter(|_| envelope.kind().starts_with(RESPONSE));
         match (heard, about) {
-            (Heard::Wrong(why), _) => self.misled(caller, envelope, from, &why),
-            (Heard::Nothing, Some(about)) => {
+            (Receipt::Rejected(why), _) => self.misled(caller, envelope, from, &why),
+            (Receipt::Unrelated, Some(about)) => {
                 let seats = self.seats();
-                let asked = |seat: &&Seat| seat.served.as_ref().is_some_and(|served| served.is_open(about));
+                let asked =
+                    |seat: &&Seat| seat.served.as_ref().is_some_and(|served| served.is_pending(about));
                 if let Some(seat) = seats.iter().find(asked).filter(|seat| seat.id != *from) {
                     self.misled(caller, envelope, &seat.id, "it answers what another was asked");
                 }
             }
-            (Heard::Nothing | Heard::Taken, _) => {}
+            (Receipt::Unrelated | Receipt::Accepted, _) => {}
         }
     }
 
@@ -200,7 +202,7 @@ impl Pump {
     }
 
     /// The seat of a participant that serves.
-    fn served(&self, id: &ParticipantId) -> Option<(Seat, Arc<Served>)> {
+    fn served(&self, id: &ParticipantId) -> Option<(Seat, Arc<DialIn>)> {
         let seats = self.seats();
         let seat = seats.iter().find(|seat| seat.served.is_some() && seat.id == *id)?;
         Some((seat.clone(), Arc::clone(seat.served.as_ref()?)))

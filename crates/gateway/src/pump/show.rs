@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use model::{Era, Outcome};
+use room::{Message, RoomEvent};
 use topic::{Effect, Topic};
 use wire::mcp::Params;
 use wire::time::rfc3339;
@@ -12,10 +13,9 @@ use wire::time::rfc3339;
 use super::Pump;
 use crate::config::McpCalls;
 use crate::operation::Operation;
-use crate::room::{Item, Said};
 use crate::sight::{Answered, Asked, Sight, Stamp};
-use crate::upstream::Answer;
 use platform::unix_ms;
+use upstream::Answer;
 
 impl Pump {
     /// Shows a request that goes to an upstream. Called before the topic is let go.
@@ -98,7 +98,7 @@ impl Pump {
     }
 
     /// It is written by the room's own task, and only its place is taken here.
-    fn show_later(&self, bytes: usize, write: impl FnOnce() -> Option<Said> + Send + 'static) {
-        self.room.push(Item::Show { bytes, write: Box::new(write) });
+    fn show_later(&self, bytes: usize, write: impl FnOnce() -> Option<Message> + Send + 'static) {
+        self.room.push(RoomEvent::Mirror { bytes, write: Box::new(write) });
     }
 }

@@ -84,7 +84,7 @@ impl Pump {
             let own = Arc::clone(&task.origin.own);
             asked.insert(task.public.clone(), Arc::clone(task));
             let public = task.public.clone();
-            looks.spawn(async move { (public, session.look_at(&own).await) });
+            looks.spawn(async move { (public, session.get_task(&own).await) });
         }
         while let Some(looked) = looks.join_next().await {
             let Ok((public, Some(answer))) = looked else { continue };

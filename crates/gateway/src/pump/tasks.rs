@@ -20,15 +20,15 @@ use crate::operation::{Operation, Tasked};
 use crate::own;
 use crate::spell;
 use crate::tasks::{Origin, Place, Relayed, Sealed, TASK_ID_BYTES_MAX};
-use crate::upstream::{Hello, Session, Ticket};
 use platform::unix_ms;
+use upstream::{CallNumber, ClientProfile, Session};
 
 /// Between two looks at what has been kept long enough.
 const SWEEP: Duration = Duration::from_secs(10);
 
 /// Whose ids a session's server gives: the session's own, or (0) the server's.
 fn birth(session: &Session) -> u64 {
-    if session.shares_tasks() { 0 } else { session.birth() }
+    if session.shares_tasks() { 0 } else { session.instance() }
 }
 
 /// A task of which a listen request has its caller told, as it is known at its server: it can be unwatched when its id says
@@ -70,7 +70,7 @@ impl Pump {
         (said.era == Era::Modern).then_some(())?;
         let session = match said.birth {
             0 => None,
-            birth => Some(seat.upstream.session_of(birth)?),
+            birth => Some(seat.upstream.session_by_instance(birth)?),
         };
         let origin = Origin {
             who: who.clone(),
@@ -188,7 +188,7 @@ impl Pump {
             tool: tool.into(),
             held,
             own: own.into(),
-            call: Ticket::of_answer(answer).map(|call| (session.birth(), call)),
+            call: CallNumber::of_answer(answer).map(|call| (session.instance(), call)),
             token,
             created_ms: now,
         };
@@ -254,7 +254,7 @@ impl Pump {
     pub(crate) async fn watch_tasks(
         &self,
         caller: &Caller,
-        hello: &Hello,
+        hello: &ClientProfile,
         tasks: &[String],
         within: Duration,
         watched: &OnceLock<Vec<Watched>>,
@@ -274,7 +274,7 @@ impl Pump {
                 session: Arc::downgrade(&session),
             });
             // All are asked for before the first is waited for: one stream carries them.
-            asked.spawn(async move { session.watch(link, &own).await.then_some(public) });
+            asked.spawn(async move { session.watch_task(link, &own).await.then_some(public) });
         }
         // Known before anything is waited for: the listen request may end meanwhile. A request watches once.
         let _ = watched.set(all);
@@ -286,7 +286,7 @@ impl Pump {
     }
 
     /// Ends that, for those that the caller listens for nowhere else.
-    pub(crate) fn unwatch_tasks(&self, caller: &Caller, hello: &Hello, watched: &[Watched]) {
+    pub(crate) fn unwatch_tasks(&self, caller: &Caller, hello: &ClientProfile, watched: &[Watched]) {
         for one in watched.iter().filter(|one| !caller.watches(&one.public)) {
             // Of a session that has ended the successor has what was wanted of it.
             let there = match one.birth {
@@ -294,12 +294,12 @@ impl Pump {
                 _ => one.session.upgrade(),
             };
             if let Some(session) = there.or_else(|| self.session_at(&one.upstream, caller, hello)) {
-                session.unwatch(caller.link(), &one.own);
+                session.unwatch_task(caller.link(), &one.own);
             }
         }
     }
 
-    fn session_for(&self, caller: &Caller, hello: &Hello, task: &Relayed) -> Option<Arc<Session>> {
+    fn session_for(&self, caller: &Caller, hello: &ClientProfile, task: &Relayed) -> Option<Arc<Session>> {
         if task.origin.birth != 0 {
             return task.session();
         }
@@ -307,7 +307,12 @@ impl Pump {
     }
 
     /// The session at this server that serves this caller, if it is open now.
-    fn session_at(&self, upstream: &ParticipantId, caller: &Caller, hello: &Hello) -> Option<Arc<Session>> {
+    fn session_at(
+        &self,
+        upstream: &ParticipantId,
+        caller: &Caller,
+        hello: &ClientProfile,
+    ) -> Option<Arc<Session>> {
         let seats = self.seats();
         let seat = seats.iter().find(|seat| seat.id == *upstream)?;
         seat.upstream.open_session(&spell::session_key(caller, hello), hello, caller.era())
@@ -317,8 +322,10 @@ impl Pump {
     pub(super) fn task_progress(&self, session: &Session, frame: &Bytes) {
         let Ok(message) = Message::read(self.spelled_notice(session, frame.clone())) else { return };
         let Ok(params) = Params::read(&message) else { return };
-        let Some(call) = params.progress_token().and_then(|token| Ticket::of_token(&token)) else { return };
-        let Some(task) = self.tasks.of_call(session.birth(), call) else { return };
+        let Some(call) = params.progress_token().and_then(|token| CallNumber::of_token(&token)) else {
+            return;
+        };
+        let Some(task) = self.tasks.of_call(session.instance(), call) else { return };
         let Some(token) = task.origin.token.as_ref().filter(|_| self.may_keep(&task)) else { return };
         let mut splice = Splice::default();
         params.edit().set_progress_token(token).finish(&mut splice);
@@ -332,7 +339,7 @@ impl Pump {
 
     /// A session has ended: its tasks that were not over have failed, and whose they are is told.
     pub(super) fn tasks_lost(&self, session: &Session) {
-        for task in self.tasks.lost(session.birth()) {
+        for task in self.tasks.lost(session.instance()) {
             let era = task.origin.era;
             self.tell_task(&task, &task.view(|view| task::changed(view, era)));
         }

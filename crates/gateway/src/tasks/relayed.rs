@@ -4,12 +4,12 @@ use std::sync::{Arc, Weak};
 
 use model::{Era, LinkId, ParticipantId};
 use platform::{Mutex, MutexGuard, unix_ms};
+use upstream::{CallNumber, Session, TaskHold};
 use wire::mcp::task::{self, Glimpse, Standing, Status, Task};
 use wire::rpc::{Id, Shape};
 
 use super::id::TASK_KEPT_MS_MAX;
 use crate::stream::Stream;
-use crate::upstream::{Hold, Session, Ticket};
 
 /// Whose ids: those of one session of a server, or (birth 0) of the server itself; then the id.
 pub(super) type Key = (ParticipantId, u64, Arc<str>);
@@ -36,7 +36,7 @@ pub(crate) struct Origin {
     /// The server's own id.
     pub(crate) own: Arc<str>,
     /// The call that has become it, with the birth of the session that had it.
-    pub(crate) call: Option<(u64, Ticket)>,
+    pub(crate) call: Option<(u64, CallNumber)>,
     /// The caller's progress token.
     pub(crate) token: Option<Id>,
     /// When it was made, in milliseconds since 1970.
@@ -45,7 +45,7 @@ pub(crate) struct Origin {
 
 struct Now {
     /// Keeps its session open until its result was told.
-    hold: Option<Hold>,
+    hold: Option<TaskHold>,
     session: Weak<Session>,
     status: Status,
     /// It as the server told it last, under the server's id; empty in the modern era, which has no list and tells whole

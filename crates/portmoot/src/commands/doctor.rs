@@ -5,10 +5,11 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use gateway::config::{Config, ServerConfig, StdioConfig, Transport};
+use gateway::config::Config;
 use gateway::tokens::tokens_configured;
 use serde_json::json;
 use store::{Directory, Journal, State};
+use upstream::config::{ServerConfig, StdioConfig, Transport};
 
 use crate::cli::DoctorArgs;
 use crate::commands::config::sources;

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 
-use gateway::config::{Access, Config, ParticipantConfig, ServerConfig, TopicConfig};
+use gateway::config::{Access, Config, ParticipantConfig, TopicConfig};
 use topic::{PrefixError, UpstreamNames, check_prefixes};
+use upstream::config::ServerConfig;
 
 use crate::config::node::Node;
 use crate::config::problem::Problem;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use gateway::config::{Config, Origin};
+use gateway::config::Config;
+use upstream::config::Origin;
 
 use super::node::{Layer, Node};
 use super::reader::{Problems, Table};

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use gateway::config::Origin;
+use upstream::config::Origin;
 
 /// A file, or another place that settings come from.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway::config::{
+use model::{Capabilities, GATEWAY, ParticipantId};
+use upstream::config::{
     EraChoice, HttpConfig, Origin, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
 };
-use model::{Capabilities, GATEWAY, ParticipantId};
 
 use crate::config::node::{Entry, Node, Value};
 use crate::config::problem::Problem;

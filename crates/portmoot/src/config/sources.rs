@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gateway::config::{Config, Origin};
+use gateway::config::Config;
+use upstream::config::Origin;
 
 use crate::config::check::check;
 use crate::config::client_file;

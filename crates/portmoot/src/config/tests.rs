@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway::config::{Access, Config, EraChoice, Origin, Secret, Sessions, Transport};
+use gateway::config::{Access, Config};
+use upstream::config::{EraChoice, Origin, Secret, Sessions, Transport};
 
 use super::check::check;
 use super::client_file;

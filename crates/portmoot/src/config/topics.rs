@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use gateway::config::{Access, BuiltIn, McpCalls, ServerConfig, TopicConfig};
+use gateway::config::{Access, BuiltIn, McpCalls, TopicConfig};
 use gateway::guests::GUEST_RATE;
 use model::ParticipantId;
+use upstream::config::ServerConfig;
 
 use crate::config::node::{DEFAULTS, Entry, Node, Value};
 use crate::config::problem::Problem;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use auth::Rate;
-use gateway::config::Secret;
 use model::{Capabilities, Capability, IdError, ParticipantId, TopicName};
+use upstream::config::Secret;
 
 use crate::config::expand::{ExpandError, expand};
 use crate::config::node::{Node, Place, Value};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use gateway::config::{EraChoice, HttpConfig, Origin, Sessions, Timeouts};
 use model::{Capabilities, ParticipantId};
+use upstream::config::{EraChoice, HttpConfig, Origin, Sessions, Timeouts};
 
 use super::*;
 use crate::terminal::Script;

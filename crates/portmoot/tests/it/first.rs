@@ -62,7 +62,7 @@ fn the_readme_tells_two_commands_that_work() {
 fn a_command_needs_no_gateway() {
     let home = Home::new();
     assert_eq!(home.run(&["tools", "call", "demo_add", "a:=40", "b:=2"]).expect(0).stdout, "42\n");
-    assert!(home.run(&["tools", "show", "demo_echo"]).expect(0).stdout.contains("Gives the text back."));
+    assert!(home.run(&["tools", "show", "demo_echo"]).expect(0).stdout.contains("Returns the text."));
     assert!(home.run(&["servers", "show", "demo"]).expect(0).stdout.contains("ready"));
     assert!(!home.path().join(".local").exists(), "nothing is kept on disk");
 }

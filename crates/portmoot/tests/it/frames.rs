@@ -267,7 +267,7 @@ fn pings_are_answered_and_silence_is_not_endured() {
     assert_eq!(code, Some(4004));
     watcher.chat("still here");
     watcher.expect("still here");
-    gateway.ledger().has("mallory", CONNECTION, "refused", "closed 4004: nothing was heard");
+    gateway.ledger().has("mallory", CONNECTION, "refused", "closed 4004: no frame arrived");
 }
 
 #[test]

@@ -277,7 +277,7 @@ fn a_call_while_it_is_gone_is_told_that_it_is_not_here() {
     assert_eq!(ann.names("tools"), ["worker_one"]);
     let refused = ann.ask("tools/call", json!({ "name": "worker_one", "arguments": {} }));
     assert_eq!(refused["error"]["data"]["code"], "upstream_down", "{refused}");
-    assert!(refused["error"]["message"].as_str().unwrap().contains("is not here"), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("is not connected"), "{refused}");
     let mut worker = Worker::serving(&house, &["one"]);
     let call = begin(&ann, "worker_one", json!({}));
     let asked = worker.asked("tools/call");
@@ -296,7 +296,7 @@ fn one_that_leaves_or_comes_again_ends_its_open_calls_at_once() {
     let mut second = Worker::serving(&house, &["one"]);
     let why = error(&call);
     assert_eq!(why["data"]["code"], "upstream_failed", "{why}");
-    assert!(why["message"].as_str().unwrap().contains("left before it answered"), "{why}");
+    assert!(why["message"].as_str().unwrap().contains("disconnected before it answered"), "{why}");
 
     let call = begin(&ann, "worker_one", json!({}));
     let asked = second.asked("tools/call");
@@ -329,7 +329,7 @@ fn nobody_answers_for_another() {
     mallory.call("after", &["portmoot"], "none", json!({}));
     let heard = mallory.hear_said();
     assert_eq!(heard["correlation_id"], "after", "all that came before was dealt with: {heard}");
-    // Nor does one count that is not to whoever asked.
+    // Nor does an answer count whose `to` does not name the sender of the request.
     worker.0.say(kind, "astray", &["mallory"], about, &payload);
     assert_eq!(mallory.expect("astray")["from"], "worker");
     worker.answer_text(&asked, "true");
@@ -349,7 +349,7 @@ fn nobody_answers_for_another() {
         (log.matches("mismatch").count() >= 4).then_some(log)
     });
     assert!(log.contains("answers what another was asked"), "{log}");
-    assert!(log.contains("not to whoever asked"), "{log}");
+    assert!(log.contains("does not name the sender of the request"), "{log}");
 }
 
 #[test]
@@ -400,7 +400,7 @@ fn one_that_cannot_be_greeted_stays_a_plain_participant() {
     worker.answer(&asked, json!({ "protocolVersion": "banana", "capabilities": {} }));
     let state = until("it is known", || {
         let state = house.state();
-        state["reason"].as_str().is_some_and(|why| why.contains("cannot be used")).then_some(state)
+        state["reason"].as_str().is_some_and(|why| why.contains("unusable answer")).then_some(state)
     });
     assert_eq!(state["tools"], 0, "{state}");
     let mut mallory = Socket::enter(&house.gateway, "mallory", "?echo=false");

@@ -5,13 +5,12 @@ use std::cell::RefCell;
 use std::io::{self, Read, Write};
 
 use bytes::{Buf, Bytes};
+use room::Close;
 use tokio::net::TcpStream;
 use tungstenite::error::{CapacityError, ProtocolError};
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 use tungstenite::{Error, Message};
-
-use crate::room::Close;
 
 /// Bytes read at once, into a place that all connections of a thread share.
 const READ_BYTES: usize = 16 * 1024;

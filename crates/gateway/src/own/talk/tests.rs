@@ -5,11 +5,11 @@ fn said(from: &str, to: &[&str], kind: &str, payload: &str) -> Bytes {
     mcpx::envelope(&Draft { id, ts, from, to, kind, correlation_id, payload: payload.as_bytes() })
 }
 
-fn since(envelopes: Vec<Bytes>) -> Since {
-    let but = ParticipantId::new("cyd").ok();
-    let kept = |envelope| Kept { envelope, but: but.clone() };
-    let envelopes = envelopes.into_iter().map(kept).collect();
-    Since { first: Mark { epoch: 7, offset: 3 }, gap: false, envelopes }
+fn since(envelopes: Vec<Bytes>) -> RecentPage {
+    let except = ParticipantId::new("cyd").ok();
+    let kept = |envelope| RecentMessage { envelope, except: except.clone() };
+    let messages = envelopes.into_iter().map(kept).collect();
+    RecentPage { first: Cursor { epoch: 7, offset: 3 }, gap: false, messages }
 }
 
 fn hear(me: &str, pattern: Option<&str>, limit: usize, envelopes: Vec<Bytes>) -> (Vec<String>, u64, bool) {

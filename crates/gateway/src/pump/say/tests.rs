@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use auth::{Participant, Sealer};
 use model::TopicName;
+use room::RoomConfig;
 use tokio::runtime::Handle;
 
 use super::*;
@@ -12,7 +13,6 @@ use crate::bounds::{Bounds, Held};
 use crate::config::{Limits, McpCalls};
 use crate::ground::Ground;
 use crate::pump::Plan;
-use crate::room::RoomConfig;
 
 /// A topic in which `ann` may do everything.
 fn topic() -> (Arc<Pump>, Arc<Caller>) {

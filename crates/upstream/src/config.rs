@@ -1,0 +1,212 @@
+//! Configuration of servers: plain, checked values.
+//!
+//! Values are complete: variables are expanded, names and prefixes are checked, capabilities are compiled.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Capabilities, ParticipantId};
+
+/// One server: `[servers.NAME]`, or an entry of `mcpServers`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerConfig {
+    /// The server's name, also its participant id.
+    pub name: ParticipantId,
+    /// The transport and its address.
+    pub transport: Transport,
+    /// Prefix of its public names; `""` keeps the server's own names. The default is the server's name.
+    pub prefix: Arc<str>,
+    /// The era that the gateway speaks with it.
+    pub era: EraChoice,
+    /// Which callers share a session.
+    pub sessions: Sessions,
+    /// Its time limits.
+    pub timeouts: Timeouts,
+    /// What it may send to its callers. The default: responses, notifications, and sampling, elicitation and roots requests.
+    pub capabilities: Arc<Capabilities>,
+    /// Whether the gateway starts it.
+    pub enabled: bool,
+    /// The source of the definition: it decides whether the server starts without consent.
+    pub origin: Origin,
+}
+
+/// The transport of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// A child process; one JSON-RPC message per line.
+    Stdio(StdioConfig),
+    /// Streamable HTTP.
+    Http(HttpConfig),
+    /// HTTP with a separate event stream (2024-11-05).
+    Sse(HttpConfig),
+    /// The built-in demo server.
+    Demo,
+    /// A participant that dials in and serves (`serves = true`).
+    Participant,
+}
+
+/// A child process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StdioConfig {
+    /// The program, looked up on PATH.
+    pub command: String,
+    /// Its arguments. Expanded variables may be secrets, so people see the arguments as written.
+    pub args: Vec<Secret>,
+    /// Its environment variables, in addition to PATH, HOME and locale; it inherits nothing else.
+    pub env: Vec<(String, Secret)>,
+    /// Its working directory; `None` is the gateway's.
+    pub cwd: Option<PathBuf>,
+}
+
+/// An HTTP endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpConfig {
+    /// An absolute `http` or `https` URL. It may contain secrets and never leaves the gateway.
+    pub url: Secret,
+    /// Headers of every request.
+    pub headers: Vec<(String, Secret)>,
+}
+
+/// A text that may contain a secret. `Debug` hides it; people see it as written, with its variables unexpanded.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret {
+    text: String,
+    written: String,
+}
+
+/// The era that the gateway speaks with a server (`era`, also spelled `protocolEra`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EraChoice {
+    /// The gateway probes the server.
+    #[default]
+    Auto,
+    /// 2024-11-05 to 2025-11-25, without a probe.
+    Legacy,
+    /// 2026-07-28, without a probe.
+    Modern,
+}
+
+/// Which callers share a session with a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sessions {
+    /// Callers that declare no client capabilities share one session; every other caller has its own.
+    #[default]
+    Auto,
+    /// All callers share one session.
+    Shared,
+    /// Every caller has its own session.
+    Caller,
+    /// Every call has its own session.
+    Call,
+}
+
+/// Time limits of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timeouts {
+    /// From the start to the end of the handshake.
+    pub start: Duration,
+    /// One request; progress restarts the limit.
+    pub request: Duration,
+    /// The same for single tools, by the server's own names.
+    pub tools: BTreeMap<String, Duration>,
+    /// The hard maximum of one request, whatever its progress.
+    pub max: Duration,
+}
+
+/// The source of a server's definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A file or flag that the operator named on the command line or in the environment.
+    Named,
+    /// The operator's own configuration directory, or a built-in definition.
+    Own,
+    /// Any other file: in the working directory, or another client's.
+    Imported,
+    /// The REST API.
+    Api,
+}
+
+/// Limits of what one server may cost the gateway; the same for all servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// Longest line of a child process, and longest HTTP response or stream event, in bytes.
+    pub line_bytes_max: usize,
+    /// Messages that wait to be written to a child process.
+    pub queue_len_max: usize,
+    /// Open calls of one session; a further call is refused with `upstream_busy`.
+    pub calls_max: usize,
+    /// Open sessions that belong to single callers, per server.
+    pub caller_sessions_max: usize,
+    /// A caller's session is closed after this time without a call.
+    pub caller_idle: Duration,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self {
+            line_bytes_max: 16 << 20,
+            queue_len_max: 1_024,
+            calls_max: 1_024,
+            caller_sessions_max: 64,
+            caller_idle: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Secret {
+    /// A text without variables.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Secret {
+        let text = text.into();
+        Secret { written: text.clone(), text }
+    }
+
+    /// A text with its variables expanded, and as it was written.
+    #[must_use]
+    pub fn expanded(text: impl Into<String>, written: impl Into<String>) -> Secret {
+        Secret { text: text.into(), written: written.into() }
+    }
+
+    /// The text itself, for the place that needs it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.text
+    }
+
+    /// The text as written, with its variables unexpanded; for display.
+    #[must_use]
+    pub fn written(&self) -> &str {
+        &self.written
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl Origin {
+    /// Whether a command of this origin starts only after consent.
+    #[must_use]
+    pub fn needs_consent(self) -> bool {
+        match self {
+            Origin::Named | Origin::Own => false,
+            Origin::Imported | Origin::Api => true,
+        }
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts {
+            start: Duration::from_secs(30),
+            request: Duration::from_secs(60),
+            tools: BTreeMap::new(),
+            max: Duration::from_secs(600),
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Conversation with a participant that serves: its pending requests by envelope, and the answers that count.
+//!
+//! An answer counts if the participant itself sends it, to the sender of a pending request, in the request's kind and id.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use client::{Carrier, Inbox, LinkFailure, SendMeta, Unsent};
+use model::{KindRef, LinkId, ParticipantId};
+use platform::Mutex;
+use wire::mcp::Params;
+use wire::mcpx::check::{Act, answers, strict};
+use wire::mcpx::{self, Draft, Envelope, Head, kind_of};
+use wire::rpc::{Message, Shape};
+
+use super::recent_requests::RecentRequests;
+
+/// Notifications that a server may send without a pending request, to everybody or to the gateway.
+const NOTICES: [&str; 4] = [
+    "notifications/tools/list_changed",
+    "notifications/prompts/list_changed",
+    "notifications/resources/list_changed",
+    "notifications/resources/updated",
+];
+const RESPONSE: &str = "mcp/response:";
+const NOTICE: &str = "mcp/request:notifications/";
+
+/// Sends envelopes to a participant.
+pub trait Outbox: Send + Sync {
+    /// Id and time for an envelope of the gateway.
+    fn stamp(&self) -> (String, String);
+    /// Sends an envelope to one link alone.
+    fn send(&self, link: LinkId, envelope: &[u8]);
+}
+
+/// What a conversation did with an envelope of the participant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Receipt {
+    /// It belongs to no pending request.
+    Unrelated,
+    /// The session got it.
+    Accepted,
+    /// It is no valid answer, for this reason.
+    Rejected(String),
+}
+
+/// One pending request.
+struct Request {
+    number: u64,
+    /// The participant that sent it.
+    from: Arc<str>,
+    kind: String,
+}
+
+#[derive(Default)]
+struct Table {
+    /// Pending requests by envelope id.
+    requests: HashMap<Arc<str>, Request>,
+    /// Envelope ids of the pending requests by number.
+    envelopes: HashMap<u64, Arc<str>>,
+    closed: bool,
+}
+
+impl Table {
+    fn remove(&mut self, envelope: &str, recent: &RecentRequests) -> Option<Request> {
+        let (id, request) = self.requests.remove_entry(envelope)?;
+        self.envelopes.remove(&request.number);
+        recent.end(id);
+        Some(request)
+    }
+
+    /// Closes the table; false if it was closed already.
+    fn close(&mut self, recent: &RecentRequests) -> bool {
+        let open = !std::mem::replace(&mut self.closed, true);
+        self.requests.drain().for_each(|(id, _)| recent.end(id));
+        self.envelopes.clear();
+        open
+    }
+}
+
+/// The conversation of one session with a participant, over one of its links.
+pub(super) struct Conversation {
+    id: ParticipantId,
+    link: LinkId,
+    envelope_bytes_max: usize,
+    outbox: Arc<dyn Outbox>,
+    inbox: Arc<dyn Inbox>,
+    recent: Arc<RecentRequests>,
+    table: Mutex<Table>,
+}
+
+impl Conversation {
+    pub(super) fn new(
+        id: ParticipantId,
+        link: LinkId,
+        envelope_bytes_max: usize,
+        outbox: Arc<dyn Outbox>,
+        inbox: Arc<dyn Inbox>,
+        recent: Arc<RecentRequests>,
+    ) -> Self {
+        Self { id, link, envelope_bytes_max, outbox, inbox, recent, table: Mutex::default() }
+    }
+
+    /// Ends the conversation because the participant has disconnected: pending requests get no answer.
+    pub(super) fn hang_up(&self) {
+        let open = self.table.lock().close(&self.recent);
+        if open {
+            self.inbox.closed(LinkFailure::Left);
+        }
+    }
+
+    pub(super) fn link(&self) -> LinkId {
+        self.link
+    }
+
+    pub(super) fn is_pending(&self, envelope: &str) -> bool {
+        self.table.lock().requests.contains_key(envelope)
+    }
+
+    /// Whether an envelope is for the sender of a request alone: it answers a pending request and names its sender, or it
+    /// answers a request that has ended.
+    pub(super) fn is_private(&self, envelope: &Envelope) -> bool {
+        let kind = envelope.kind();
+        let Some(about) = envelope.correlation_id() else { return false };
+        if !kind.starts_with(RESPONSE) && !kind.starts_with(NOTICE) {
+            return false;
+        }
+        match self.table.lock().requests.get(about) {
+            Some(request) => envelope.to().any(|to| *to == *request.from),
+            None => self.recent.contains(about),
+        }
+    }
+
+    /// Takes an envelope of the participant.
+    pub(super) fn receive(&self, envelope: &Envelope) -> Receipt {
+        let kind = envelope.kind();
+        if kind.starts_with(RESPONSE) {
+            self.answered(envelope)
+        } else if kind.starts_with(NOTICE) {
+            self.notified(envelope)
+        } else {
+            Receipt::Unrelated
+        }
+    }
+
+    fn answered(&self, envelope: &Envelope) -> Receipt {
+        let Some(about) = envelope.correlation_id() else { return Receipt::Unrelated };
+        let request = {
+            let mut table = self.table.lock();
+            let Some(request) = table.requests.get(about) else { return Receipt::Unrelated };
+            if !envelope.to().any(|to| *to == *request.from) {
+                return Receipt::Rejected("`to` does not name the sender of the request".to_owned());
+            }
+            table.remove(about, &self.recent)
+        };
+        let Some(request) = request else { return Receipt::Unrelated };
+        match answer_frame(envelope, &request) {
+            Ok(frame) => {
+                let _ = self.inbox.frame(frame, Some(request.number));
+                Receipt::Accepted
+            }
+            Err(why) => {
+                self.inbox.failed(request.number, LinkFailure::Garbage(why.clone()));
+                Receipt::Rejected(why)
+            }
+        }
+    }
+
+    /// Takes a notification: about a pending request, or about none to everybody or the gateway.
+    fn notified(&self, envelope: &Envelope) -> Receipt {
+        let about = envelope.correlation_id();
+        let number = about.and_then(|about| {
+            let table = self.table.lock();
+            let request = table.requests.get(about);
+            request
+                .filter(|request| envelope.to().any(|to| *to == *request.from))
+                .map(|request| request.number)
+        });
+        let to_gateway = envelope.is_broadcast() || envelope.to().any(|to| to == model::GATEWAY);
+        if number.is_none() && !to_gateway {
+            return Receipt::Unrelated;
+        }
+        match strict(envelope.kind(), envelope.payload_bytes()) {
+            Ok(Act::Request(call)) if call.is_notification() => {
+                if number.is_none() && !NOTICES.contains(&call.method()) {
+                    return Receipt::Unrelated;
+                }
+                let _ = self.inbox.frame(call.message().frame().clone(), number);
+                Receipt::Accepted
+            }
+            Ok(_) => Receipt::Unrelated,
+            Err(why) => Receipt::Rejected(why.to_string()),
+        }
+    }
+
+    /// The sender of a message to the participant, and the envelope that it refers to. A cancellation has the sender of the
+    /// request that it cancels.
+    fn sender(&self, params: &Params<'_>, from: Option<Arc<str>>) -> (Arc<str>, Option<Arc<str>>) {
+        let table = self.table.lock();
+        let cancels = params.message().method() == "notifications/cancelled";
+        let number = params.request_id().filter(|_| cancels).and_then(|id| id.as_number());
+        let cancelled = number.and_then(|number| table.envelopes.get(&number));
+        match cancelled.and_then(|about| Some((about, table.requests.get(about)?))) {
+            Some((about, request)) => (Arc::clone(&request.from), Some(Arc::clone(about))),
+            None => (from.unwrap_or_else(|| Arc::from(model::GATEWAY)), None),
+        }
+    }
+}
+
+/// The JSON-RPC answer in an envelope, if it answers the request.
+fn answer_frame(envelope: &Envelope, request: &Request) -> Result<Bytes, String> {
+    let response = KindRef::parse(envelope.kind()).map_err(|why| why.to_string())?;
+    let requested = KindRef::parse(&request.kind).map_err(|why| why.to_string())?;
+    if !answers(response, requested) {
+        return Err(format!("`{}` does not answer `{}`", envelope.kind(), request.kind));
+    }
+    let Act::Answer(message) =
+        strict(envelope.kind(), envelope.payload_bytes()).map_err(|why| why.to_string())?
+    else {
+        return Err("its payload is not an answer".to_owned());
+    };
+    if message.id().and_then(|id| id.as_number()) != Some(request.number) {
+        return Err("its `id` is not the request's".to_owned());
+    }
+    Ok(message.frame().clone())
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        let _ = self.table.lock().close(&self.recent);
+    }
+}
+
+impl Carrier for Conversation {
+    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), Unsent> {
+        let Ok(message) = Message::read(frame) else { return Err(Unsent::Closed) };
+        if matches!(message.shape(), Shape::Result | Shape::Error) {
+            // A participant that serves may not send requests, so it gets no answers.
+            return Err(Unsent::Closed);
+        }
+        let Ok(params) = Params::read(&message) else { return Err(Unsent::Closed) };
+        let (from, about) = self.sender(&params, meta.from);
+        let method = message.method();
+        let target = params.target().map(wire::mcp::Target::text);
+        // The kind is short when the target has characters that a kind cannot contain.
+        let kind = kind_of(Head::Request, method, target).unwrap_or_else(|_| format!("mcp/request:{method}"));
+        let (id, ts) = self.outbox.stamp();
+        let to = [self.id.as_str()];
+        let draft = Draft {
+            id: &id,
+            ts: Some(&ts),
+            from: &from,
+            to: &to,
+            kind: &kind,
+            correlation_id: about.as_deref(),
+            payload: message.frame(),
+        };
+        let envelope = mcpx::envelope(&draft);
+        if envelope.len() > self.envelope_bytes_max {
+            return Err(Unsent::TooLarge);
+        }
+        {
+            let mut table = self.table.lock();
+            if table.closed {
+                return Err(Unsent::Closed);
+            }
+            if let Some(number) = meta.request {
+                let id: Arc<str> = id.into();
+                table.envelopes.insert(number, Arc::clone(&id));
+                self.recent.begin(Arc::clone(&id));
+                table.requests.insert(id, Request { number, from, kind });
+            }
+        }
+        self.outbox.send(self.link, &envelope);
+        Ok(())
+    }
+
+    fn cancel(&self, request: u64) {
+        let mut table = self.table.lock();
+        if let Some(envelope) = table.envelopes.get(&request).cloned() {
+            table.remove(&envelope, &self.recent);
+        }
+    }
+
+    fn close(&self) {
+        let _ = self.table.lock().close(&self.recent);
+    }
+}

@@ -1,0 +1,237 @@
+//! Handshake with a server: dialing, era detection, `initialize` and `server/discover`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use client::{Link, LinkFailure, SendMeta};
+use json::{ObjectEdit, Span, Splice, elements, members, quote, text};
+use model::Era;
+use tokio::time::timeout;
+use wire::mcp::{Version, code};
+use wire::rpc::{Message, Shape, notification};
+
+use crate::demo;
+use crate::fault::Fault;
+use crate::session::inbox::SessionInbox;
+use crate::session::requests::{PendingAnswer, member};
+use crate::session::{Handshake, Session};
+use crate::spec::{DialTarget, QuestionPolicy};
+
+/// Dials the server and completes the handshake in `era`; with `None` it detects the era first.
+pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(), Fault> {
+    let setup = &session.setup;
+    let inbox = || Arc::new(SessionInbox(Arc::downgrade(session)));
+    let target =
+        setup.spec.target(setup.http_sse).map_err(|refusal| Fault::Answer(refusal.message.into_owned()))?;
+    let link = match &target {
+        DialTarget::Stdio(spec) => Link::stdio(spec, inbox(), setup.guard.clone()).map_err(|error| {
+            Fault::Link(LinkFailure::Unreachable(format!("the process cannot be started: {error}")))
+        })?,
+        DialTarget::Http(spec) => Link::http(spec, inbox())?,
+        DialTarget::Sse(spec) => Link::sse(spec, inbox()).await?,
+        DialTarget::Demo => Link::local(Arc::new(demo::serve), inbox()),
+        DialTarget::Participant => match &setup.dial_in {
+            Some(dial_in) => dial_in.dial(inbox())?,
+            None => return Err(LinkFailure::Away.into()),
+        },
+    };
+    let stdio = matches!(target, DialTarget::Stdio(_) | DialTarget::Demo);
+    let sse = matches!(target, DialTarget::Sse(_));
+    session.set_link(link);
+    match era {
+        Some(Era::Modern) => {
+            let answer = session.request_result(Era::Modern, "server/discover", &[]).await?;
+            session.set_handshake(discovered(&answer)?);
+        }
+        Some(Era::Legacy) => initialize(session, None).await?,
+        None if sse => initialize(session, None).await?,
+        None if stdio => probe_stdio(session).await?,
+        None => probe_http(session).await?,
+    }
+    Ok(())
+}
+
+/// Probes a child for the modern era; after a short wait, or an error, initializes it as a legacy server. A late success of the
+/// probe still counts: a server may take longer to start than the probe waits.
+async fn probe_stdio(session: &Arc<Session>) -> Result<(), Fault> {
+    let start = session.setup.spec.config.timeouts.start;
+    let mut probe = session.request(Era::Modern, "server/discover", &[], Some(start))?;
+    match timeout(session.setup.spec.bounds.probe, probe.answer()).await {
+        Ok(answer) => match judge(answer)? {
+            Some(handshake) => session.set_handshake(handshake),
+            None => initialize(session, None).await?,
+        },
+        Err(_) => {
+            tracing::debug!(
+                server = session.upstream(),
+                "no answer to the modern probe; trying the legacy handshake"
+            );
+            initialize(session, Some(probe)).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn probe_http(session: &Arc<Session>) -> Result<(), Fault> {
+    let patience = session.setup.spec.config.timeouts.start;
+    let answer = session.request(Era::Modern, "server/discover", &[], Some(patience))?.answer().await;
+    match answer {
+        // These failures say nothing about the era.
+        Err(
+            fault @ Fault::Link(
+                LinkFailure::Unreachable(_) | LinkFailure::Untrusted(_) | LinkFailure::Unauthorized,
+            ),
+        ) => {
+            return Err(fault);
+        }
+        answer => match judge(answer).unwrap_or(None) {
+            Some(handshake) => session.set_handshake(handshake),
+            None => {
+                // A legacy server may have opened a session for the probe.
+                if let Some(link) = session.link() {
+                    link.forget_session();
+                }
+                initialize(session, None).await?;
+            }
+        },
+    }
+    Ok(())
+}
+
+/// Judges the answer to a probe: the handshake of a modern server, or `None` for a legacy one. The end of the link is a fault.
+fn judge(answer: Result<Message, Fault>) -> Result<Option<Handshake>, Fault> {
+    match answer {
+        Ok(message) if message.shape() == Shape::Result => Ok(discovered(&message).ok()),
+        Ok(message) => Ok(modern_error(&message)),
+        Err(fault @ Fault::Link(LinkFailure::Exited { .. } | LinkFailure::Closed)) => Err(fault),
+        Err(_) => Ok(None),
+    }
+}
+
+/// A server that uses the modern error codes is modern, even if it rejects the probe.
+fn modern_error(message: &Message) -> Option<Handshake> {
+    let error = message.error_object()?;
+    let supported = match error.code {
+        code::UNSUPPORTED_VERSION => {
+            let data = Bytes::copy_from_slice(error.data?);
+            versions(&member(&data, "supported")?)
+        }
+        code::HEADER_MISMATCH | code::MISSING_CAPABILITY => vec![Version::NEWEST],
+        _ => return None,
+    };
+    let modern = *supported.iter().filter(|version| version.era() == Era::Modern).max()?;
+    Some(Handshake {
+        era: Era::Modern,
+        version: modern,
+        result: Bytes::from_static(b"{}"),
+        capabilities: Bytes::from_static(b"{}"),
+        both: supported.iter().any(|version| version.era() == Era::Legacy),
+    })
+}
+
+/// Reads the result of `server/discover`.
+fn discovered(message: &Message) -> Result<Handshake, Fault> {
+    let raw = result(message)?;
+    let supported = member(&raw, "supportedVersions").map(|list| versions(&list)).unwrap_or_default();
+    let modern = supported.iter().filter(|version| version.era() == Era::Modern).max();
+    let Some(modern) = modern else {
+        return Err(Fault::Answer("no modern revision in common".to_owned()));
+    };
+    Ok(Handshake {
+        era: Era::Modern,
+        version: *modern,
+        capabilities: member(&raw, "capabilities").unwrap_or_else(|| Bytes::from_static(b"{}")),
+        both: supported.iter().any(|version| version.era() == Era::Legacy),
+        result: raw,
+    })
+}
+
+fn versions(list: &Bytes) -> Vec<Version> {
+    let spans = elements(list, Span::all(list)).unwrap_or_default();
+    spans.iter().filter_map(|span| Version::parse(&text(span.of(list))?)).collect()
+}
+
+fn result(message: &Message) -> Result<Bytes, Fault> {
+    match (message.shape(), message.body_span()) {
+        (Shape::Result, Some(span)) => Ok(message.frame().slice(span.start..span.end)),
+        (_, _) => {
+            let what = message.error_object().map(|error| format!("error {}: {}", error.code, error.message));
+            Err(Fault::Answer(what.unwrap_or_else(|| "no result".to_owned())))
+        }
+    }
+}
+
+/// The legacy handshake. A late success of a `probe` that is still pending wins over it.
+pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnswer>) -> Result<(), Fault> {
+    let setup = &session.setup;
+    let client = setup.client.as_ref();
+    let version = client.map_or(Version::NEWEST_LEGACY, |client| Version::answer_to(client.version.as_str()));
+    let capabilities = client.map_or_else(
+        || Bytes::from_static(b"{}"),
+        |client| permitted(&client.capabilities, setup.spec.questions),
+    );
+    let info = client.and_then(|client| client.client_info.clone()).unwrap_or_else(|| setup.identity.clone());
+    let params: [(&str, &[u8]); 3] = [
+        ("protocolVersion", &quote(version.as_str()).into_bytes()),
+        ("capabilities", &capabilities),
+        ("clientInfo", &info),
+    ];
+    let patience = setup.spec.config.timeouts.start;
+    let mut initialize = session.request(Era::Legacy, "initialize", &params, Some(patience))?;
+    let answer = match probe {
+        None => initialize.answer().await?,
+        Some(mut probe) => {
+            let (answer, late) = tokio::select! {
+                biased;
+                late = probe.answer() => (None, Some(late)),
+                answer = initialize.answer() => (Some(answer?), None),
+            };
+            // A modern server answers both, `initialize` with an error.
+            let late = match (&answer, late) {
+                (Some(answer), _) if answer.shape() == Shape::Result => None,
+                (Some(_), _) => Some(probe.answer().await),
+                (None, late) => late,
+            };
+            if let Some(handshake) = late.map(judge).transpose()?.flatten() {
+                session.set_handshake(handshake);
+                return Ok(());
+            }
+            match answer {
+                Some(answer) => answer,
+                None => initialize.answer().await?,
+            }
+        }
+    };
+    let raw = result(&answer)?;
+    let chosen = member(&raw, "protocolVersion").and_then(|raw| text(&raw).map(|text| text.into_owned()));
+    let version = chosen.as_deref().and_then(Version::parse).filter(|version| version.era() == Era::Legacy);
+    let Some(version) = version else {
+        return Err(Fault::Answer("no legacy revision in common".to_owned()));
+    };
+    let capabilities = member(&raw, "capabilities").unwrap_or_else(|| Bytes::from_static(b"{}"));
+    session.set_handshake(Handshake { era: Era::Legacy, version, capabilities, both: false, result: raw });
+    if let Some(link) = session.link() {
+        link.set_version(version.as_str());
+        link.send(notification("notifications/initialized", None), SendMeta::default())?;
+        link.listen();
+    }
+    Ok(())
+}
+
+/// The caller's capabilities without the requests that the configuration forbids: the server learns only what it may use.
+fn permitted(capabilities: &Bytes, policy: QuestionPolicy) -> Bytes {
+    let Ok(members) = members(capabilities, Span::all(capabilities)) else {
+        return Bytes::from_static(b"{}");
+    };
+    let mut edit = ObjectEdit::new(&members);
+    for (key, allowed) in
+        [("sampling", policy.sampling), ("elicitation", policy.elicitation), ("roots", policy.roots)]
+    {
+        if !allowed {
+            edit.remove(key);
+        }
+    }
+    let mut splice = Splice::new();
+    edit.finish(&mut splice);
+    splice.apply(capabilities)
+}

@@ -1,0 +1,33 @@
+//! Sessions with MCP servers: handshake, calls, lists, subscriptions, supervision.
+//!
+//! An [`Upstream`] supervises one configured server. A [`Session`] is one conversation with that server: shared by callers, or
+//! owned by one of them. The gateway passes [`CallEvents`] with each call and [`SessionEvents`] for everything else. A refusal
+//! from this crate never contains a command, a path, a URL or a secret.
+//!
+//! Must not know topics, rooms or doors: a house test reads the manifest.
+
+mod backoff;
+pub mod config;
+mod demo;
+pub mod dial_in;
+mod fault;
+mod handshake;
+mod interest;
+mod listen_stream;
+mod lists;
+mod manifest;
+mod schema;
+mod session;
+mod session_api;
+mod spec;
+mod status;
+mod supervisor;
+#[cfg(test)]
+mod tests;
+
+pub use manifest::{List, Manifest};
+pub use session::{Session, SessionEvents, TaskHold};
+pub use session_api::{Answer, CallEvents, CallNumber, ClientProfile, Outgoing, QuestionId, SessionKey};
+pub use spec::{QuestionPolicy, UpstreamBounds, UpstreamSpec};
+pub use status::{Quarantined, State, Status};
+pub use supervisor::{Environment, Upstream};

@@ -1,0 +1,119 @@
+//! Listen stream of a modern session: one `subscriptions/listen` request that carries the interest of all callers.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use json::quote;
+use model::Era;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+use wire::rpc::Shape;
+
+use crate::fault::Fault;
+use crate::lists;
+use crate::session::requests::{PendingAnswer, member};
+use crate::session::{Handshake, Session};
+
+/// Longest wait for the acknowledgement of a new stream before the old one is closed.
+const ACKNOWLEDGED: Duration = Duration::from_secs(5);
+/// How long the old stream stays open beside its successor: notifications that are on their way still arrive, some twice.
+const OVERLAP: Duration = Duration::from_secs(1);
+/// Wait before a lost stream is opened again; doubled with every loss in a row.
+const REOPEN: Duration = Duration::from_millis(250);
+const REOPEN_MAX: Duration = Duration::from_secs(30);
+
+/// Keeps one listen stream open while the session lives, and replaces it when the interest changes.
+pub(crate) async fn keep(session: Weak<Session>, wake: Arc<Notify>) {
+    let mut current: Option<PendingAnswer> = None;
+    let mut requested = None;
+    let mut losses = 0_u32;
+    loop {
+        let Some(strong) = session.upgrade().filter(|session| session.is_open()) else { return };
+        let revision = strong.setup.interest.revision();
+        if requested != Some(revision) {
+            requested = Some(revision);
+            let next = open(&strong).await;
+            strong.covered.send_replace(revision);
+            if let Some(old) = std::mem::replace(&mut current, next) {
+                tokio::spawn(retire(Weak::clone(&session), old));
+            }
+        }
+        drop(strong);
+        let end = async {
+            match &mut current {
+                Some(stream) => stream.answer().await,
+                None => std::future::pending().await,
+            }
+        };
+        let end = tokio::select! {
+            () = wake.notified() => {
+                losses = 0;
+                continue;
+            }
+            end = end => end,
+        };
+        current = None;
+        // A server that refuses the request gets another one only when the interest changes.
+        if matches!(&end, Ok(message) if message.shape() == Shape::Error) {
+            continue;
+        }
+        sleep((REOPEN * 2_u32.saturating_pow(losses.min(10))).min(REOPEN_MAX)).await;
+        losses += 1;
+        requested = None;
+        // The server does not repeat notifications that it sent meanwhile.
+        if let Some(session) = session.upgrade() {
+            session.stale.fetch_or(lists::ALL, Ordering::SeqCst);
+            session.upkeep.notify_one();
+        }
+    }
+}
+
+/// Cancels an old stream after the overlap.
+async fn retire(session: Weak<Session>, old: PendingAnswer) {
+    sleep(OVERLAP).await;
+    if let Some(session) = session.upgrade() {
+        session.cancel_own(old.number);
+    }
+}
+
+/// Opens a stream and waits, for a bounded time, until the server has acknowledged or refused it.
+async fn open(session: &Session) -> Option<PendingAnswer> {
+    let interest = &session.setup.interest;
+    let filter = filter(&session.handshake()?, &interest.uris(), &interest.tasks())?;
+    let mut acknowledged = session.acknowledged.subscribe();
+    let asked =
+        session.request(Era::Modern, "subscriptions/listen", &[("notifications", filter.as_bytes())], None);
+    let mut stream = match asked {
+        Ok(stream) => stream,
+        Err(Fault::Link(_) | Fault::Unsent(_) | Fault::Timeout | Fault::Answer(_)) => return None,
+    };
+    let number = stream.number;
+    tokio::select! {
+        _ = timeout(ACKNOWLEDGED, acknowledged.wait_for(|acknowledged| *acknowledged == number)) => Some(stream),
+        refused = stream.is_refused() => (!refused).then_some(stream),
+    }
+}
+
+/// The filter of a listen request; `None` when it would be empty.
+fn filter(handshake: &Handshake, uris: &[String], tasks: &[String]) -> Option<String> {
+    let mut wanted = Vec::new();
+    for (capability, key) in [
+        ("tools", "toolsListChanged"),
+        ("prompts", "promptsListChanged"),
+        ("resources", "resourcesListChanged"),
+    ] {
+        let announces =
+            member(&handshake.capabilities, capability).and_then(|raw| member(&raw, "listChanged"));
+        if announces.as_deref() == Some(b"true") {
+            wanted.push(format!("\"{key}\":true"));
+        }
+    }
+    for (key, texts) in [("resourceSubscriptions", uris), ("taskIds", tasks)] {
+        if !texts.is_empty() {
+            let texts: Vec<String> = texts.iter().map(|text| quote(text)).collect();
+            wanted.push(format!("\"{key}\":[{}]", texts.join(",")));
+        }
+    }
+    (!wanted.is_empty()).then(|| format!("{{{}}}", wanted.join(",")))
+}

@@ -1,0 +1,194 @@
+//! List fetching: paging and its bounds, quarantine of unusable tools, refresh after changes.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use json::quote;
+use model::Era;
+use tokio::sync::Notify;
+use wire::mcp::ListKind;
+use wire::mcp::header::annotations;
+use wire::mcp::list::{Item, split};
+
+use crate::fault::Fault;
+use crate::manifest::{List, Manifest};
+use crate::schema;
+use crate::session::requests::member;
+use crate::session::{Handshake, Session};
+use crate::status::Quarantined;
+
+/// Changes within this time cause one refresh.
+const COALESCE: Duration = Duration::from_millis(50);
+/// All lists, as bits.
+pub(crate) const ALL: u64 = 0b1111;
+
+const KINDS: [ListKind; 4] = [ListKind::Tools, ListKind::Resources, ListKind::Templates, ListKind::Prompts];
+
+/// The bit of a list in a set of lists.
+pub(crate) fn bit(kind: ListKind) -> u64 {
+    match kind {
+        ListKind::Tools => 1,
+        ListKind::Resources => 2,
+        ListKind::Templates => 4,
+        ListKind::Prompts => 8,
+    }
+}
+
+fn capability(kind: ListKind) -> &'static str {
+    match kind {
+        ListKind::Tools => "tools",
+        ListKind::Resources | ListKind::Templates => "resources",
+        ListKind::Prompts => "prompts",
+    }
+}
+
+/// Fetches the lists of `stale` again; true when the manifest changed. A list that cannot be fetched keeps its last state.
+pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64) -> Result<bool, Fault> {
+    let before = session.manifest();
+    let mut manifest = Manifest::clone(&before);
+    manifest.capabilities = handshake.capabilities.clone();
+    let mut outcome = Ok(());
+    for kind in KINDS {
+        if stale & bit(kind) == 0 {
+            continue;
+        }
+        if member(&handshake.capabilities, capability(kind)).is_none() {
+            manifest.set(kind, List::default());
+            continue;
+        }
+        match fetch(session, handshake.era, kind).await {
+            Ok(list) => add(session, &mut manifest, kind, list),
+            Err(fault) => {
+                tracing::warn!(server = session.upstream(), method = kind.method(), %fault, "a list could not be fetched");
+                // Many servers declare resources and do not implement templates.
+                if kind != ListKind::Templates {
+                    outcome = Err(fault);
+                }
+            }
+        }
+    }
+    let changed = *before != manifest;
+    if changed {
+        *session.manifest.lock() = Arc::new(manifest);
+    }
+    outcome.map(|()| changed)
+}
+
+/// Fetches all pages of one list.
+async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Fault> {
+    let bounds = session.setup.spec.bounds;
+    let mut list = List { public: true, ..List::default() };
+    let mut cursor: Option<String> = None;
+    for number in 0..bounds.pages_max {
+        let raw = cursor.as_deref().map(quote);
+        let params: Vec<(&str, &[u8])> = raw.iter().map(|raw| ("cursor", raw.as_bytes())).collect();
+        let message = session.request_result(era, kind.method(), &params).await?;
+        let page = split(kind, &message).map_err(|error| Fault::Answer(error.to_string()))?;
+        for bad in &page.bad {
+            tracing::warn!(
+                server = session.upstream(),
+                method = kind.method(),
+                at = bad.at,
+                why = bad.why,
+                "left out an invalid item"
+            );
+        }
+        if number == 0 {
+            list.extras = page.extras;
+            list.ttl_ms = page.ttl_ms;
+        }
+        list.ttl_ms = list.ttl_ms.zip(page.ttl_ms).map(|(one, other)| one.min(other));
+        list.public &= page.public;
+        list.items.extend(page.items);
+        if list.items.len() > bounds.items_max {
+            list.items.truncate(bounds.items_max);
+            tracing::warn!(
+                server = session.upstream(),
+                method = kind.method(),
+                "the list is too long; the rest is left out"
+            );
+            return Ok(list);
+        }
+        match page.next_cursor {
+            // A repeated cursor would loop.
+            Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+            Some(_) | None => return Ok(list),
+        }
+    }
+    tracing::warn!(
+        server = session.upstream(),
+        method = kind.method(),
+        "the list has too many pages; the rest is left out"
+    );
+    Ok(list)
+}
+
+/// Adds a list to the manifest; unusable tools go to the quarantine, each with a reason.
+fn add(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: List) {
+    if kind != ListKind::Tools {
+        list.items.retain(|item| !item.key.contains(char::is_control));
+    }
+    if kind == ListKind::Tools {
+        manifest.quarantined.clear();
+        manifest.annotations.clear();
+        let mut verdicts = HashMap::new();
+        list.items.retain(|tool| match check(session, tool, manifest, &mut verdicts) {
+            Ok(()) => true,
+            Err(reason) => {
+                tracing::warn!(server = session.upstream(), tool = tool.key, reason, "quarantined a tool");
+                manifest.quarantined.push(Quarantined { name: tool.key.clone(), reason });
+                false
+            }
+        });
+    }
+    manifest.set(kind, list);
+}
+
+/// Verdicts on schemas by their raw text: many tools of a server have the same schema.
+type Verdicts = HashMap<Bytes, Result<(), String>>;
+
+fn check(
+    session: &Session,
+    tool: &Item,
+    manifest: &mut Manifest,
+    verdicts: &mut Verdicts,
+) -> Result<(), String> {
+    if tool.key.contains(char::is_control) {
+        return Err("its name has control characters".to_owned());
+    }
+    let schema = tool.get("inputSchema").ok_or("it has no input schema")?;
+    verdicts.entry(schema.clone()).or_insert_with(|| schema::check(&schema)).clone()?;
+    // Clients over HTTP mirror the annotated arguments to the gateway, whatever transport the server has.
+    match annotations(&schema) {
+        Ok(mirrored) if mirrored.is_empty() => {}
+        Ok(mirrored) => drop(manifest.annotations.insert(tool.key.clone(), mirrored)),
+        Err(reason) if session.era() == Era::Modern && session.over_http() => return Err(reason),
+        Err(_) => {}
+    }
+    Ok(())
+}
+
+/// Refreshes stale lists, and restores legacy subscriptions, while the session lives.
+pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>) {
+    loop {
+        upkeep.notified().await;
+        tokio::time::sleep(COALESCE).await;
+        let Some(session) = session.upgrade().filter(|session| session.is_open()) else { return };
+        let stale = session.stale.swap(0, Ordering::SeqCst);
+        let Some(handshake) = session.handshake().filter(|_| stale != 0) else { continue };
+        if stale == ALL && handshake.era == Era::Legacy {
+            session.restore_interest().await;
+        }
+        let announced = session.announced.swap(0, Ordering::SeqCst);
+        let announced: Vec<ListKind> = KINDS.into_iter().filter(|kind| announced & bit(*kind) != 0).collect();
+        let before = session.manifest();
+        // `refresh` logs what it cannot fetch.
+        let _ = refresh(&session, &handshake, stale).await;
+        if !announced.is_empty() || !Arc::ptr_eq(&before, &session.manifest()) {
+            session.setup.events.changed(&session, &announced);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Manifest of a server: its four lists as it wrote them, quarantined tools, header annotations.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use wire::mcp::header::{self, HeaderParam};
+use wire::mcp::list::Item;
+use wire::mcp::{ListKind, Params, Version};
+
+use crate::status::Quarantined;
+
+/// What the server of one session offers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Manifest {
+    /// The server's raw capabilities; empty before the handshake.
+    pub capabilities: Bytes,
+    /// Its tools, without the quarantined ones.
+    pub tools: List,
+    /// Its resources.
+    pub resources: List,
+    /// Its resource templates.
+    pub templates: List,
+    /// Its prompts.
+    pub prompts: List,
+    /// Tools that are left out because their schemas are unusable.
+    pub quarantined: Vec<Quarantined>,
+    /// Arguments that a tool wants mirrored in HTTP headers, by the tool's own name; only tools that have some.
+    pub annotations: HashMap<String, Vec<HeaderParam>>,
+}
+
+/// One list, all pages joined.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct List {
+    /// The items in the server's order.
+    pub items: Vec<Item>,
+    /// Other members of the first page's result, raw.
+    pub extras: Vec<(String, Bytes)>,
+    /// How long clients may cache the list, in milliseconds: the minimum of all pages; modern only.
+    pub ttl_ms: Option<u64>,
+    /// Whether caches may share the list between callers.
+    pub public: bool,
+}
+
+impl Manifest {
+    /// One of the lists.
+    #[must_use]
+    pub fn list(&self, kind: ListKind) -> &List {
+        match kind {
+            ListKind::Tools => &self.tools,
+            ListKind::Resources => &self.resources,
+            ListKind::Templates => &self.templates,
+            ListKind::Prompts => &self.prompts,
+        }
+    }
+
+    pub(crate) fn set(&mut self, kind: ListKind, list: List) {
+        match kind {
+            ListKind::Tools => self.tools = list,
+            ListKind::Resources => self.resources = list,
+            ListKind::Templates => self.templates = list,
+            ListKind::Prompts => self.prompts = list,
+        }
+    }
+
+    /// The HTTP headers that mirror a modern request (2026-07-28, Streamable HTTP). `target` is the name or URI that the
+    /// session sends, if it differs from the params.
+    pub(crate) fn mirror_headers(
+        &self,
+        params: &Params<'_>,
+        target: Option<&str>,
+        version: Version,
+    ) -> HeaderMap {
+        let version = params.protocol_version().and_then(|text| Version::parse(&text)).unwrap_or(version);
+        let tool = target.filter(|_| params.message().method() == "tools/call");
+        let annotations = tool.and_then(|tool| self.annotations.get(tool)).map_or(&[][..], Vec::as_slice);
+        let mirrored = header::standard(version, params, target, annotations).unwrap_or_default();
+        let valid = |(name, value): (String, String)| {
+            Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
+        };
+        mirrored.into_iter().filter_map(valid).collect()
+    }
+}

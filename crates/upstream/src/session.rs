@@ -1,0 +1,324 @@
+//! Session with a server: identity, handshake result, open and closed state.
+//!
+//! The files below `session/` add calls, incoming messages, questions, subscriptions, tasks and health.
+
+mod calls;
+mod expiry;
+mod health;
+pub(crate) mod inbox;
+mod pending;
+mod questions;
+mod reopen;
+pub(crate) mod requests;
+mod subscribe;
+mod tasks;
+mod upkeep;
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use client::{Link, SendMeta};
+use http::HeaderMap;
+use model::{Era, Refusal};
+use platform::{Mutex, MutexGuard};
+use tokio::sync::{Notify, watch};
+use wire::mcp::{ListKind, Params, Version};
+use wire::rpc::Message;
+
+use crate::dial_in::DialIn;
+use crate::fault::Fault;
+use crate::interest::Interest;
+use crate::manifest::Manifest;
+use crate::session_api::{ClientProfile, QuestionId, SessionKey};
+use crate::spec::UpstreamSpec;
+use health::Health;
+use pending::PendingTable;
+pub use tasks::TaskHold;
+
+/// Receives everything that concerns no single call. The session's tasks call it; an implementation must not block.
+pub trait SessionEvents: Send + Sync {
+    /// The server sent a notification: to the session's owner, or on a shared session to all interested callers.
+    fn notice(&self, session: &Arc<Session>, method: &str, frame: Bytes);
+    /// The server sends a request to the session's owner: a question.
+    fn question(&self, session: &Arc<Session>, question: QuestionId, message: Message);
+    /// The server cancelled the question.
+    fn withdrawn(&self, session: &Arc<Session>, question: QuestionId) {
+        let _ = (session, question);
+    }
+    /// The session's manifest was fetched and differs from the previous one, or the server announced changes of the lists in
+    /// `announced`.
+    fn changed(&self, session: &Arc<Session>, announced: &[ListKind]);
+    /// The session ended, on request or unexpectedly; its open calls have ended before.
+    fn ended(&self, session: &Arc<Session>);
+    /// A failure of a session began or ended.
+    fn state(&self) {}
+}
+
+/// What the server declared in the handshake.
+#[derive(Debug, Clone)]
+pub(crate) struct Handshake {
+    pub(crate) era: Era,
+    pub(crate) version: Version,
+    /// The result of `initialize` or `server/discover`.
+    pub(crate) result: Bytes,
+    /// The server's capabilities.
+    pub(crate) capabilities: Bytes,
+    /// Whether the server also speaks the other era.
+    pub(crate) both: bool,
+}
+
+/// Everything that a new session needs.
+pub(crate) struct SessionSetup {
+    pub(crate) spec: Arc<UpstreamSpec>,
+    pub(crate) key: SessionKey,
+    /// The profile of the caller that owns the session; `None` for the shared session.
+    pub(crate) client: Option<ClientProfile>,
+    /// The gateway's own `Implementation`.
+    pub(crate) identity: Bytes,
+    pub(crate) events: Arc<dyn SessionEvents>,
+    /// The guard of child processes.
+    pub(crate) guard: Option<client::Guard>,
+    pub(crate) interest: Arc<Interest>,
+    /// Whether the server only speaks HTTP+SSE (2024-11-05).
+    pub(crate) http_sse: bool,
+    /// Whether the session ends with its first call.
+    pub(crate) single_call: bool,
+    /// The participant that serves, if the server dials in.
+    pub(crate) dial_in: Option<Arc<DialIn>>,
+}
+
+/// One session with one server.
+pub struct Session {
+    me: Weak<Session>,
+    pub(crate) setup: SessionSetup,
+    link: OnceLock<Link>,
+    handshake: Mutex<Option<Handshake>>,
+    era: OnceLock<Era>,
+    version: OnceLock<Version>,
+    pub(crate) manifest: Mutex<Arc<Manifest>>,
+    pending: Mutex<PendingTable>,
+    /// Wakes the task that expires requests.
+    timer: Arc<Notify>,
+    /// Wakes the task that refreshes lists and legacy subscriptions.
+    pub(crate) upkeep: Arc<Notify>,
+    /// Wakes the task that keeps the listen stream open (modern).
+    pub(crate) listening: Arc<Notify>,
+    /// Lists to fetch again, as bits.
+    pub(crate) stale: AtomicU64,
+    /// Lists whose change the server announced, as bits.
+    pub(crate) announced: AtomicU64,
+    /// The number of the last listen request that the server acknowledged.
+    pub(crate) acknowledged: watch::Sender<u64>,
+    /// The revision of the interest that the listen stream covers.
+    pub(crate) covered: watch::Sender<u64>,
+    ended: watch::Sender<bool>,
+    health: Health,
+    /// Messages that could not be parsed.
+    unreadable: AtomicU64,
+    opened_at: Instant,
+    /// The time of the last call, in milliseconds since `opened_at`.
+    last_call_ms: AtomicU64,
+    instance: u64,
+    /// Open task holds.
+    tasks: AtomicUsize,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (server, key) = (self.upstream(), &self.setup.key);
+        f.debug_struct("Session").field("server", &server).field("key", key).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    pub(crate) fn new(setup: SessionSetup) -> Arc<Self> {
+        let session = Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            setup,
+            link: OnceLock::new(),
+            handshake: Mutex::default(),
+            era: OnceLock::new(),
+            version: OnceLock::new(),
+            manifest: Mutex::default(),
+            pending: Mutex::default(),
+            timer: Arc::default(),
+            upkeep: Arc::default(),
+            listening: Arc::default(),
+            stale: AtomicU64::new(0),
+            announced: AtomicU64::new(0),
+            acknowledged: watch::Sender::new(0),
+            covered: watch::Sender::new(0),
+            ended: watch::Sender::new(false),
+            health: Health::default(),
+            unreadable: AtomicU64::new(0),
+            opened_at: Instant::now(),
+            last_call_ms: AtomicU64::new(0),
+            instance: u64::from_le_bytes(platform::random()),
+            tasks: AtomicUsize::new(0),
+        });
+        session.watch_deadlines();
+        session
+    }
+
+    /// The server's configured name.
+    #[must_use]
+    pub fn upstream(&self) -> &str {
+        self.setup.spec.name()
+    }
+
+    /// The owner of the session.
+    #[must_use]
+    pub fn key(&self) -> &SessionKey {
+        &self.setup.key
+    }
+
+    /// Random number of this session, different from that of every other session, also in earlier runs. Clients cannot guess
+    /// it.
+    #[must_use]
+    pub fn instance(&self) -> u64 {
+        self.instance
+    }
+
+    /// The era of every message on the session.
+    #[must_use]
+    pub fn era(&self) -> Era {
+        self.era.get().copied().unwrap_or(Era::Legacy)
+    }
+
+    /// The negotiated protocol revision.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version.get().copied().unwrap_or(Version::NEWEST_LEGACY)
+    }
+
+    /// True until the session has ended.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        !*self.ended.borrow()
+    }
+
+    /// What the server offers on this session, as last fetched.
+    #[must_use]
+    pub fn manifest(&self) -> Arc<Manifest> {
+        Arc::clone(&self.manifest.lock())
+    }
+
+    /// The raw result of `initialize` (legacy) or `server/discover` (modern).
+    #[must_use]
+    pub fn handshake_result(&self) -> Bytes {
+        self.handshake.lock().as_ref().map(|handshake| handshake.result.clone()).unwrap_or_default()
+    }
+
+    /// Open calls of callers.
+    #[must_use]
+    pub fn calls(&self) -> usize {
+        self.pending().calls()
+    }
+
+    /// Closes the link in order and ends the session.
+    pub async fn close(&self) {
+        if let Some(link) = self.link.get() {
+            link.close(client::Bounds::default()).await;
+        }
+        self.end(Fault::Link(client::LinkFailure::Closed));
+    }
+
+    /// Becomes true, or is closed, when the session has ended.
+    pub(crate) fn watch_end(&self) -> watch::Receiver<bool> {
+        self.ended.subscribe()
+    }
+
+    /// The time since the session was opened.
+    pub(crate) fn age(&self) -> Duration {
+        self.opened_at.elapsed()
+    }
+
+    /// The time since its last call.
+    pub(crate) fn since_last_call(&self) -> Duration {
+        self.age().saturating_sub(Duration::from_millis(self.last_call_ms.load(Ordering::Relaxed)))
+    }
+
+    pub(crate) fn link(&self) -> Option<&Link> {
+        self.link.get()
+    }
+
+    pub(crate) fn set_link(&self, link: Link) {
+        // A second link is dropped, which closes it.
+        let _ = self.link.set(link);
+    }
+
+    pub(crate) fn handshake(&self) -> Option<Handshake> {
+        self.handshake.lock().clone()
+    }
+
+    pub(crate) fn set_handshake(&self, handshake: Handshake) {
+        let _ = self.era.set(handshake.era);
+        let _ = self.version.set(handshake.version);
+        *self.handshake.lock() = Some(handshake);
+    }
+
+    pub(crate) fn refusal(&self, fault: &Fault) -> Refusal {
+        fault.refusal(self.upstream())
+    }
+
+    /// True over Streamable HTTP, where each request has a response stream of its own.
+    pub(crate) fn over_http(&self) -> bool {
+        self.link.get().is_some_and(Link::attributes)
+    }
+
+    fn pending(&self) -> MutexGuard<'_, PendingTable> {
+        self.pending.lock()
+    }
+
+    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), client::Unsent> {
+        self.link.get().ok_or(client::Unsent::Closed)?.send(frame, meta)
+    }
+
+    /// The headers that mirror a modern request over Streamable HTTP; `None` elsewhere.
+    fn mirror_headers(
+        &self,
+        era: Era,
+        params: &Params<'_>,
+        target: Option<&str>,
+        version: Version,
+    ) -> Option<Box<HeaderMap>> {
+        if era == Era::Legacy || !self.over_http() {
+            return None;
+        }
+        Some(Box::new(self.manifest().mirror_headers(params, target, version)))
+    }
+
+    /// Ends the session once: every open call gets the fault, and the gateway learns the end.
+    fn end(&self, fault: Fault) {
+        let open = {
+            let mut pending = self.pending();
+            if pending.ended.is_some() {
+                return;
+            }
+            pending.ended = Some(fault.clone());
+            pending.drain()
+        };
+        self.ended.send_replace(true);
+        self.wake_tasks();
+        for request in open {
+            self.deliver(request, Err(fault.clone()));
+        }
+        if let Some(me) = self.me.upgrade() {
+            self.setup.events.ended(&me);
+        }
+    }
+
+    fn wake_tasks(&self) {
+        self.timer.notify_one();
+        self.upkeep.notify_one();
+        self.listening.notify_one();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.wake_tasks();
+    }
+}

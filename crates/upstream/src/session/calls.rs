@@ -1,0 +1,169 @@
+//! Calls of callers: sent under the session's numbers, settled once, cancelled in the era's way.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use bytes::Bytes;
+use client::{Link, SendMeta};
+use json::Splice;
+use model::{Era, Refusal, RefusalCode};
+use wire::rpc::{Id, Message, notification};
+
+use super::Session;
+use super::pending::{Deadlines, PendingRequest, SentRequest, Waiter};
+use crate::fault::Fault;
+use crate::session_api::{Answer, CallEvents, CallNumber, Outgoing, SessionKey};
+
+impl Session {
+    /// Sends a request; `events` receives its answer, progress and server requests. Never waits.
+    ///
+    /// # Errors
+    /// A refusal when the server is busy or down; `events` then receives nothing.
+    pub fn call(&self, call: Outgoing<'_>, events: Arc<dyn CallEvents>) -> Result<CallNumber, Refusal> {
+        let message = call.params.message();
+        let Some(id) = message.id().cloned() else {
+            return Err(Refusal::new(RefusalCode::Malformed, "a call needs an id"));
+        };
+        let now = Instant::now();
+        let age = now.saturating_duration_since(self.opened_at).as_millis();
+        self.last_call_ms.store(u64::try_from(age).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let headers = self.mirror_headers(self.era(), call.params, call.target, self.version());
+        let token = call.params.progress_token();
+        let tool = call.target.filter(|_| call.params.method() == "tools/call");
+        let longest = self.setup.spec.config.timeouts.max;
+        // `tasks/result` takes as long as the task: only the hard maximum applies.
+        let waits_for_task = call.params.method() == "tasks/result";
+        let patience = if waits_for_task { longest } else { self.setup.spec.timeout(tool) };
+
+        let number = self.pending().next_number();
+        let own_id = Id::number(number);
+        let (mut edit, mut splice) = (call.edit, Splice::new());
+        if token.is_some() {
+            edit.set_progress_token(&own_id);
+        }
+        edit.finish(&mut splice);
+        message.set_id(&mut splice, &own_id);
+        let frame = message.edited(&splice);
+
+        let mut pending = self.pending();
+        if let Some(fault) = &pending.ended {
+            return Err(self.refusal(fault));
+        }
+        if pending.len() >= self.setup.spec.bounds.calls_max {
+            return Err(self.refusal(&Fault::Unsent(client::Unsent::Busy)));
+        }
+        let first = pending.len() == 0;
+        let defer = self.is_serial() && pending.calls() > 0;
+        let kept = self.may_resend().then(|| (frame.clone(), headers.clone()));
+        let deadlines = Deadlines::new(now, patience, longest);
+        pending.insert(
+            number,
+            PendingRequest {
+                waiter: Waiter::Call { events, id, token },
+                deadlines: Some(deadlines),
+                sent: kept,
+            },
+        );
+        if let Some(requests) = &mut pending.awaiting_reopen {
+            requests.push(number);
+        } else if defer {
+            pending.defer(number, (frame, headers));
+        } else {
+            drop(pending);
+            let from = self.link.get().is_some_and(Link::is_carried).then(|| call.from.into());
+            if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from }) {
+                self.pending().settle(number);
+                return Err(self.refusal(&Fault::Unsent(unsent)));
+            }
+        }
+        if first {
+            self.timer.notify_one();
+        }
+        Ok(CallNumber(number))
+    }
+
+    /// Cancels a call: the server gets its era's cancellation, and the call's events receive nothing more.
+    pub fn cancel(&self, call: CallNumber, reason: &str) {
+        if self.settle(call.0).is_some() {
+            self.send_cancellation(call.0, reason);
+            self.close_if_done();
+        }
+    }
+
+    /// Sends a notification of the session's owner, such as `notifications/roots/list_changed`.
+    ///
+    /// # Errors
+    /// A refusal when the server is busy or down.
+    pub fn notify(&self, frame: Bytes) -> Result<(), Refusal> {
+        self.send(frame, SendMeta::default()).map_err(|unsent| self.refusal(&Fault::Unsent(unsent)))
+    }
+
+    /// Removes a request from the table and sends the call that was deferred behind it.
+    pub(super) fn settle(&self, number: u64) -> Option<PendingRequest> {
+        let (settled, next) = self.pending().settle(number);
+        if let Some((number, request)) = next {
+            self.send_kept(number, request);
+        }
+        settled
+    }
+
+    /// Sends a request whose frame was kept: deferred, or to be sent again.
+    pub(super) fn send_kept(&self, number: u64, (frame, headers): SentRequest) {
+        if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from: None })
+            && let Some(request) = self.settle(number)
+        {
+            self.deliver(request, Err(Fault::Unsent(unsent)));
+        }
+    }
+
+    /// Gives a settled request its answer, or the fault that replaces one.
+    pub(super) fn deliver(&self, request: PendingRequest, end: Result<Message, Fault>) {
+        match request.waiter {
+            Waiter::Own(waiter) => drop(waiter.send(end)),
+            Waiter::Call { events, id, .. } => {
+                events.done(match end {
+                    Ok(message) => Ok(Answer { message, id }),
+                    Err(fault) => Err(self.refusal(&fault)),
+                });
+                self.close_if_done();
+            }
+        }
+    }
+
+    /// Cancels a request at the server: `notifications/cancelled`, or the end of its stream (modern, HTTP).
+    pub(super) fn send_cancellation(&self, number: u64, reason: &str) {
+        let Some(link) = self.link.get() else { return };
+        if !(self.era() == Era::Modern && self.over_http()) {
+            let reason = json::quote(reason);
+            let params = format!("{{\"requestId\":{number},\"reason\":{reason}}}");
+            let frame = notification("notifications/cancelled", Some(params.as_bytes()));
+            let _ = link.send(frame, SendMeta::default());
+        }
+        link.cancel(number);
+    }
+
+    /// Closes a single-call session once it has neither a call nor a task.
+    pub(super) fn close_if_done(&self) {
+        if self.setup.single_call
+            && self.calls() == 0
+            && self.tasks() == 0
+            && let Some(me) = self.me.upgrade()
+        {
+            tokio::spawn(async move { me.close().await });
+        }
+    }
+
+    /// Whether calls run one after the other. A modern caller has no client session that could take a question, and a question
+    /// on a shared stream does not say to which of several calls it belongs.
+    fn is_serial(&self) -> bool {
+        matches!(self.setup.key, SessionKey::Principal { .. })
+            && self.era() == Era::Legacy
+            && !self.over_http()
+    }
+
+    /// Whether a request may be sent again: a legacy HTTP server can forget the session and go on running.
+    fn may_resend(&self) -> bool {
+        self.over_http() && self.era() == Era::Legacy
+    }
+}

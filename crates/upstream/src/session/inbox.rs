@@ -1,0 +1,314 @@
+//! Inbox of a session: answers, notifications and questions of the server, dispatched to their receivers.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use bytes::Bytes;
+use client::{Flow, Inbox, LinkFailure};
+use json::Splice;
+use json::{Token, Tokens};
+use model::Era;
+use wire::mcp::{ListKind, Params, code, meta};
+use wire::rpc::{Id, Message, Shape, read_batch};
+
+use super::Session;
+use super::pending::Waiter;
+use crate::fault::Fault;
+use crate::lists;
+use crate::session_api::{CallEvents, SessionKey};
+
+/// Messages in one batch of a server (2025-03-26).
+const BATCH_LEN_MAX: usize = 256;
+/// Unreadable messages that are logged one by one; later ones are logged when their count doubles.
+const UNREADABLE_LOGGED: u64 = 20;
+/// Logged part of an unreadable message, in bytes.
+const UNREADABLE_BYTES: usize = 200;
+
+/// The session as its link sees it; the link does not keep the session alive.
+pub(crate) struct SessionInbox(pub(crate) Weak<Session>);
+
+impl Inbox for SessionInbox {
+    fn frame(&self, frame: Bytes, stream_of: Option<u64>) -> Flow {
+        match self.0.upgrade() {
+            Some(session) => session.frame(frame, stream_of),
+            None => Flow::Settled,
+        }
+    }
+
+    fn failed(&self, request: u64, failure: LinkFailure) {
+        if let Some(session) = self.0.upgrade() {
+            session.failed(request, failure);
+        }
+    }
+
+    fn closed(&self, why: LinkFailure) {
+        if let Some(session) = self.0.upgrade() {
+            // The supervisor reports an end before the handshake as a failed start.
+            if matches!(why, LinkFailure::Closed | LinkFailure::Left) || session.handshake().is_none() {
+                tracing::debug!(server = session.upstream(), %why, "session closed");
+            } else {
+                tracing::warn!(server = session.upstream(), %why, "session lost");
+            }
+            session.end(Fault::Link(why));
+        }
+    }
+
+    fn skipped(&self, head: &[u8]) {
+        if let Some(session) = self.0.upgrade()
+            && let Some(number) = answer_number(head)
+            && let Some(request) = session.settle(number)
+        {
+            session.deliver(request, Err(Fault::Link(LinkFailure::TooLarge)));
+        }
+    }
+}
+
+/// The request number at the start of an overlong answer: `{"jsonrpc":"2.0","id":7,` or `{"id":7,` in any spacing.
+fn answer_number(head: &[u8]) -> Option<u64> {
+    let mut tokens = Tokens::new(head);
+    let mut key = [tokens.next()?, tokens.next()?];
+    if key == [Token::Open(b'{'), Token::Text(b"\"jsonrpc\"")] {
+        let version = [Token::Colon, Token::Text(b"\"2.0\""), Token::Comma];
+        if !version.into_iter().all(|part| tokens.next() == Some(part)) {
+            return None;
+        }
+        key = [Token::Open(b'{'), tokens.next()?];
+    }
+    if key != [Token::Open(b'{'), Token::Text(b"\"id\"")] || tokens.next()? != Token::Colon {
+        return None;
+    }
+    let Token::Plain(digits) = tokens.next()? else { return None };
+    // Without a comma the number may be cut off.
+    if tokens.next()? == Token::Comma { Id::read(digits)?.as_number() } else { None }
+}
+
+impl Session {
+    /// Handles one frame. `stream_of` is the request on whose response stream it came.
+    fn frame(self: &Arc<Self>, frame: Bytes, stream_of: Option<u64>) -> Flow {
+        self.health.record_activity();
+        if frame.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+            match read_batch(&frame, BATCH_LEN_MAX) {
+                Ok(batch) => {
+                    for message in batch.into_iter().flatten() {
+                        let _ = self.dispatch(message, stream_of);
+                    }
+                }
+                Err(error) => {
+                    self.unreadable(&frame, &error.message);
+                    return Flow::Noise;
+                }
+            }
+        } else {
+            match Message::read(frame.clone()) {
+                Ok(message) => {
+                    if self.dispatch(message, stream_of) == Flow::Noise {
+                        return Flow::Noise;
+                    }
+                }
+                Err(error) => {
+                    self.unreadable(&frame, &error.message);
+                    return Flow::Noise;
+                }
+            }
+        }
+        match stream_of {
+            Some(number) if self.pending().get(number).is_none() => Flow::Settled,
+            Some(_) | None => Flow::Open,
+        }
+    }
+
+    fn dispatch(self: &Arc<Self>, message: Message, stream_of: Option<u64>) -> Flow {
+        match message.shape() {
+            Shape::Result | Shape::Error => self.answered(message, stream_of),
+            Shape::Notification => return self.notified(&message, stream_of),
+            Shape::Request => self.handle_question(message, stream_of),
+        }
+        Flow::Open
+    }
+
+    /// Handles an answer. An error without an id belongs to the request on whose stream it came.
+    fn answered(&self, message: Message, stream_of: Option<u64>) {
+        let number = match message.id() {
+            Some(id) => id.as_number(),
+            None => stream_of,
+        };
+        match number.and_then(|number| self.settle(number)) {
+            Some(request) => {
+                self.record_answer();
+                // The known header annotations are out of date.
+                if self.over_http()
+                    && message.error_object().is_some_and(|error| error.code == code::HEADER_MISMATCH)
+                {
+                    self.mark_stale(&[ListKind::Tools]);
+                }
+                self.deliver(request, Ok(message));
+            }
+            None => {
+                tracing::debug!(server = self.upstream(), "dropped an answer without a pending request");
+            }
+        }
+    }
+
+    /// Handles the failure of one request.
+    fn failed(self: &Arc<Self>, number: u64, failure: LinkFailure) {
+        if failure == LinkFailure::SessionGone && self.await_reopen(number) {
+            return;
+        }
+        // An HTTP error whose body is a JSON-RPC error is an answer.
+        if let LinkFailure::Http { body, .. } = &failure
+            && let Ok(message) = Message::read(body.clone())
+            && message.shape() == Shape::Error
+        {
+            if let Some(request) = self.settle(number) {
+                self.deliver(request, Ok(message));
+            }
+            return;
+        }
+        if self.handshake().is_some() {
+            tracing::warn!(server = self.upstream(), %failure, "a request failed");
+        }
+        if matches!(failure, LinkFailure::Http { status: 400 | 404 | 405, .. }) && self.era() == Era::Modern {
+            self.check_era();
+        }
+        let fault = Fault::Link(failure);
+        self.record_failure(&fault);
+        if let Some(request) = self.settle(number) {
+            self.deliver(request, Err(fault));
+        }
+    }
+
+    fn notified(self: &Arc<Self>, message: &Message, stream_of: Option<u64>) -> Flow {
+        match message.method() {
+            "notifications/progress" => self.progress(message),
+            "notifications/cancelled" => self.question_cancelled(message),
+            "notifications/subscriptions/acknowledged" => {
+                if let Some(number) = listen_request(message).or(stream_of) {
+                    self.acknowledged.send_replace(number);
+                }
+            }
+            "notifications/tools/list_changed" => self.lists_changed(&[ListKind::Tools]),
+            "notifications/prompts/list_changed" => self.lists_changed(&[ListKind::Prompts]),
+            "notifications/resources/list_changed" => {
+                self.lists_changed(&[ListKind::Resources, ListKind::Templates])
+            }
+            // For all subscribers of the resource, or the owner of the task, on whatever stream it came.
+            method @ ("notifications/resources/updated"
+            | "notifications/tasks/status"
+            | "notifications/tasks") => {
+                self.setup.events.notice(self, method, message.frame().clone());
+            }
+            method => {
+                let frame = message.frame().clone();
+                let log = method == "notifications/message";
+                match self.call_of(stream_of, log) {
+                    Some(events) => events.notice(method, frame),
+                    // On a shared session a log message may belong to any caller's call.
+                    None if log && *self.key() == SessionKey::Shared => return Flow::Noise,
+                    None => self.setup.events.notice(self, method, frame),
+                }
+            }
+        }
+        Flow::Open
+    }
+
+    /// The call of a message that names none: by its stream, or with `or_only` the only pending call.
+    fn call_of(&self, stream_of: Option<u64>, or_only: bool) -> Option<Arc<dyn CallEvents>> {
+        let pending = self.pending();
+        let number = match stream_of {
+            Some(number) => number,
+            None if or_only => pending.only_call()?,
+            None => return None,
+        };
+        match &pending.get(number)?.waiter {
+            Waiter::Call { events, .. } => Some(Arc::clone(events)),
+            Waiter::Own(_) => None,
+        }
+    }
+
+    fn progress(self: &Arc<Self>, message: &Message) {
+        let Ok(params) = Params::read(message) else { return };
+        let Some(number) = params.progress_token().and_then(|token| token.as_number()) else { return };
+        let (known, found) = {
+            let mut pending = self.pending();
+            match pending.extend(number, Instant::now()).map(|request| &request.waiter) {
+                Some(Waiter::Call { events, token: Some(token), .. }) => {
+                    (true, Some((Arc::clone(events), token.clone())))
+                }
+                Some(Waiter::Call { token: None, .. } | Waiter::Own(_)) => (true, None),
+                None => (false, None),
+            }
+        };
+        // A call that became a task keeps its progress token (2025-11-25, "Task Progress Notifications").
+        if !known && self.tasks() > 0 {
+            return self.setup.events.notice(self, message.method(), message.frame().clone());
+        }
+        if let Some((events, token)) = found {
+            let mut splice = Splice::new();
+            let mut edit = params.edit();
+            edit.set_progress_token(&token);
+            edit.finish(&mut splice);
+            events.notice(message.method(), message.edited(&splice));
+        }
+    }
+
+    /// Records that the server announced changes of these lists.
+    fn lists_changed(&self, lists: &[ListKind]) {
+        self.announced.fetch_or(bits(lists), Ordering::SeqCst);
+        self.mark_stale(lists);
+    }
+
+    fn mark_stale(&self, lists: &[ListKind]) {
+        self.stale.fetch_or(bits(lists), Ordering::SeqCst);
+        self.upkeep.notify_one();
+    }
+
+    /// Logs and counts a message that cannot be parsed.
+    fn unreadable(&self, line: &Bytes, why: &str) {
+        let count = self.unreadable.fetch_add(1, Ordering::Relaxed);
+        if count < UNREADABLE_LOGGED || (count + 1).is_power_of_two() {
+            let head = String::from_utf8_lossy(line.get(..UNREADABLE_BYTES).unwrap_or(line));
+            tracing::warn!(
+                server = self.upstream(),
+                count = count + 1,
+                why,
+                "not a message: {}",
+                head.escape_debug()
+            );
+        }
+    }
+}
+
+fn bits(kinds: &[ListKind]) -> u64 {
+    kinds.iter().fold(0, |bits, kind| bits | lists::bit(*kind))
+}
+
+/// The listen request that a modern notification belongs to.
+fn listen_request(message: &Message) -> Option<u64> {
+    let params = Params::read(message).ok()?;
+    let raw = params.meta_raw(meta::SUBSCRIPTION_ID)?;
+    Id::read(raw)?.as_number()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::answer_number;
+
+    #[test]
+    fn overlong_answers_are_matched_by_their_first_bytes() {
+        for (head, number) in [
+            (r#"{"jsonrpc":"2.0","id":17,"result":{"content":[{"te"#, Some(17)),
+            (r#"{ "id": 3, "jsonrpc""#, Some(3)),
+            (r#"{"jsonrpc":"2.0","id":"17","result""#, None),
+            (r#"{"jsonrpc":"2.0","id":17"#, None),
+            (r#"{"jsonrpc":"1.0","id":17,"result""#, None),
+            (r#"{"jsonrpc" : "2.0" ,"id" :4 ,"#, Some(4)),
+            (r#"{"id":[1],"#, None),
+            (r#"{"id":-1,"#, None),
+            ("garbage", None),
+            ("", None),
+        ] {
+            assert_eq!(answer_number(head.as_bytes()), number, "{head}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Requests that the session itself sends: handshake, lists, subscriptions, pings.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use client::SendMeta;
+use http::HeaderMap;
+use json::{Span, members, quote};
+use model::Era;
+use tokio::sync::oneshot;
+use wire::mcp::{Params, Version, meta, task};
+use wire::rpc::{Id, Message, Shape, request};
+
+use super::Session;
+use super::pending::{Deadlines, PendingRequest, Waiter};
+use crate::fault::Fault;
+
+/// The answer to a request of the session, not yet received.
+pub(crate) struct PendingAnswer {
+    pub(crate) number: u64,
+    answer: oneshot::Receiver<Result<Message, Fault>>,
+    /// The answer, if [`PendingAnswer::is_refused`] has received it.
+    received: Option<Result<Message, Fault>>,
+}
+
+impl PendingAnswer {
+    /// Waits for the answer. May be called again after a timeout dropped an earlier wait.
+    pub(crate) async fn answer(&mut self) -> Result<Message, Fault> {
+        match self.received.take() {
+            Some(answer) => answer,
+            None => (&mut self.answer).await.unwrap_or(Err(Fault::Answer("no answer".to_owned()))),
+        }
+    }
+
+    /// Waits for the answer, keeps it for [`PendingAnswer::answer`], and returns whether it is an error.
+    pub(crate) async fn is_refused(&mut self) -> bool {
+        let answer = self.answer().await;
+        let refused = matches!(&answer, Ok(message) if message.shape() == Shape::Error);
+        self.received = Some(answer);
+        refused
+    }
+}
+
+impl Session {
+    /// Sends a request in the given era. Without `patience` it stays open until it is cancelled.
+    pub(crate) fn request(
+        &self,
+        era: Era,
+        method: &str,
+        params: &[(&str, &[u8])],
+        patience: Option<Duration>,
+    ) -> Result<PendingAnswer, Fault> {
+        let mut pending = self.pending();
+        if let Some(fault) = &pending.ended {
+            return Err(fault.clone());
+        }
+        let number = pending.next_number();
+        let frame = request(&Id::number(number), method, Some(&self.params(era, params)));
+        let headers = self.own_headers(era, &frame);
+        let (waiter, answer) = oneshot::channel();
+        let now = Instant::now();
+        let deadlines = patience.map(|patience| Deadlines::new(now, patience, patience));
+        pending.insert(number, PendingRequest { waiter: Waiter::Own(waiter), deadlines, sent: None });
+        drop(pending);
+        if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from: None }) {
+            self.settle(number);
+            return Err(Fault::Unsent(unsent));
+        }
+        self.timer.notify_one();
+        Ok(PendingAnswer { number, answer, received: None })
+    }
+
+    /// Sends a request and waits for its result; an error answer is a fault.
+    pub(crate) async fn request_result(
+        &self,
+        era: Era,
+        method: &str,
+        params: &[(&str, &[u8])],
+    ) -> Result<Message, Fault> {
+        let patience = self.setup.spec.timeout(None);
+        let answer = self.request(era, method, params, Some(patience))?.answer().await?;
+        match answer.shape() {
+            Shape::Result => Ok(answer),
+            Shape::Error | Shape::Request | Shape::Notification => {
+                let what =
+                    answer.error_object().map(|error| format!("error {}: {}", error.code, error.message));
+                Err(Fault::Answer(what.unwrap_or_else(|| "an error".to_owned())))
+            }
+        }
+    }
+
+    /// Cancels a request of the session itself.
+    pub(crate) fn cancel_own(&self, number: u64) {
+        if self.settle(number).is_some() {
+            self.send_cancellation(number, "no longer needed");
+        }
+    }
+
+    /// The params of a request; a modern request carries version, capabilities and identity in `_meta`.
+    fn params(&self, era: Era, params: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut out = vec![b'{'];
+        let mut add = |key: &str, raw: &[u8]| {
+            if out.len() > 1 {
+                out.push(b',');
+            }
+            out.extend_from_slice(quote(key).as_bytes());
+            out.push(b':');
+            out.extend_from_slice(raw);
+        };
+        for (key, raw) in params {
+            add(key, raw);
+        }
+        if era == Era::Modern {
+            let version = Version::NEWEST.as_str();
+            let identity = String::from_utf8_lossy(&self.setup.identity);
+            let meta = format!(
+                "{{\"{}\":\"{version}\",\"{}\":{{\"extensions\":{}}},\"{}\":{identity}}}",
+                meta::PROTOCOL_VERSION,
+                meta::CLIENT_CAPABILITIES,
+                // A server sends task notifications only to clients that declare the extension.
+                task::ABILITIES,
+                meta::CLIENT_INFO
+            );
+            add("_meta", meta.as_bytes());
+        }
+        out.push(b'}');
+        out
+    }
+
+    fn own_headers(&self, era: Era, frame: &Bytes) -> Option<Box<HeaderMap>> {
+        if era == Era::Legacy || !self.over_http() {
+            return None;
+        }
+        let message = Message::read(frame.clone()).ok()?;
+        let params = Params::read(&message).ok()?;
+        self.mirror_headers(era, &params, None, Version::NEWEST)
+    }
+}
+
+/// A raw member of a raw object.
+pub(crate) fn member(object: &Bytes, key: &str) -> Option<Bytes> {
+    let members = members(object, Span::all(object)).ok()?;
+    let span = members.get(key)?.span;
+    Some(object.slice(span.start..span.end))
+}

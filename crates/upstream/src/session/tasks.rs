@@ -1,0 +1,72 @@
+//! Tasks at the server: they keep the session open, and the gateway can ask for their state.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use json::quote;
+use model::Era;
+use wire::mcp::task;
+use wire::rpc::Message;
+
+use super::Session;
+
+/// Longest wait for one `tasks/get` while a client waits for its list of tasks.
+const GET_TASK: Duration = Duration::from_secs(5);
+
+/// Keeps the session of a task open: an idle session is not closed while a hold exists.
+#[derive(Debug)]
+pub struct TaskHold(Arc<Session>);
+
+impl TaskHold {
+    /// The session that created the task.
+    #[must_use]
+    pub fn session(&self) -> &Arc<Session> {
+        &self.0
+    }
+}
+
+impl Drop for TaskHold {
+    fn drop(&mut self) {
+        self.0.tasks.fetch_sub(1, Ordering::Relaxed);
+        self.0.close_if_done();
+    }
+}
+
+impl Session {
+    /// Tasks that keep the session open.
+    #[must_use]
+    pub fn tasks(&self) -> usize {
+        self.tasks.load(Ordering::Relaxed)
+    }
+
+    /// Keeps the session open for one more task.
+    #[must_use]
+    pub fn hold(self: &Arc<Self>) -> TaskHold {
+        self.tasks.fetch_add(1, Ordering::Relaxed);
+        TaskHold(Arc::clone(self))
+    }
+
+    /// Whether any session can ask for its tasks: modern servers over HTTP have no sessions.
+    #[must_use]
+    pub fn shares_tasks(&self) -> bool {
+        self.era() == Era::Modern && self.over_http()
+    }
+
+    /// Whether a call of this tool may ask to become a task (2025-11-25, "Tool-Level Negotiation"). For a tool that is not
+    /// listed the answer is yes: the server decides.
+    #[must_use]
+    pub fn takes_task(&self, tool: &str) -> bool {
+        let able = self.handshake().is_some_and(|handshake| task::serves_calls(&handshake.capabilities));
+        let manifest = self.manifest();
+        let listed = manifest.tools.items.iter().find(|item| item.key == tool);
+        able && listed.is_none_or(|item| task::supported_by(&item.raw))
+    }
+
+    /// Asks a legacy server for the state of a task (`tasks/get`); `None` when it does not answer in time.
+    pub async fn get_task(&self, task: &str) -> Option<Message> {
+        let raw = quote(task);
+        let asked = self.request(Era::Legacy, "tasks/get", &[("taskId", raw.as_bytes())], Some(GET_TASK));
+        asked.ok()?.answer().await.ok()
+    }
+}

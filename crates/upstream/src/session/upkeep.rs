@@ -1,0 +1,72 @@
+//! Upkeep of an open session: failures for the status, liveness check of a child, era check of a modern server.
+
+use std::sync::Arc;
+
+use client::LinkFailure;
+use model::Era;
+
+use super::Session;
+use crate::fault::Fault;
+
+impl Session {
+    /// Why the open session counts as degraded, in words for callers.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.health.failure()
+    }
+
+    /// Records a failed request: others may fail like it.
+    pub(super) fn record_failure(&self, fault: &Fault) {
+        self.health.record_failure(self.refusal(fault).message.into_owned());
+        self.setup.events.state();
+    }
+
+    /// Records an answer: it clears the failure.
+    pub(super) fn record_answer(&self) {
+        if self.health.clear_failure() {
+            self.setup.events.state();
+        }
+    }
+
+    /// Checks after a timeout whether a child is alive: pings it, and closes the session if the child sends nothing at all for
+    /// as long as a start may take. The supervisor then opens a new session.
+    pub(super) fn check_liveness(self: &Arc<Self>) {
+        self.record_failure(&Fault::Timeout);
+        if self.over_http() || !self.health.begin_liveness_check() {
+            return;
+        }
+        let me = Arc::clone(self);
+        tokio::spawn(async move {
+            let method = match me.era() {
+                Era::Legacy => "ping",
+                Era::Modern => "server/discover",
+            };
+            let patience = me.setup.spec.config.timeouts.start;
+            let answer = match me.request(me.era(), method, &[], Some(patience)) {
+                Ok(mut pending) => pending.answer().await,
+                Err(fault) => Err(fault),
+            };
+            let silent = me.health.end_liveness_check();
+            if silent && matches!(answer, Err(Fault::Timeout | Fault::Unsent(_))) && me.is_open() {
+                tracing::error!(server = me.upstream(), "the server hangs; restarting it");
+                me.end(Fault::Link(LinkFailure::Timeout));
+                me.close().await;
+            }
+        });
+    }
+
+    /// Checks whether a server that answered like no modern server still is one. If not, the session closes, and the next one
+    /// detects the era again.
+    pub(super) fn check_era(self: &Arc<Self>) {
+        if !self.health.begin_era_check() {
+            return;
+        }
+        let me = Arc::clone(self);
+        tokio::spawn(async move {
+            if let Err(fault) = me.request_result(Era::Modern, "server/discover", &[]).await {
+                tracing::warn!(server = me.upstream(), %fault, "the server is no longer modern; closing the session");
+                me.close().await;
+            }
+            me.health.end_era_check();
+        });
+    }
+}

@@ -1,0 +1,69 @@
+//! Status of a server: state, reason, counts. Contains nothing internal: no command, path, URL or secret.
+
+use std::sync::Arc;
+
+use model::Era;
+
+/// The states of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// The gateway starts it, for the first time or again.
+    Starting,
+    /// It answers.
+    Ready,
+    /// It answers, but requests or lists fail: see the reason.
+    Degraded,
+    /// It does not run; the next attempt waits for its back-off.
+    Down,
+}
+
+impl State {
+    /// The word for it in listings and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Degraded => "degraded",
+            Self::Down => "down",
+        }
+    }
+}
+
+/// One server at this moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Its configured name.
+    pub name: Arc<str>,
+    /// Its state.
+    pub state: State,
+    /// Why it is not ready, in plain words.
+    pub reason: Option<String>,
+    /// The eras that it is known to speak.
+    pub eras: Vec<Era>,
+    /// The protocol revision of the shared session.
+    pub version: Option<String>,
+    /// Process id of the shared session's child; for the operator only.
+    pub pid: Option<u32>,
+    /// Open sessions, the shared ones included.
+    pub sessions: usize,
+    /// Open calls.
+    pub calls: usize,
+    /// Tools, resources, templates and prompts in the last lists.
+    pub listed: [usize; 4],
+    /// Quarantined tools.
+    pub quarantined: Vec<Quarantined>,
+    /// Restarts after an unexpected end.
+    pub restarts: u64,
+    /// Milliseconds until the next attempt, during a back-off.
+    pub retry_after_ms: Option<u64>,
+}
+
+/// A tool that is not listed because its schema is unusable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quarantined {
+    /// The tool's own name.
+    pub name: String,
+    /// Why its schema is unusable.
+    pub reason: String,
+}

@@ -1,0 +1,96 @@
+//! Faulty servers: each costs its own calls and nothing else.
+
+use super::*;
+
+#[tokio::test]
+async fn a_call_without_an_answer_times_out_and_is_cancelled() {
+    let mut config = config(&["legacy"]);
+    config.timeouts.tools.insert("hang".to_owned(), Duration::from_millis(200));
+    let fixture = start_with(config, |_| {});
+    let session = shared(&fixture, Era::Legacy).await;
+    let refusal = done(&mut call(&session, "hang", &json!({}))).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::UpstreamTimeout);
+    let (number, _heard) = try_call(&session, "hang", &json!({})).unwrap();
+    session.cancel(number, "changed my mind");
+    assert_eq!(report(&session).await["cancelled"].as_array().unwrap().len(), 2);
+    assert_eq!(session.calls(), 0);
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn a_crash_costs_only_the_open_calls() {
+    let fixture = start(&["legacy"]);
+    let session = shared(&fixture, Era::Legacy).await;
+    let mut hanging = call(&session, "hang", &json!({}));
+    let mut crashing = call(&session, "crash", &json!({}));
+    for events in [&mut hanging, &mut crashing] {
+        assert_eq!(done(events).await.unwrap_err().code, RefusalCode::UpstreamFailed);
+    }
+    assert!(!session.is_open());
+    assert_eq!(fixture.upstream.manifest().tools.items.len(), 11);
+    let again = shared(&fixture, Era::Legacy).await;
+    assert!(done(&mut call(&again, "echo", &json!({}))).await.is_ok());
+    assert_eq!(fixture.upstream.status().restarts, 1);
+    assert!(fixture.log.0.lock().contains(&"ended".to_owned()));
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn garbage_and_overlong_lines_cost_no_other_call() {
+    let fixture = start_with(config(&["legacy"]), |spec| spec.bounds.stdio.line_bytes_max = 100_000);
+    let session = shared(&fixture, Era::Legacy).await;
+    assert!(done(&mut call(&session, "garbage", &json!({"lines": 5000}))).await.is_ok());
+    let refusal = done(&mut call(&session, "huge", &json!({"bytes": 200_000}))).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::UpstreamFailed);
+    assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_down_with_a_reason() {
+    let mut config = config(&["legacy", "hang"]);
+    config.timeouts.start = Duration::from_millis(400);
+    let fixture = start_with(config, |spec| spec.bounds.probe = Duration::from_millis(100));
+    let refusal =
+        fixture.upstream.session(&SessionKey::Legacy(1), &client("{}"), Era::Legacy).await.unwrap_err();
+    assert!(matches!(refusal.code, RefusalCode::UpstreamTimeout | RefusalCode::UpstreamDown), "{refusal:?}");
+    fixture.upstream.settled().await;
+    assert!(fixture.upstream.status().reason.is_some());
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn the_whole_process_group_ends() {
+    let fixture = start(&["legacy"]);
+    let session = shared(&fixture, Era::Legacy).await;
+    let child = text_of(&done(&mut call(&session, "child", &json!({}))).await.unwrap()).as_u64().unwrap();
+    until("the grandchild runs", || alive(child)).await;
+    let _ = done(&mut call(&session, "crash", &json!({}))).await;
+    until("the grandchild has ended", || !alive(child)).await;
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn a_flood_delays_no_other_server() {
+    let flooding = start(&["legacy", "flood"]);
+    let calm = start(&["legacy"]);
+    let session = shared(&calm, Era::Legacy).await;
+    let flooded = shared(&flooding, Era::Legacy).await;
+    let slow = call(&flooded, "echo", &json!({}));
+    for _ in 0..50 {
+        assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
+    }
+    let mut slow = slow;
+    assert!(done(&mut slow).await.is_ok());
+    flooding.upstream.close().await;
+    calm.upstream.close().await;
+}
+
+#[tokio::test]
+async fn dropping_an_upstream_ends_its_sessions() {
+    let fixture = start(&["legacy"]);
+    let session = shared(&fixture, Era::Legacy).await;
+    let pid = report(&session).await["pid"].as_u64().unwrap();
+    drop((session, fixture));
+    until("the child has ended", || !alive(pid)).await;
+}
