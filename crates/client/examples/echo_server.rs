@@ -1,10 +1,10 @@
-//! An MCP server that dials out: serves the tools `echo` and `add` to its topic, until it is stopped.
+//! An MCP server that dials out: it serves the tools `echo` and `add` to its topic until it is stopped.
 //!
 //! ```text
 //! PORTMOOT_URL=http://127.0.0.1:7070 PORTMOOT_TOKEN=... cargo run -p portmoot-client --example echo_server
 //! ```
 //!
-//! Its participant needs the capability `mcp/response:*`. Others call it with `mcp/request:tools/call:echo`.
+//! Its participant needs the capability `mcp/response:*`. Callers need `mcp/request:tools/call:echo`.
 #![allow(clippy::print_stdout)]
 
 use client::participant::{Event, Mode, Tools};
@@ -18,20 +18,22 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let number = json!({ "type": "number" });
     let two = json!({ "type": "object", "properties": { "a": number, "b": number }, "required": ["a", "b"] });
     let tools = Tools::new("echo-server", env!("CARGO_PKG_VERSION"))
-        .tool("echo", "Says a text again", text, |arguments| async move { echo(&arguments) })
+        .tool("echo", "Returns a text", text, |arguments| async move { echo(&arguments) })
         .tool("add", "Adds two numbers", two, |arguments| async move { add(&arguments) });
-    let spec = ParticipantSpec::from_env().serving(tools).hearing(Mode::Directed);
+    let spec = ParticipantSpec::from_env().serving(tools).receiving(Mode::Directed);
     let participant = Participant::connect(spec).await?;
     println!("serving as {}", participant.you().id);
     let mut events = participant.events();
     while let Some(event) = events.next().await {
         match event {
-            Event::Misbehaved { from, why, .. } => {
-                println!("refused what {} sent: {}", visible::line(&from), visible::line(&why));
+            Event::Violation { from, why, .. } => {
+                println!("ignored an envelope of {}: {}", visible::line(&from), visible::line(&why));
             }
-            Event::Refused { told, .. } => println!("the gateway refuses: {}", visible::line(&told.message)),
-            Event::Away { why, is_final: true } => return Err(why.into()),
-            Event::Away { why, is_final: false } => println!("away: {why}"),
+            Event::Refused { error, .. } => {
+                println!("the gateway refused an envelope: {}", visible::line(&error.message))
+            }
+            Event::Disconnected { why, is_final: true } => return Err(why.into()),
+            Event::Disconnected { why, is_final: false } => println!("disconnected: {why}"),
             _ => {}
         }
     }

@@ -1,93 +1,93 @@
-//! An orchestrator: makes those proposed calls that its rules cover, and leaves all others to people.
+//! An orchestrator: fulfils the proposals that its rules cover, and leaves all others to people.
 //!
 //! ```text
 //! PORTMOOT_TOKEN=... cargo run -p portmoot-client --example orchestrator -- rules.json
 //! ```
 //!
-//! A rule says which call, whose proposal, at whom; `*` stands for any run of characters, as in capabilities:
+//! A rule has the kind of the call, its proposers and its targets. `*` stands for any characters, as in capabilities:
 //!
 //! ```json
 //! [{ "kind": "mcp/request:tools/call:echo", "from": ["untrusted-*"], "to": ["echo-server"] }]
 //! ```
 //!
-//! Its participant needs a capability for what its rules cover; the gateway holds it to that, whatever the rules say.
+//! Its participant needs capabilities for the calls that its rules cover; the gateway enforces them.
 #![allow(clippy::print_stdout)]
 
-use client::participant::{Event, Mode, Proposed};
+use client::participant::{Event, IncomingProposal, Mode};
 use client::{Participant, ParticipantSpec, visible};
 use model::{Capability, KindRef};
 use serde::Deserialize;
 
-/// A rule as it is written.
+/// A rule in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RuleSpec {
     kind: String,
     from: Vec<String>,
     to: Vec<String>,
 }
 
-/// A rule, compiled: the matcher is the one that decides about capabilities.
+/// A rule, compiled to the matcher of capabilities.
 struct Rule {
     call: Capability,
     proposer: Capability,
 }
 
-/// Any word does: only its addressees are compared, and they stand for the proposer.
+/// A kind for the capability whose addressees are the proposers; any word will do.
 const BY: &str = "by";
 
 impl Rule {
-    fn read(written: &Written) -> Result<Self, Box<dyn std::error::Error>> {
-        let call = Capability::parse(&written.kind)?.to(written.to.iter().map(String::as_str))?;
-        let proposer = Capability::parse(BY)?.to(written.from.iter().map(String::as_str))?;
+    fn compile(spec: &RuleSpec) -> Result<Self, Box<dyn std::error::Error>> {
+        let call = Capability::parse(&spec.kind)?.to(spec.to.iter().map(String::as_str))?;
+        let proposer = Capability::parse(BY)?.to(spec.from.iter().map(String::as_str))?;
         Ok(Self { call, proposer })
     }
 
-    fn covers(&self, proposed: &Proposed) -> bool {
-        let (Ok(kind), Ok(by)) = (proposed.request_kind(), KindRef::parse(BY)) else { return false };
-        KindRef::parse(&kind).is_ok_and(|kind| self.call.admits_to(kind, &proposed.to()))
-            && self.proposer.admits_to(by, &[proposed.from()])
+    fn covers(&self, proposal: &IncomingProposal) -> bool {
+        let (Ok(kind), Ok(by)) = (proposal.request_kind(), KindRef::parse(BY)) else { return false };
+        KindRef::parse(&kind).is_ok_and(|kind| self.call.admits_to(kind, &proposal.to()))
+            && self.proposer.admits_to(by, &[proposal.from()])
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let file = std::env::args().nth(1).ok_or("say where the rules are: RULES.json")?;
-    let written: Vec<Written> = serde_json::from_str(&std::fs::read_to_string(file)?)?;
-    let rules = written.iter().map(Rule::read).collect::<Result<Vec<_>, _>>()?;
-    let spec = ParticipantSpec::from_env().hearing(Mode::DirectedAndProposals);
+    let file = std::env::args().nth(1).ok_or("usage: orchestrator RULES.json")?;
+    let specs: Vec<RuleSpec> = serde_json::from_str(&std::fs::read_to_string(file)?)?;
+    let rules = specs.iter().map(Rule::compile).collect::<Result<Vec<_>, _>>()?;
+    let spec = ParticipantSpec::from_env().receiving(Mode::DirectedAndProposals);
     let orchestrator = Participant::connect(spec).await?;
     println!("{} rules, as {}", rules.len(), orchestrator.you().id);
     let mut events = orchestrator.events();
     while let Some(event) = events.next().await {
         match event {
-            Event::Proposal(proposed) => match rules.iter().position(|rule| rule.covers(&proposed)) {
+            Event::Proposal(proposal) => match rules.iter().position(|rule| rule.covers(&proposal)) {
                 Some(number) => {
-                    println!("rule {}: {}", number + 1, title(&proposed));
+                    println!("rule {}: {}", number + 1, title(&proposal));
                     let orchestrator = orchestrator.clone();
-                    tokio::spawn(async move { approve(&orchestrator, &proposed).await });
+                    tokio::spawn(async move { approve(&orchestrator, &proposal).await });
                 }
-                None => println!("for a person: {}", title(&proposed)),
+                None => println!("for a person: {}", title(&proposal)),
             },
-            Event::Missed(count) => {
-                println!("{count} events were missed; proposals among them wait for people")
+            Event::Lagged(count) => {
+                println!("{count} events were dropped; proposals among them are left to people")
             }
-            Event::Away { why, is_final: true } => return Err(why.into()),
+            Event::Disconnected { why, is_final: true } => return Err(why.into()),
             _ => {}
         }
     }
     Ok(())
 }
 
-async fn approve(orchestrator: &Participant, proposed: &Proposed) {
-    let outcome = match orchestrator.fulfil(proposed, None).await {
+async fn approve(orchestrator: &Participant, proposal: &IncomingProposal) {
+    let outcome = match orchestrator.fulfil(proposal, None).await {
         Ok(_) => "done".to_owned(),
         Err(why) => why.to_string(),
     };
-    println!("{}: {}", title(proposed), visible::line(&outcome));
+    println!("{}: {}", title(proposal), visible::line(&outcome));
 }
 
-fn title(proposed: &Proposed) -> String {
-    let kind = proposed.request_kind().unwrap_or_else(|_| proposed.call.method().to_owned());
-    visible::line(&format!("{} by {}", kind, proposed.from()))
+fn title(proposal: &IncomingProposal) -> String {
+    let kind = proposal.request_kind().unwrap_or_else(|_| proposal.call.method().to_owned());
+    visible::line(&format!("{} by {}", kind, proposal.from()))
 }

@@ -1,8 +1,8 @@
-//! The guard: a small process that ends our children if we cannot.
+//! Guard process: ends the children of a gateway that was killed.
 //!
-//! The gateway re-executes its own binary with [`ARG`]; the copy runs [`run`] and reads lines on a pipe: `+PGID` and
-//! `-PGID`. When the pipe ends, however the gateway died, it ends the groups that are left. It knows no protocol and no
-//! configuration.
+//! The gateway starts its own binary with [`ARG`]. That process calls [`run`], which reads lines from a pipe: `+PGID`
+//! adds a process group, `-PGID` removes one. When the pipe ends, however the gateway ended, the guard ends the
+//! remaining groups.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -16,24 +16,24 @@ use platform::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, Command};
 
-/// The hidden argument with which the binary becomes the guard.
+/// The hidden argument that makes the binary the guard.
 pub const ARG: &str = "__guard";
 
-/// How long a group may take after SIGTERM, before SIGKILL.
+/// Time from SIGTERM to SIGKILL.
 const TERM_WAIT: Duration = Duration::from_millis(1500);
-/// How often the guard looks whether the groups are gone.
+/// How often the guard checks whether the groups are gone.
 const POLL: Duration = Duration::from_millis(20);
-/// The least time between two starts of a guard that keeps dying.
+/// The shortest time between two starts of a guard that keeps ending.
 const RESTART_WAIT: Duration = Duration::from_millis(250);
 
-/// The running guard process, as the gateway sees it. Cheap to clone.
+/// A running guard process. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Guard {
-    shared: Arc<Mutex<Shared>>,
+    state: Arc<Mutex<GuardState>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct GuardState {
     exe: PathBuf,
     groups: BTreeSet<i32>,
     pipe: Option<File>,
@@ -41,41 +41,41 @@ struct Shared {
 }
 
 impl Guard {
-    /// Starts the guard from `exe` (normally this binary) and keeps it running. Must be called inside a runtime.
+    /// Starts the guard from `exe`, normally this binary, and keeps it running. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// When the process cannot be started.
     pub fn start(exe: PathBuf) -> io::Result<Self> {
-        let shared = Arc::new(Mutex::new(Shared { exe, groups: BTreeSet::new(), pipe: None, pid: None }));
-        let child = shared.lock().spawn()?;
-        tokio::spawn(keep(Arc::downgrade(&shared), child));
-        Ok(Self { shared })
+        let state = Arc::new(Mutex::new(GuardState { exe, groups: BTreeSet::new(), pipe: None, pid: None }));
+        let child = state.lock().spawn()?;
+        tokio::spawn(restart(Arc::downgrade(&state), child));
+        Ok(Self { state })
     }
 
-    /// Puts a process group under guard.
+    /// Adds a process group.
     pub fn watch(&self, pgid: u32) {
         let Ok(pgid) = i32::try_from(pgid) else { return };
-        let mut shared = self.shared.lock();
-        shared.groups.insert(pgid);
-        shared.tell('+', pgid);
+        let mut state = self.state.lock();
+        state.groups.insert(pgid);
+        state.notify('+', pgid);
     }
 
-    /// Takes a process group that has ended out of guard.
+    /// Removes a process group that has ended.
     pub fn release(&self, pgid: u32) {
         let Ok(pgid) = i32::try_from(pgid) else { return };
-        let mut shared = self.shared.lock();
-        shared.groups.remove(&pgid);
-        shared.tell('-', pgid);
+        let mut state = self.state.lock();
+        state.groups.remove(&pgid);
+        state.notify('-', pgid);
     }
 
     /// Process id of the guard, while it runs.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        self.shared.lock().pid
+        self.state.lock().pid
     }
 }
 
-impl Shared {
+impl GuardState {
     fn spawn(&mut self) -> io::Result<Child> {
         let mut child = Command::new(&self.exe)
             .arg(ARG)
@@ -89,13 +89,13 @@ impl Shared {
         self.pipe = Some(File::from(stdin.into_owned_fd()?));
         self.pid = child.id();
         for pgid in self.groups.clone() {
-            self.tell('+', pgid);
+            self.notify('+', pgid);
         }
         Ok(child)
     }
 
-    /// A failed write means that the guard is gone; its successor is told everything.
-    fn tell(&mut self, sign: char, pgid: i32) {
+    /// A failed write means that the guard has ended. Its successor gets all groups when it starts.
+    fn notify(&mut self, sign: char, pgid: i32) {
         if let Some(pipe) = &mut self.pipe
             && pipe.write_all(format!("{sign}{pgid}\n").as_bytes()).is_err()
         {
@@ -104,22 +104,22 @@ impl Shared {
     }
 }
 
-/// Waits for the guard's end and starts the next one, for as long as anybody holds the [`Guard`].
-async fn keep(shared: std::sync::Weak<Mutex<Shared>>, mut child: Child) {
+/// Starts the guard again when it ends, for as long as there is a [`Guard`].
+async fn restart(state: std::sync::Weak<Mutex<GuardState>>, mut child: Child) {
     loop {
         let _ = child.wait().await;
-        let next = match shared.upgrade() {
-            Some(shared) => {
-                let mut shared = shared.lock();
-                shared.pipe = None;
-                shared.pid = None;
-                shared.spawn()
+        let next = match state.upgrade() {
+            Some(state) => {
+                let mut state = state.lock();
+                state.pipe = None;
+                state.pid = None;
+                state.spawn()
             }
             None => return,
         };
         match next {
             Ok(next) => {
-                tracing::warn!("the guard process had ended and was started again");
+                tracing::warn!("the guard process ended and was started again");
                 child = next;
             }
             Err(error) => tracing::error!(%error, "the guard process cannot be started"),
@@ -128,13 +128,13 @@ async fn keep(shared: std::sync::Weak<Mutex<Shared>>, mut child: Child) {
     }
 }
 
-/// The guard's whole life; called by `main` when the first argument is [`ARG`]. Returns when everything has ended.
+/// The guard itself. `main` calls it when the first argument is [`ARG`]. Returns when all groups have ended.
 ///
 /// # Errors
 /// When the signal handlers cannot be installed.
 pub fn run() -> io::Result<()> {
-    // Handlers that do nothing, so that a signal meant for the gateway does not end its guard. They stay installed
-    // after the runtime is gone.
+    // These handlers do nothing, so that a signal meant for the gateway does not end its guard. They stay installed
+    // after the runtime has ended.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -148,16 +148,16 @@ pub fn run() -> io::Result<()> {
     let mut groups = BTreeSet::new();
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { break };
-        follow(&mut groups, &line);
+        apply(&mut groups, &line);
     }
     end(&groups);
     Ok(())
 }
 
-/// One line of the pipe; what cannot be read is ignored.
-fn follow(groups: &mut BTreeSet<i32>, line: &str) {
+/// Applies one line of the pipe; an invalid one is ignored.
+fn apply(groups: &mut BTreeSet<i32>, line: &str) {
     let (sign, number) = line.split_at_checked(1).unwrap_or_default();
-    // 0 and 1 would mean "my own group" and "everybody" to kill(2).
+    // To kill(2), 0 is the own group and 1 is every process.
     let Some(pgid) = number.parse::<i32>().ok().filter(|n| *n > 1) else { return };
     match sign {
         "+" => drop(groups.insert(pgid)),
@@ -185,10 +185,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_add_and_remove_groups_and_nothing_else() {
+    fn lines_add_and_remove_groups() {
         let mut groups = BTreeSet::new();
         for line in ["+20", "+30", "-20", "+0", "+1", "+-5", "x", "", "é7", "+abc", "-99"] {
-            follow(&mut groups, line);
+            apply(&mut groups, line);
         }
         assert_eq!(groups.into_iter().collect::<Vec<_>>(), [30]);
     }

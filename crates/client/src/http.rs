@@ -1,15 +1,14 @@
-//! Streamable HTTP as a link: every message is a POST, its answer a JSON body or an event stream.
-//!
-//! Owns which requests are open and the stream that belongs to no request. One task per message; a request's task is
-//! its life, so that stopping it closes its stream.
+//! Streamable HTTP transport: each message is a POST, its answer a JSON body or an event stream.
 
-mod core;
+pub(crate) mod connect;
+pub(crate) mod endpoint;
 mod exchange;
-pub(crate) mod origin;
 pub(crate) mod peer;
-mod pool;
+mod requests;
+pub(crate) mod socket;
+mod spec;
+mod state;
 pub(crate) mod stream;
-pub(crate) mod tls;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,51 +16,61 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use tokio::time::timeout;
 
-use self::core::Core;
-use crate::contract::{Bounds, Inbox, LinkFailure, SendMeta, Unsent};
+use self::requests::OutgoingRequest;
+use self::state::LinkState;
+use crate::error::{LinkError, SendError};
+use crate::inbox::Inbox;
+use crate::transport::{CloseTimeouts, SendMeta};
 use peer::Peer;
-pub use peer::{HttpLimits, HttpSpec};
+pub use spec::{HttpLimits, HttpSpec};
 
-/// A Streamable HTTP server.
+/// A link to a Streamable HTTP server.
 #[derive(Debug)]
-pub(crate) struct HttpLink(Arc<Core>);
+pub(crate) struct HttpLink(Arc<LinkState>);
 
 impl HttpLink {
-    pub(crate) fn new(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkFailure> {
+    pub(crate) fn new(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
         let peer = Peer::new(spec)?;
-        Ok(Self(Arc::new(Core::new(peer, inbox))))
+        Ok(Self(Arc::new(LinkState::new(peer, inbox))))
     }
 
-    pub(crate) fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), Unsent> {
-        let core = &self.0;
-        if core.closed.load(Ordering::SeqCst) {
-            return Err(Unsent::Closed);
+    pub(crate) fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
+        let state = &self.0;
+        let limits = &state.peer.limits;
+        if frame.len() > limits.frame_bytes_max {
+            return Err(if state.is_closed() { SendError::Closed } else { SendError::TooLarge });
         }
-        if frame.len() > core.peer.limits.frame_bytes_max {
-            return Err(Unsent::TooLarge);
+        let Some(number) = meta.request else { return self.note(frame, meta) };
+        let mut requests = state.requests();
+        // Checked under the lock, so that a link that ends stops each request that it has accepted.
+        if state.is_closed() {
+            return Err(SendError::Closed);
         }
-        let Some(request) = meta.request else {
-            if core.notes.fetch_add(1, Ordering::SeqCst) >= core.peer.limits.requests_max {
-                core.notes.fetch_sub(1, Ordering::SeqCst);
-                return Err(Unsent::Busy);
-            }
-            tokio::spawn(exchange::note(Arc::clone(core), frame, meta.headers));
-            return Ok(());
-        };
-        let mut open = core.open();
-        if open.requests.len() >= core.peer.limits.requests_max {
-            return Err(Unsent::Busy);
+        if requests.len() >= limits.requests_max {
+            return Err(SendError::Busy);
         }
-        // Spawned under the lock: the task finds its own entry when it ends.
-        let task = tokio::spawn(exchange::request(Arc::clone(core), request, frame, meta.headers));
-        open.requests.insert(request, task.abort_handle());
+        let request = OutgoingRequest { number, frame, headers: meta.headers };
+        requests
+            .open(request, |request| tokio::spawn(exchange::run(Arc::clone(state), request)).abort_handle());
+        Ok(())
+    }
+
+    /// Sends a notification or an answer.
+    fn note(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
+        let state = &self.0;
+        if state.is_closed() {
+            return Err(SendError::Closed);
+        }
+        if state.notes.fetch_add(1, Ordering::SeqCst) >= state.peer.limits.requests_max {
+            state.notes.fetch_sub(1, Ordering::SeqCst);
+            return Err(SendError::Busy);
+        }
+        tokio::spawn(exchange::note(Arc::clone(state), frame, meta.headers));
         Ok(())
     }
 
     pub(crate) fn cancel(&self, request: u64) {
-        if let Some(task) = self.0.open().requests.remove(&request) {
-            task.abort();
-        }
+        self.0.requests().abort(request);
     }
 
     pub(crate) fn set_version(&self, version: &str) {
@@ -70,30 +79,29 @@ impl HttpLink {
 
     pub(crate) fn forget_session(&self) {
         self.0.peer.forget_session();
-        if let Some(listen) = self.0.open().listen.take() {
-            listen.abort();
+        if let Some(listener) = self.0.listener.lock().take() {
+            listener.abort();
         }
     }
 
     pub(crate) fn listen(&self) {
-        let mut open = self.0.open();
-        if open.listen.is_none() && !self.0.closed.load(Ordering::SeqCst) {
-            open.listen = Some(tokio::spawn(exchange::listen(Arc::clone(&self.0))).abort_handle());
+        let mut listener = self.0.listener.lock();
+        if listener.is_none() && !self.0.is_closed() {
+            *listener = Some(tokio::spawn(exchange::listen(Arc::clone(&self.0))).abort_handle());
         }
     }
 
-    pub(crate) async fn close(&self, bounds: Bounds) {
-        let first = !self.0.closed.load(Ordering::SeqCst);
-        self.0.end(LinkFailure::Closed);
-        if first && self.0.peer.has_session() {
-            let _ = timeout(bounds.eof, self.0.peer.delete()).await;
+    pub(crate) async fn close(&self, timeouts: CloseTimeouts) {
+        let was_open = !self.0.is_closed();
+        self.0.end(LinkError::Closed);
+        if was_open && self.0.peer.has_session() {
+            let _ = timeout(timeouts.eof, self.0.peer.delete()).await;
         }
-        self.0.peer.disconnect();
     }
 }
 
 impl Drop for HttpLink {
     fn drop(&mut self) {
-        self.0.end(LinkFailure::Closed);
+        self.0.end(LinkError::Closed);
     }
 }

@@ -1,27 +1,32 @@
-//! Dialling out: links to MCP servers, and a participant of MCPx topics for agents to use.
+//! Links to MCP servers, and the SDK for participants of MCPx topics.
 //!
-//! A [`Participant`] comes into a topic of a gateway, speaks, proposes, and serves tools.
+//! A [`Participant`] joins a topic of a gateway. It sends and receives envelopes, makes and answers requests, and
+//! proposes calls or reviews the proposals of others. The module [`participant`] has the rest of the SDK.
 //!
-//! A [`Link`] carries JSON-RPC messages as bytes, in both directions, over one of these transports: a child
-//! process ([`StdioSpec`]), Streamable HTTP or the older HTTP+SSE pair ([`HttpSpec`]), or a server in this process. It knows where a message came from and
-//! whether it may still be answered; it never knows what the message means. The [`guard`] ends children that would
-//! otherwise outlive this process.
+//! A [`Link`] carries JSON-RPC messages as bytes, in both directions. Its transport is a child process ([`StdioSpec`]),
+//! Streamable HTTP or the HTTP+SSE of 2024-11-05 ([`HttpSpec`]), a server in this process ([`AnswerFn`]), or one that
+//! another crate provides ([`CustomTransport`]). A link does not read the messages; it knows which request a message
+//! belongs to where the transport tells. The [`guard`] ends child processes that would outlive this process.
 
-mod contract;
+mod error;
 pub mod guard;
 mod http;
+mod inbox;
 mod link;
 mod local;
 pub mod participant;
 mod sse;
 mod stdio;
+mod transport;
 
-pub use contract::{Bounds, Carrier, Flow, Inbox, LinkFailure, SendMeta, Unsent};
+pub use error::{LinkError, SendError};
 pub use guard::Guard;
 pub use http::{HttpLimits, HttpSpec};
+pub use inbox::{Flow, Inbox};
 /// Safe text for people: agents show strangers' texts, and need no other crate for it.
 pub use json::visible;
 pub use link::Link;
-pub use local::Answerer;
+pub use local::AnswerFn;
 pub use participant::{Participant, ParticipantSpec};
 pub use stdio::{StdioLimits, StdioSpec};
+pub use transport::{CloseTimeouts, CustomTransport, SendMeta};

@@ -1,20 +1,18 @@
-//! A server in this process: it answers each message on the spot.
-//!
-//! Owns the form of a link for it. Must not know what is asked.
+//! Links to servers in this process.
 
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::contract::Inbox;
+use crate::inbox::Inbox;
 
-/// Answers one message; `None` for what needs no answer.
-pub type Answerer = dyn Fn(Bytes) -> Option<Bytes> + Send + Sync;
+/// Answers one message; `None` for a message that needs no answer.
+pub type AnswerFn = dyn Fn(Bytes) -> Option<Bytes> + Send + Sync;
 
 /// A link to a server in this process.
-pub struct LocalLink {
-    answerer: Arc<Answerer>,
+pub(crate) struct LocalLink {
+    answer: Arc<AnswerFn>,
     inbox: Arc<dyn Inbox>,
 }
 
@@ -25,13 +23,13 @@ impl fmt::Debug for LocalLink {
 }
 
 impl LocalLink {
-    pub(crate) fn new(answerer: Arc<Answerer>, inbox: Arc<dyn Inbox>) -> Self {
-        Self { answerer, inbox }
+    pub(crate) fn new(answer: Arc<AnswerFn>, inbox: Arc<dyn Inbox>) -> Self {
+        Self { answer, inbox }
     }
 
     pub(crate) fn send(&self, frame: Bytes, request: Option<u64>) {
-        if let Some(answer) = (self.answerer)(frame) {
-            // Nobody else speaks on this link: what follows an answer needs no stream.
+        if let Some(answer) = (self.answer)(frame) {
+            // One answer is all that this link ever receives for a request.
             let _ = self.inbox.frame(answer, request);
         }
     }

@@ -1,37 +1,41 @@
-//! A participant of an MCPx topic: dials a gateway, learns who it is, speaks, hears, proposes, and serves tools.
+//! SDK for participants of MCPx topics: agents, tools and people's programs.
 //!
-//! [`Participant::connect`] is where to begin; `examples/` has four programs that run. Everything that a stranger sent is
-//! checked strictly before it is acted on (MCPx v0.1, section 4.3). It must not know topics from the inside, nor how
-//! anything is shown to a person.
+//! [`Participant::connect`] joins a topic. `examples/` has four programs. Envelopes of others are checked strictly
+//! before the participant acts on them (MCPx v0.1, section 4.3).
 
 mod backoff;
-mod conduct;
-mod desk;
+mod connection;
 mod dial;
 mod error;
 mod event;
 mod handle;
-mod life;
-mod listeners;
-mod memory;
+mod pending;
 mod proposal;
+mod protocol;
+mod recent;
 mod review;
 mod roster;
 mod serve;
 mod shared;
 mod spec;
+mod subscribers;
 mod tools;
-mod waiting;
+mod violations;
 
-pub use conduct::MISBEHAVING_MAX;
+pub use model::ProposalState;
+pub use wire::mcpx::Envelope;
+pub use wire::mcpx::check::Call;
+pub use wire::mcpx::system::{Seen, Told};
+
+pub use connection::SEND_QUEUE_MAX;
 pub use error::{CallError, ConnectError, RpcError};
-pub use event::{Event, Proposed};
-pub use handle::{Participant, Way};
-pub use life::QUEUE_MAX;
-pub use listeners::{EVENTS_BYTES_MAX, EVENTS_MAX, Events};
-pub use memory::{PROPOSALS_MAX, REPEATS_MAX};
+pub use event::{Event, IncomingProposal};
+pub use handle::{CallMode, Participant};
+pub use pending::PENDING_MAX;
 pub use proposal::Proposal;
-pub use serve::{Answer, Answering, Asked, CALLS_MAX, Serve};
+pub use recent::{RECENT_ENVELOPES_MAX, RECENT_PROPOSALS_MAX};
+pub use serve::{AnswerFuture, CALLS_MAX, FulfilledProposal, IncomingRequest, Serve, ServeResult};
 pub use spec::{FRAME_BYTES_MAX, Mode, ParticipantSpec};
+pub use subscribers::{EVENTS_BYTES_MAX, EVENTS_MAX, Events};
 pub use tools::Tools;
-pub use waiting::OPEN_MAX;
+pub use violations::VIOLATORS_MAX;

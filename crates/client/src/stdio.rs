@@ -1,11 +1,8 @@
-//! A child process as a link: one line is one message.
-//!
-//! Owns the start of the child, its environment and its three pipes. What ends it is in `life`. It must not know what
-//! a line means.
+//! Stdio transport: a child process, its environment and its three pipes. One line is one message.
 
-mod life;
 mod limits;
 mod lines;
+mod process;
 mod queue;
 mod read;
 
@@ -17,13 +14,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::process::Command;
 
-use crate::contract::{Bounds, Inbox, Unsent};
+use crate::error::SendError;
 use crate::guard::Guard;
-use life::Life;
+use crate::inbox::Inbox;
+use crate::transport::CloseTimeouts;
 pub use limits::StdioLimits;
-use queue::Queue;
+use process::{Process, Running};
+use queue::StdinQueue;
 
-/// The variables of our own environment that a child gets; everything else it must be given.
+/// The variables that a child inherits; every other one must be configured.
 const INHERITED: [&str; 11] = [
     "PATH",
     "HOME",
@@ -38,7 +37,7 @@ const INHERITED: [&str; 11] = [
     "LC_TIME",
 ];
 
-/// How to start a child.
+/// How to start a child process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StdioSpec {
     /// The server's name, for the log.
@@ -47,19 +46,19 @@ pub struct StdioSpec {
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Variables that it gets besides PATH, HOME and the locale.
+    /// Environment variables, besides PATH, HOME and the locale, which are inherited.
     pub env: Vec<(String, String)>,
-    /// Its working directory; ours if none.
+    /// Its working directory; `None` is that of this process.
     pub cwd: Option<PathBuf>,
-    /// Bounds on what it may cost.
+    /// Limits of the link.
     pub limits: StdioLimits,
 }
 
-/// The two ends that the gateway holds of a running child.
+/// A link to a child process.
 #[derive(Debug)]
 pub(crate) struct StdioLink {
-    queue: Arc<Queue>,
-    life: Life,
+    queue: Arc<StdinQueue>,
+    process: Process,
 }
 
 fn command(spec: &StdioSpec) -> Command {
@@ -90,23 +89,23 @@ impl StdioLink {
         else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        let queue = Arc::new(Queue::new(spec.limits.queue_bytes_max, spec.limits.queue_len_max));
+        let queue = Arc::new(StdinQueue::new(spec.limits.queue_bytes_max, spec.limits.queue_len_max));
         tokio::spawn(queue::write(Arc::clone(&queue), stdin));
         tokio::spawn(read::stderr(spec.name.clone(), spec.limits, stderr));
         let reader = tokio::spawn(read::stdout(spec.name.clone(), spec.limits, stdout, Arc::clone(&inbox)));
-        let life = Life::start(life::Watched { child, pid, queue: Arc::clone(&queue), reader, inbox, guard });
-        Ok(Self { queue, life })
+        let running = Running { child, pid, queue: Arc::clone(&queue), reader, inbox, guard };
+        Ok(Self { queue, process: Process::supervise(running) })
     }
 
-    pub(crate) fn send(&self, frame: Bytes) -> Result<(), Unsent> {
+    pub(crate) fn send(&self, frame: Bytes) -> Result<(), SendError> {
         self.queue.push(frame)
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.life.pid()
+        self.process.pid()
     }
 
-    pub(crate) async fn close(&self, bounds: Bounds) {
-        self.life.close(bounds).await;
+    pub(crate) async fn close(&self, timeouts: CloseTimeouts) {
+        self.process.close(timeouts).await;
     }
 }

@@ -8,7 +8,7 @@ mod recent_requests;
 
 use std::sync::Arc;
 
-use client::{Inbox, Link, LinkFailure};
+use client::{Inbox, Link, LinkError};
 use model::{LinkId, ParticipantId};
 use platform::Mutex;
 use tokio::sync::watch;
@@ -158,9 +158,9 @@ impl DialIn {
     /// Opens a link for a new session, and ends the conversation of the previous session.
     ///
     /// # Errors
-    /// [`LinkFailure::Away`] when the participant is not connected.
-    pub(crate) fn dial(&self, inbox: Arc<dyn Inbox>) -> Result<Link, LinkFailure> {
-        let link = self.link().ok_or(LinkFailure::Away)?;
+    /// [`LinkError::NotConnected`] when the participant is not connected.
+    pub(crate) fn dial(&self, inbox: Arc<dyn Inbox>) -> Result<Link, LinkError> {
+        let link = self.link().ok_or(LinkError::NotConnected)?;
         let (id, outbox) = (self.id.clone(), Arc::clone(&self.outbox));
         let recent = Arc::clone(&self.recent);
         let conversation =
@@ -172,9 +172,9 @@ impl DialIn {
         if self.link() != Some(link) {
             // A disconnect or a newer link meanwhile may have missed this conversation.
             conversation.hang_up();
-            return Err(LinkFailure::Away);
+            return Err(LinkError::NotConnected);
         }
-        Ok(Link::carried(conversation))
+        Ok(Link::custom(conversation))
     }
 
     /// The link under which the participant is connected, and each change of it.

@@ -1,6 +1,6 @@
 //! Faults of sessions: why a request has no answer, and the refusal that callers see.
 
-use client::{LinkFailure, Unsent};
+use client::{LinkError, SendError};
 use model::{Refusal, RefusalCode};
 
 /// Why a request has no answer.
@@ -8,10 +8,10 @@ use model::{Refusal, RefusalCode};
 pub(crate) enum Fault {
     /// The link failed.
     #[error(transparent)]
-    Link(#[from] LinkFailure),
+    Link(#[from] LinkError),
     /// The link did not accept the request.
     #[error(transparent)]
-    Unsent(#[from] Unsent),
+    Unsent(#[from] SendError),
     /// The server did not answer in time.
     #[error("no answer in time")]
     Timeout,
@@ -26,9 +26,9 @@ impl Fault {
         use RefusalCode::{UpstreamBusy, UpstreamDown, UpstreamFailed, UpstreamTimeout};
         let (code, what, hint) = match self {
             Self::Link(failure) => link(failure),
-            Self::Unsent(Unsent::Busy) => (UpstreamBusy, "is busy", "try again later"),
-            Self::Unsent(Unsent::TooLarge) => (RefusalCode::TooLarge, "takes no message of this size", ""),
-            Self::Unsent(Unsent::Closed) => (UpstreamDown, "is not running", RESTARTING),
+            Self::Unsent(SendError::Busy) => (UpstreamBusy, "is busy", "try again later"),
+            Self::Unsent(SendError::TooLarge) => (RefusalCode::TooLarge, "takes no message of this size", ""),
+            Self::Unsent(SendError::Closed) => (UpstreamDown, "is not running", RESTARTING),
             Self::Timeout => (UpstreamTimeout, "did not answer in time", ""),
             Self::Answer(_) => (UpstreamFailed, "gave an unusable answer", ""),
         };
@@ -39,25 +39,25 @@ impl Fault {
 
 const RESTARTING: &str = "the gateway is restarting it; try again later";
 
-fn link(failure: &LinkFailure) -> (RefusalCode, &'static str, &'static str) {
+fn link(failure: &LinkError) -> (RefusalCode, &'static str, &'static str) {
     use RefusalCode::{UpstreamDown, UpstreamFailed, UpstreamTimeout};
     match failure {
-        LinkFailure::Exited { .. } => (UpstreamFailed, "exited before it answered", RESTARTING),
-        LinkFailure::Broken(_) => (UpstreamFailed, "broke the connection before it answered", ""),
-        LinkFailure::Unreachable(_) => (UpstreamDown, "cannot be reached", "try again later"),
-        LinkFailure::Untrusted(_) => (UpstreamDown, "has an untrusted certificate", ""),
-        LinkFailure::Timeout => (UpstreamTimeout, "did not answer in time", ""),
-        LinkFailure::Http { .. } => (UpstreamFailed, "answered with an HTTP error", ""),
-        LinkFailure::SessionGone => (UpstreamFailed, "ended the session", "try again"),
-        LinkFailure::Unauthorized => (UpstreamFailed, "rejects the gateway's credentials", ""),
-        LinkFailure::TooLarge => (UpstreamFailed, "gave an answer longer than the limit", ""),
-        LinkFailure::Garbage(_) => (UpstreamFailed, "gave an answer that cannot be parsed", ""),
-        LinkFailure::Away => {
+        LinkError::Exited { .. } => (UpstreamFailed, "exited before it answered", RESTARTING),
+        LinkError::Broken(_) => (UpstreamFailed, "broke the connection before it answered", ""),
+        LinkError::Unreachable(_) => (UpstreamDown, "cannot be reached", "try again later"),
+        LinkError::Untrusted(_) => (UpstreamDown, "has an untrusted certificate", ""),
+        LinkError::Timeout => (UpstreamTimeout, "did not answer in time", ""),
+        LinkError::Http { .. } => (UpstreamFailed, "answered with an HTTP error", ""),
+        LinkError::SessionGone => (UpstreamFailed, "ended the session", "try again"),
+        LinkError::Unauthorized => (UpstreamFailed, "rejects the gateway's credentials", ""),
+        LinkError::TooLarge => (UpstreamFailed, "gave an answer longer than the limit", ""),
+        LinkError::Malformed(_) => (UpstreamFailed, "gave an answer that cannot be parsed", ""),
+        LinkError::NotConnected => {
             (UpstreamDown, "is not connected", "it serves while it is connected; try again later")
         }
-        LinkFailure::Left => {
+        LinkError::Disconnected => {
             (UpstreamFailed, "disconnected before it answered", "it may have carried out the request")
         }
-        LinkFailure::Closed => (UpstreamDown, "was stopped", ""),
+        LinkError::Closed => (UpstreamDown, "was stopped", ""),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use client::{Link, LinkFailure, SendMeta};
+use client::{Link, LinkError, SendMeta};
 use json::{ObjectEdit, Span, Splice, elements, members, quote, text};
 use model::Era;
 use tokio::time::timeout;
@@ -25,14 +25,14 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         setup.spec.target(setup.http_sse).map_err(|refusal| Fault::Answer(refusal.message.into_owned()))?;
     let link = match &target {
         DialTarget::Stdio(spec) => Link::stdio(spec, inbox(), setup.guard.clone()).map_err(|error| {
-            Fault::Link(LinkFailure::Unreachable(format!("the process cannot be started: {error}")))
+            Fault::Link(LinkError::Unreachable(format!("the process cannot be started: {error}")))
         })?,
         DialTarget::Http(spec) => Link::http(spec, inbox())?,
         DialTarget::Sse(spec) => Link::sse(spec, inbox()).await?,
         DialTarget::Demo => Link::local(Arc::new(demo::serve), inbox()),
         DialTarget::Participant => match &setup.dial_in {
             Some(dial_in) => dial_in.dial(inbox())?,
-            None => return Err(LinkFailure::Away.into()),
+            None => return Err(LinkError::NotConnected.into()),
         },
     };
     let stdio = matches!(target, DialTarget::Stdio(_) | DialTarget::Demo);
@@ -78,9 +78,8 @@ async fn probe_http(session: &Arc<Session>) -> Result<(), Fault> {
     match answer {
         // These failures say nothing about the era.
         Err(
-            fault @ Fault::Link(
-                LinkFailure::Unreachable(_) | LinkFailure::Untrusted(_) | LinkFailure::Unauthorized,
-            ),
+            fault
+            @ Fault::Link(LinkError::Unreachable(_) | LinkError::Untrusted(_) | LinkError::Unauthorized),
         ) => {
             return Err(fault);
         }
@@ -103,7 +102,7 @@ fn judge(answer: Result<Message, Fault>) -> Result<Option<Handshake>, Fault> {
     match answer {
         Ok(message) if message.shape() == Shape::Result => Ok(discovered(&message).ok()),
         Ok(message) => Ok(modern_error(&message)),
-        Err(fault @ Fault::Link(LinkFailure::Exited { .. } | LinkFailure::Closed)) => Err(fault),
+        Err(fault @ Fault::Link(LinkError::Exited { .. } | LinkError::Closed)) => Err(fault),
         Err(_) => Ok(None),
     }
 }

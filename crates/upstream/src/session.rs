@@ -220,9 +220,9 @@ impl Session {
     /// Closes the link in order and ends the session.
     pub async fn close(&self) {
         if let Some(link) = self.link.get() {
-            link.close(client::Bounds::default()).await;
+            link.close(client::CloseTimeouts::default()).await;
         }
-        self.end(Fault::Link(client::LinkFailure::Closed));
+        self.end(Fault::Link(client::LinkError::Closed));
     }
 
     /// Becomes true, or is closed, when the session has ended.
@@ -265,15 +265,15 @@ impl Session {
 
     /// True over Streamable HTTP, where each request has a response stream of its own.
     pub(crate) fn over_http(&self) -> bool {
-        self.link.get().is_some_and(Link::attributes)
+        self.link.get().is_some_and(Link::has_request_streams)
     }
 
     fn pending(&self) -> MutexGuard<'_, PendingTable> {
         self.pending.lock()
     }
 
-    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), client::Unsent> {
-        self.link.get().ok_or(client::Unsent::Closed)?.send(frame, meta)
+    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), client::SendError> {
+        self.link.get().ok_or(client::SendError::Closed)?.send(frame, meta)
     }
 
     /// The headers that mirror a modern request over Streamable HTTP; `None` elsewhere.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use client::{Guard, LinkFailure};
+use client::{Guard, LinkError};
 use model::{Era, LinkId, Refusal};
 use platform::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
@@ -233,7 +233,7 @@ impl Upstream {
     }
 
     fn away_refusal(&self) -> Refusal {
-        Fault::Link(LinkFailure::Away).refusal(self.spec.name())
+        Fault::Link(LinkError::NotConnected).refusal(self.spec.name())
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

@@ -1,4 +1,4 @@
-//! The life of one POST, and of the stream that belongs to no request.
+//! HTTP exchanges: one POST to its answer, and the stream for messages that belong to no request.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,82 +8,82 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use tokio::time::{sleep, timeout};
 
-use super::core::Core;
-use super::peer::Reply;
-use super::stream::{Cursor, End, read};
-use crate::contract::{Flow, LinkFailure};
+use super::peer::HttpReply;
+use super::requests::OutgoingRequest;
+use super::state::LinkState;
+use super::stream::{ResumePoint, StreamEnd, drain, read};
+use crate::error::LinkError;
+use crate::inbox::Flow;
 
-/// Resumptions of one stream in a row that bring nothing new.
+/// Attempts in a row to resume a stream that bring nothing new.
 const RESUME_MAX: u32 = 5;
-/// The longest wait between two attempts at the free stream.
+/// The longest wait between two attempts to open the stream that belongs to no request.
 const LISTEN_WAIT_MAX: Duration = Duration::from_secs(30);
-const EVENT_STREAM: &str = "text/event-stream";
 
-/// Sends a request and sees it through to its answer.
-pub(super) async fn request(core: Arc<Core>, number: u64, frame: Bytes, headers: Option<Box<HeaderMap>>) {
-    let outcome = answer(&core, number, frame, headers.as_deref()).await;
-    core.open().requests.remove(&number);
-    if let Err(failure) = outcome {
-        core.inbox.failed(number, failure);
+/// Carries out this request, then others, for as long as the link has a use for the task.
+pub(super) async fn run(link: Arc<LinkState>, mut request: OutgoingRequest) {
+    loop {
+        let number = request.number;
+        let outcome = answer(&link, request).await;
+        let next = link.requests().close(number);
+        if let Err(error) = outcome {
+            link.inbox.failed(number, error);
+        }
+        let Some(next) = next else { return };
+        let Ok(next) = next.await else { return };
+        request = next;
     }
 }
 
-async fn answer(
-    core: &Core,
-    number: u64,
-    frame: Bytes,
-    headers: Option<&HeaderMap>,
-) -> Result<(), LinkFailure> {
-    let reply = core.peer.post(frame, headers).await?;
-    let reply = core.peer.success(reply).await?;
-    if reply.is(EVENT_STREAM) {
+/// Sends a request and hands its answer to the inbox.
+async fn answer(link: &LinkState, request: OutgoingRequest) -> Result<(), LinkError> {
+    let OutgoingRequest { number, frame, headers } = request;
+    let reply = link.peer.post(frame, headers.as_deref()).await?;
+    let reply = link.peer.success(reply).await?;
+    if reply.is_stream() {
         // Boxed, so that the tasks of plain answers stay small.
-        return Box::pin(follow(core, number, reply)).await;
+        return Box::pin(follow(link, number, reply)).await;
     }
-    let (body, sender) = core.peer.collect(reply).await?;
-    let settled = !body.is_empty() && core.inbox.frame(body, Some(number)) == Flow::Settled;
-    core.peer.give_back(sender).await;
-    if settled { Ok(()) } else { Err(LinkFailure::Garbage("no answer in the body".to_owned())) }
+    let body = link.peer.collect(reply.body).await?;
+    let settled = !body.is_empty() && link.inbox.frame(body, Some(number)) == Flow::Settled;
+    if settled { Ok(()) } else { Err(LinkError::Malformed("no answer in the body".to_owned())) }
 }
 
-/// Reads an answer that comes as an event stream, and takes the stream up again where it breaks.
-async fn follow(core: &Core, number: u64, mut reply: Reply) -> Result<(), LinkFailure> {
-    let mut cursor = Cursor::default();
+/// Reads an answer that is an event stream, and resumes the stream when it breaks.
+async fn follow(link: &LinkState, number: u64, mut reply: HttpReply) -> Result<(), LinkError> {
+    let mut resume_point = ResumePoint::default();
     let mut barren = 0;
     loop {
-        let before = cursor.last_id.clone();
-        let (body, sender) = (reply.body, reply.sender);
-        match read(body, core.peer.limits.frame_bytes_max, &mut cursor, |frame| {
-            core.inbox.frame(frame, Some(number))
+        let before = resume_point.last_id.clone();
+        match read(reply.body, link.peer.limits.frame_bytes_max, &mut resume_point, |frame| {
+            link.inbox.frame(frame, Some(number))
         })
         .await
         {
-            End::Settled(rest) => {
-                if super::stream::drained(rest).await {
-                    core.peer.give_back(sender).await;
-                }
+            StreamEnd::Settled(rest) => {
+                drain(rest).await;
                 return Ok(());
             }
-            End::TooLarge => return Err(LinkFailure::TooLarge),
-            End::Ended => {}
+            StreamEnd::TooLarge => return Err(LinkError::TooLarge),
+            StreamEnd::Ended => {}
         }
-        // The server may close the connection but not the stream; what had ids can be taken up again.
-        if cursor.last_id.is_none() {
-            return Err(LinkFailure::Broken("the stream ended without an answer".to_owned()));
+        // A server may close the connection before the stream is complete; one whose events have ids can be resumed.
+        if resume_point.last_id.is_none() {
+            return Err(LinkError::Broken("the stream ended without an answer".to_owned()));
         }
-        barren = if cursor.last_id == before { barren + 1 } else { 0 };
+        barren = if resume_point.last_id == before { barren + 1 } else { 0 };
         reply = loop {
             if barren >= RESUME_MAX {
-                return Err(LinkFailure::Broken("the stream could not be resumed".to_owned()));
+                return Err(LinkError::Broken("the stream could not be resumed".to_owned()));
             }
-            sleep(cursor.wait()).await;
-            match resume(core, cursor.last_id.as_deref()).await {
+            sleep(resume_point.wait()).await;
+            match resume(link, resume_point.last_id.as_deref()).await {
                 Ok(reply) => break reply,
-                Err(LinkFailure::SessionGone) => {
-                    return Err(LinkFailure::Broken("the session ended".to_owned()));
+                Err(LinkError::SessionGone) => {
+                    return Err(LinkError::Broken("the session ended".to_owned()));
                 }
-                Err(LinkFailure::Unauthorized) => {
-                    return Err(LinkFailure::Broken("HTTP status 401".to_owned()));
+                Err(LinkError::Unauthorized) => {
+                    return Err(LinkError::Broken("HTTP status 401".to_owned()));
                 }
                 Err(_) => barren += 1,
             }
@@ -91,69 +91,70 @@ async fn follow(core: &Core, number: u64, mut reply: Reply) -> Result<(), LinkFa
     }
 }
 
-async fn resume(core: &Core, last_id: Option<&str>) -> Result<Reply, LinkFailure> {
-    let reply = core.peer.get(last_id).await?;
-    let reply = core.peer.success(reply).await?;
-    if reply.is(EVENT_STREAM) { Ok(reply) } else { Err(LinkFailure::Garbage("no event stream".to_owned())) }
+async fn resume(link: &LinkState, last_id: Option<&str>) -> Result<HttpReply, LinkError> {
+    let reply = link.peer.get(last_id).await?;
+    let reply = link.peer.success(reply).await?;
+    if reply.is_stream() { Ok(reply) } else { Err(LinkError::Malformed("no event stream".to_owned())) }
 }
 
-/// Sends a notification or an answer. Servers say 202, 204, or 200 with or without a body.
-pub(super) async fn note(core: Arc<Core>, frame: Bytes, headers: Option<Box<HeaderMap>>) {
-    let sent = timeout(core.peer.limits.head, async {
-        let reply = core.peer.success(core.peer.post(frame, headers.as_deref()).await?).await?;
-        if !reply.is(EVENT_STREAM) {
-            let (_, sender) = core.peer.collect(reply).await?;
-            core.peer.give_back(sender).await;
+/// Sends a notification or an answer. Servers reply with 202, 204, or 200 with or without a body.
+pub(super) async fn note(link: Arc<LinkState>, frame: Bytes, headers: Option<Box<HeaderMap>>) {
+    let sent = timeout(link.peer.limits.head, async {
+        let reply = link.peer.success(link.peer.post(frame, headers.as_deref()).await?).await?;
+        if !reply.is_stream() {
+            link.peer.collect(reply.body).await?;
         }
         Ok(())
     });
-    let outcome = sent.await.unwrap_or(Err(LinkFailure::Timeout));
-    core.notes.fetch_sub(1, Ordering::SeqCst);
+    let outcome = sent.await.unwrap_or(Err(LinkError::Timeout));
+    link.notes.fetch_sub(1, Ordering::SeqCst);
     match outcome {
         Ok(()) => {}
-        Err(LinkFailure::SessionGone) => core.end(LinkFailure::SessionGone),
-        Err(failure) => tracing::debug!(server = &*core.peer.name, %failure, "a notification was not taken"),
+        Err(LinkError::SessionGone) => link.end(LinkError::SessionGone),
+        Err(error) => {
+            tracing::debug!(server = &*link.peer.name, %error, "the server did not accept a notification");
+        }
     }
 }
 
-/// Keeps the free stream open until the server says that it has none, or that the session is gone.
-pub(super) async fn listen(core: Arc<Core>) {
-    let mut cursor = Cursor::default();
-    let mut heard = false;
+/// Keeps the stream that belongs to no request open, until the server says that it has none or that the session is gone.
+pub(super) async fn listen(link: Arc<LinkState>) {
+    let mut resume_point = ResumePoint::default();
+    let mut was_open = false;
     let mut misses = 0_u32;
     loop {
-        let opened = match core.peer.get(cursor.last_id.as_deref()).await {
-            Ok(reply) => core.peer.success(reply).await,
-            Err(failure) => Err(failure),
+        let opened = match link.peer.get(resume_point.last_id.as_deref()).await {
+            Ok(reply) => link.peer.success(reply).await,
+            Err(error) => Err(error),
         };
         match opened {
-            Ok(reply) if reply.is(EVENT_STREAM) => {
-                heard = true;
+            Ok(reply) if reply.is_stream() => {
+                was_open = true;
                 misses = 0;
-                let max = core.peer.limits.frame_bytes_max;
+                let max = link.peer.limits.frame_bytes_max;
                 let each = |frame| {
-                    core.inbox.frame(frame, None);
+                    link.inbox.frame(frame, None);
                     Flow::Open
                 };
-                let _ = read(reply.body, max, &mut cursor, each).await;
+                let _ = read(reply.body, max, &mut resume_point, each).await;
             }
-            Err(LinkFailure::SessionGone) if heard => {
-                core.end(LinkFailure::SessionGone);
+            Err(LinkError::SessionGone) if was_open => {
+                link.end(LinkError::SessionGone);
                 return;
             }
             // The stream is optional; a server without it answers 405, some 404 or 400.
-            Err(LinkFailure::SessionGone | LinkFailure::Unauthorized) => return,
-            Err(LinkFailure::Http { status, .. })
-                if !heard || status == StatusCode::METHOD_NOT_ALLOWED.as_u16() =>
+            Err(LinkError::SessionGone | LinkError::Unauthorized) => return,
+            Err(LinkError::Http { status, .. })
+                if !was_open || status == StatusCode::METHOD_NOT_ALLOWED.as_u16() =>
             {
                 return;
             }
             Ok(_) => return,
-            Err(failure) => {
+            Err(error) => {
                 misses += 1;
-                tracing::debug!(server = &*core.peer.name, %failure, "the free stream cannot be opened");
+                tracing::debug!(server = &*link.peer.name, %error, "the event stream cannot be opened");
             }
         }
-        sleep((cursor.wait() * 2_u32.saturating_pow(misses.min(5))).min(LISTEN_WAIT_MAX)).await;
+        sleep((resume_point.wait() * 2_u32.saturating_pow(misses.min(5))).min(LISTEN_WAIT_MAX)).await;
     }
 }

@@ -1,10 +1,9 @@
-//! Dialling a gateway: TCP, TLS where the URL says so, and the upgrade (MCPx v0.1, section 6.2).
+//! Dialing a gateway: the connection and the WebSocket handshake (MCPx v0.1, section 6.2).
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, HeaderValue};
 use http::{StatusCode, Uri};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -13,49 +12,39 @@ use tokio_tungstenite::tungstenite::{Error, http::Response};
 
 use super::error::ConnectError;
 use super::spec::{FRAME_BYTES_MAX, ParticipantSpec};
-use crate::http::origin::Origin;
-use crate::http::tls;
+use crate::error::LinkError;
+use crate::http::connect::Connector;
+use crate::http::endpoint;
+use crate::http::socket::HttpSocket;
 
 /// Characters of a gateway's explanation that are kept.
 const MESSAGE_CHARS: usize = 300;
 
-/// Bytes in both directions.
-pub(super) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
-
 /// A WebSocket after its handshake.
-pub(super) type Socket = WebSocketStream<Box<dyn Wire>>;
+pub(super) type WebSocket = WebSocketStream<TokioIo<HttpSocket>>;
 
 /// Dials once.
-pub(super) async fn dial(spec: &ParticipantSpec) -> Result<Socket, ConnectError> {
+pub(super) async fn dial(spec: &ParticipantSpec) -> Result<WebSocket, ConnectError> {
     let address = spec.address()?;
-    let dialled = timeout(spec.connect_timeout, open(&address, spec.token.as_deref()));
-    dialled.await.unwrap_or_else(|_| Err(ConnectError::Unreachable("connecting took too long".to_owned())))
+    let dialed = timeout(spec.connect_timeout, open(spec, &address));
+    dialed.await.unwrap_or_else(|_| Err(ConnectError::Unreachable("connecting took too long".to_owned())))
 }
 
-async fn open(address: &Uri, token: Option<&str>) -> Result<Socket, ConnectError> {
-    let unreachable = |error: &dyn ToString| ConnectError::Unreachable(error.to_string());
-    // The same origin rules as for servers; only the scheme is spelled otherwise.
-    let plain = address.to_string().replacen("ws", "http", 1);
-    let origin = Origin::parse(&plain).map_err(ConnectError::BadUrl)?;
-    let tcp =
-        TcpStream::connect((origin.host.as_str(), origin.port)).await.map_err(|error| unreachable(&error))?;
-    tcp.set_nodelay(true).map_err(|error| unreachable(&error))?;
-    let stream: Box<dyn Wire> = match origin.tls {
-        None => Box::new(tcp),
-        Some(name) => {
-            let connector = tls::connector().map_err(|error| unreachable(&error))?;
-            Box::new(connector.connect(name, tcp).await.map_err(|error| unreachable(&error))?)
-        }
-    };
+async fn open(spec: &ParticipantSpec, address: &Uri) -> Result<WebSocket, ConnectError> {
+    // `ws` and `wss` become `http` and `https`.
+    let url = address.to_string().replacen("ws", "http", 1);
+    let url = endpoint::parse(&url).map_err(ConnectError::BadUrl)?;
+    let socket = Connector::new(url, spec.connect_timeout).connect().await.map_err(|error| match error {
+        LinkError::Unreachable(why) | LinkError::Untrusted(why) => ConnectError::Unreachable(why),
+        other => ConnectError::Unreachable(other.to_string()),
+    })?;
     let mut request = address
         .clone()
         .into_client_request()
         .map_err(|_| ConnectError::BadUrl("it cannot be written as a request"))?;
-    if let Some(token) = token {
+    if let Some(token) = &spec.token {
         let mut bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
-            ConnectError::Unauthenticated("a token has no spaces and no line ends".to_owned())
+            ConnectError::Unauthenticated("a token must not contain control characters".to_owned())
         })?;
         bearer.set_sensitive(true);
         request.headers_mut().insert(AUTHORIZATION, bearer);
@@ -63,10 +52,10 @@ async fn open(address: &Uri, token: Option<&str>) -> Result<Socket, ConnectError
     let config = WebSocketConfig::default()
         .max_message_size(Some(FRAME_BYTES_MAX))
         .max_frame_size(Some(FRAME_BYTES_MAX));
-    match tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await {
+    match tokio_tungstenite::client_async_with_config(request, TokioIo::new(socket), Some(config)).await {
         Ok((socket, _)) => Ok(socket),
         Err(Error::Http(response)) => Err(refused(*response)),
-        Err(error) => Err(unreachable(&error)),
+        Err(error) => Err(ConnectError::Unreachable(error.to_string())),
     }
 }
 

@@ -1,48 +1,48 @@
-//! Why a participant cannot come in, and why something it asked for came to nothing.
+//! SDK errors: why a participant cannot connect, why a call failed.
 
 use model::ProposalState;
 use serde::Deserialize;
 use serde_json::Value;
 use wire::mcpx::system::Told;
 
-/// Why a participant is not in its topic.
+/// Why a participant is not connected to its topic.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
-    /// The URL is wrong.
+    /// The URL cannot be used.
     #[error("the gateway's URL cannot be used: {0}")]
     BadUrl(&'static str),
-    /// No connection could be made.
-    #[error("no gateway answers: {0}")]
+    /// No connection could be opened.
+    #[error("cannot connect to the gateway: {0}")]
     Unreachable(String),
-    /// The gateway wants a token, or another one (401).
-    #[error("the gateway wants a valid token: {0}")]
+    /// The gateway requires a token, or another one (401).
+    #[error("the gateway requires a valid token: {0}")]
     Unauthenticated(String),
-    /// The participant may not enter this topic (403).
-    #[error("the topic is closed to you: {0}")]
+    /// The participant may not join this topic (403).
+    #[error("access to the topic is denied: {0}")]
     Forbidden(String),
     /// The gateway answered with another status.
     #[error("the gateway answered with status {status}: {message}")]
     Http {
         /// The status.
         status: u16,
-        /// The gateway's words, if any.
+        /// The gateway's explanation, if any.
         message: String,
     },
-    /// The connection stood, but it broke, was closed, or no welcome came in time.
+    /// The connection broke or was closed, or no welcome arrived in time.
     #[error("the connection broke: {0}")]
     Broken(String),
-    /// Another connection of the same participant took over.
+    /// Another connection of the same participant replaced this one.
     #[error("another connection of the same participant took over")]
     Replaced,
-    /// It was closed from this side.
+    /// The participant was closed from this side.
     #[error("closed")]
     Closed,
 }
 
 impl ConnectError {
-    /// Whether trying again later could help.
+    /// Whether another attempt may succeed.
     #[must_use]
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Broken(_) => true,
             Self::Http { status, .. } => *status == 429 || *status >= 500,
@@ -55,15 +55,15 @@ impl ConnectError {
     }
 }
 
-/// An error as JSON-RPC says it: to answer with, or as another participant answered.
+/// A JSON-RPC error: to answer a request with, or the answer of another participant.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, Deserialize)]
 #[error("{message} ({code})")]
 pub struct RpcError {
-    /// JSON-RPC's or MCP's code.
+    /// The code, of JSON-RPC or MCP.
     pub code: i64,
     /// What happened.
     pub message: String,
-    /// More about it, null if nothing.
+    /// Details; null if there are none.
     #[serde(default)]
     pub data: Value,
 }
@@ -74,54 +74,54 @@ impl RpcError {
         Self { code, message: message.into(), data: Value::Null }
     }
 
-    /// The method is not served here.
+    /// The method is not supported.
     #[must_use]
     pub fn method_not_found(method: &str) -> Self {
-        Self::new(-32601, format!("the method `{method}` is not served here"))
+        Self::new(-32601, format!("the method `{method}` is not supported"))
     }
 
-    /// The params are not what the method needs.
+    /// The params are not valid for the method.
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(-32602, message)
     }
 }
 
-/// Why something that was asked for, or only said, came to nothing.
+/// Why a call, or an envelope, failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CallError {
-    /// The latest welcome allows neither to request nor to propose this; nothing was sent.
+    /// The latest welcome allows neither a request nor a proposal of this; nothing was sent.
     #[error("your capabilities allow neither a request nor a proposal of `{kind}`")]
     NotAllowed {
         /// The kind of the request.
         kind: String,
     },
-    /// It cannot be written as an envelope; nothing was sent.
-    #[error("this cannot be said: {0}")]
-    Unspeakable(String),
-    /// There is no connection at this moment; nothing was sent.
-    #[error("not connected to the gateway at this moment")]
-    Away,
-    /// Too much waits to be sent or answered; nothing was sent.
-    #[error("too much is under way already")]
+    /// It cannot be written as a valid envelope; nothing was sent.
+    #[error("invalid envelope: {0}")]
+    Invalid(String),
+    /// There is no connection at the moment; nothing was sent.
+    #[error("not connected to the gateway at the moment")]
+    NotConnected,
+    /// Too many envelopes wait to be sent, or too many requests to be answered; nothing was sent.
+    #[error("too many requests are pending")]
     Busy,
     /// The gateway refused it.
-    #[error("the gateway refused: {} ({})", .0.message, .0.error)]
+    #[error("the gateway refused it: {} ({})", .0.message, .0.error)]
     Refused(Told),
-    /// It was answered with an error.
+    /// The answer is an error.
     #[error("answered with an error: {0}")]
     Answered(RpcError),
-    /// No answer came in time. It may still have been done.
-    #[error("no answer in time; it may still have been done")]
+    /// No answer arrived in time. The call may still have been made.
+    #[error("no answer in time; the call may still have been made")]
     Timeout,
-    /// The connection broke before the answer came. It may have been done.
-    #[error("the connection broke before the answer; it may have been done")]
+    /// The connection broke before the answer arrived. The call may have been made.
+    #[error("the connection broke before the answer; the call may have been made")]
     Lost,
-    /// The proposal ended, and no answer to it was heard.
+    /// The proposal ended without an answer to it.
     #[error("the proposal is {state}{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Ended {
-        /// How it ended.
+        /// Its final state.
         state: ProposalState,
-        /// Why, in the words of whoever decided.
+        /// The reason that the reviewer or the gateway gave.
         reason: Option<String>,
     },
 }

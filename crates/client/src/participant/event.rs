@@ -1,39 +1,39 @@
-//! What a participant hears, as events. Must not know who listens.
+//! Events of a participant: envelopes of others, and changes of the connection.
 
 use model::{KindError, ProposalState};
 use wire::mcpx::check::Call;
 use wire::mcpx::system::{Seen, Told};
 use wire::mcpx::{Envelope, Head};
 
-/// A proposal that somebody made, strictly checked: its kind and its payload agree.
+/// A proposal of another participant whose kind and payload agree.
 #[derive(Debug, Clone)]
-pub struct Proposed {
-    /// The envelope as it came.
+pub struct IncomingProposal {
+    /// The envelope as it arrived.
     pub envelope: Envelope,
-    /// Method and params. It is for review: nothing may be executed from it.
+    /// The proposed method and params, for review. A participant must not run a call because it was proposed.
     pub call: Call,
 }
 
-impl Proposed {
-    /// The proposal's id, which a fulfilment carries as `correlation_id`.
+impl IncomingProposal {
+    /// The proposal's id, which the request that fulfils it has as `correlation_id`.
     #[must_use]
     pub fn id(&self) -> &str {
         self.envelope.id()
     }
 
-    /// Who proposes.
+    /// The proposer.
     #[must_use]
     pub fn from(&self) -> &str {
         self.envelope.from()
     }
 
-    /// Whom the call is for; nobody if the proposer left it open.
+    /// The participants that the call is for; empty if the proposer left it open.
     #[must_use]
     pub fn to(&self) -> Vec<&str> {
         self.envelope.to().collect()
     }
 
-    /// The kind of the request that would fulfil it.
+    /// The kind of the request that fulfils it.
     ///
     /// # Errors
     /// [`KindError`] when the target is empty.
@@ -42,85 +42,86 @@ impl Proposed {
     }
 }
 
-/// Something that happened in the topic, or to the connection. Texts of others may hold any character.
+/// Something that happened in the topic, or to the connection. Texts of others may contain any character;
+/// [`visible`](crate::visible) makes them safe for a terminal.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// Welcomed: after each connect, and again when one's capabilities change.
+    /// The participant is in the topic: after each connect, and again when its capabilities change.
     Welcomed {
-        /// Who one is and what one may do.
+        /// Its id and capabilities.
         you: Seen,
-        /// The others.
+        /// The other participants.
         others: Vec<Seen>,
     },
-    /// Somebody came.
+    /// A participant joined the topic.
     Joined(Seen),
-    /// Somebody went.
+    /// A participant left the topic.
     Left(Seen),
-    /// Somebody said something.
+    /// A participant sent a chat message.
     Chat {
-        /// Who.
+        /// The sender.
         from: String,
-        /// What.
+        /// The text.
         text: String,
-        /// The envelope, with everything else.
+        /// The whole envelope.
         envelope: Envelope,
     },
-    /// Somebody proposes.
-    Proposal(Box<Proposed>),
-    /// A proposal is in another state, as the gateway tells its proposer.
+    /// A participant proposed a call.
+    Proposal(Box<IncomingProposal>),
+    /// A proposal of this participant changed its state.
     ProposalState {
         /// The proposal's id.
         proposal: String,
-        /// Where it stands.
+        /// The new state.
         state: ProposalState,
-        /// Why.
+        /// The reason, if there is one.
         reason: Option<String>,
     },
-    /// The gateway refused something that nothing here waits for.
+    /// The gateway refused an envelope that is neither a pending request nor a pending proposal.
     Refused {
-        /// The envelope that it is about.
-        envelope: Option<String>,
-        /// Why.
-        told: Told,
+        /// The id of the envelope, if the gateway named one.
+        envelope_id: Option<String>,
+        /// The gateway's error.
+        error: Told,
     },
-    /// Any other envelope. Its payload was not looked into: check it before acting on it.
-    Heard(Envelope),
-    /// Somebody broke the rules: what it sent was not acted on, and was counted.
-    Misbehaved {
-        /// Who.
+    /// Any other envelope. Its payload was not checked against its kind.
+    Other(Envelope),
+    /// A participant violated the protocol. Its envelope had no effect, and was counted.
+    Violation {
+        /// The sender.
         from: String,
-        /// The envelope's id.
-        envelope: String,
+        /// The id of the envelope.
+        envelope_id: String,
         /// What was wrong.
         why: String,
     },
-    /// The connection is lost; it is tried again unless this is final.
-    Away {
-        /// Why.
+    /// The connection is lost. The participant reconnects unless this is final.
+    Disconnected {
+        /// The reason.
         why: String,
-        /// Nothing more will come.
+        /// No event follows.
         is_final: bool,
     },
-    /// This listener was too slow: so many events were dropped for it.
-    Missed(u64),
+    /// This subscriber was too slow: so many of the oldest events were dropped.
+    Lagged(u64),
 }
 
 impl Event {
-    /// About how many bytes it keeps.
+    /// Roughly how many bytes it occupies.
     pub(super) fn bytes(&self) -> usize {
         let seen = |seen: &Seen| seen.capabilities.iter().map(String::len).sum::<usize>() + seen.id.len();
-        let kept = match self {
+        let content = match self {
             Self::Welcomed { you, others } => seen(you) + others.iter().map(seen).sum::<usize>(),
-            Self::Joined(who) | Self::Left(who) => seen(who),
+            Self::Joined(participant) | Self::Left(participant) => seen(participant),
             Self::Chat { text, envelope, .. } => text.len() + envelope.frame().len(),
             // The call of a proposal is a copy.
-            Self::Proposal(proposed) => 2 * proposed.envelope.frame().len(),
-            Self::Heard(envelope) => envelope.frame().len(),
+            Self::Proposal(proposal) => 2 * proposal.envelope.frame().len(),
+            Self::Other(envelope) => envelope.frame().len(),
             Self::ProposalState { reason, .. } => reason.as_ref().map_or(0, String::len),
-            Self::Refused { told, .. } => told.message.len(),
-            Self::Misbehaved { why, .. } | Self::Away { why, .. } => why.len(),
-            Self::Missed(_) => 0,
+            Self::Refused { error, .. } => error.message.len(),
+            Self::Violation { why, .. } | Self::Disconnected { why, .. } => why.len(),
+            Self::Lagged(_) => 0,
         };
-        size_of::<Self>() + kept
+        size_of::<Self>() + content
     }
 }

@@ -1,4 +1,4 @@
-//! The participant itself, as an agent's program holds it.
+//! Handle of a participant, for an agent's program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,135 +15,140 @@ use wire::mcpx::system::Seen;
 use wire::mcpx::{CHAT, Chat, Format, Head};
 use wire::rpc::{self, Id};
 
+use super::connection::run;
 use super::dial::dial;
 use super::error::{CallError, ConnectError};
-use super::life::live;
-use super::listeners::Events;
-use super::proposal::{Proposal, read};
-use super::shared::{Shared, Standing};
+use super::pending::PendingRequest;
+use super::proposal::{Proposal, result};
+use super::shared::{ConnectionState, Shared};
 use super::spec::ParticipantSpec;
-use super::waiting::Open;
+use super::subscribers::Events;
 
-/// A participant of one topic. Clones are the same participant; it leaves when the last one is dropped.
+/// A participant of one topic. Clones are the same participant; it leaves the topic when the last one is dropped.
 #[derive(Clone)]
-pub struct Participant(Arc<Inner>);
+pub struct Participant(Arc<Handle>);
 
-struct Inner {
+struct Handle {
     shared: Arc<Shared>,
-    /// The first listener's events, from before it asked.
-    first: Mutex<Option<Events>>,
+    /// The events since the connect, for the first subscriber.
+    first_events: Mutex<Option<Events>>,
     stop: watch::Sender<bool>,
     request_timeout: Duration,
     proposal_timeout: Duration,
 }
 
-impl Drop for Inner {
+impl Drop for Handle {
     fn drop(&mut self) {
         self.stop.send_replace(true);
     }
 }
 
-/// How something may be asked for.
+/// How a participant may make a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// Directly.
+pub enum CallMode {
+    /// As a request.
     Request,
-    /// Only as a proposal, for somebody else to make.
+    /// Only as a proposal, which another participant fulfils.
     Propose,
 }
 
 impl Participant {
-    /// Comes into a topic, and stays: a connection that breaks is dialled again, with growing waits.
+    /// Joins a topic and waits for the welcome. When the connection breaks later, the participant reconnects, with growing
+    /// waits.
     ///
     /// Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`ConnectError`] when the first attempt fails.
+    /// [`ConnectError`] when this first attempt fails.
     pub async fn connect(spec: ParticipantSpec) -> Result<Self, ConnectError> {
         let socket = dial(&spec).await?;
         let shared = Shared::new(&spec);
-        let first = Mutex::new(Some(shared.listen()));
+        let first_events = Mutex::new(Some(shared.subscribe()));
         let (stop, stopped) = watch::channel(false);
         let (request_timeout, proposal_timeout) = (spec.request_timeout, spec.proposal_timeout);
-        let patience = spec.connect_timeout;
-        tokio::spawn(live(Arc::clone(&shared), spec, socket, stopped));
-        let inner = Inner { shared, first, stop, request_timeout, proposal_timeout };
+        let connect_timeout = spec.connect_timeout;
+        tokio::spawn(run(Arc::clone(&shared), spec, socket, stopped));
+        let inner = Handle { shared, first_events, stop, request_timeout, proposal_timeout };
         let participant = Self(Arc::new(inner));
-        match timeout(patience, participant.here()).await {
+        match timeout(connect_timeout, participant.connected()).await {
             Ok(Ok(())) => Ok(participant),
             Ok(Err(why)) => Err(why),
-            Err(_) => Err(ConnectError::Broken("no welcome came in time".to_owned())),
+            Err(_) => Err(ConnectError::Broken("no welcome in time".to_owned())),
         }
     }
 
-    /// Waits until it is in the topic: at once, or after the next successful attempt.
+    /// Waits until the participant is in the topic. Returns at once when it is there.
     ///
     /// # Errors
-    /// Why it will never be there again.
-    pub async fn here(&self) -> Result<(), ConnectError> {
-        let mut standing = self.0.shared.standing.subscribe();
-        let settled = standing.wait_for(|standing| *standing != Standing::Coming).await;
+    /// Why it will not reconnect.
+    pub async fn connected(&self) -> Result<(), ConnectError> {
+        let mut state = self.0.shared.state.subscribe();
+        let settled = state.wait_for(|state| *state != ConnectionState::Connecting).await;
         match settled.as_deref() {
-            Ok(Standing::Gone(why)) => Err(why.clone()),
-            Ok(Standing::Here | Standing::Coming) => Ok(()),
+            Ok(ConnectionState::Closed(why)) => Err(why.clone()),
+            Ok(ConnectionState::Connected | ConnectionState::Connecting) => Ok(()),
             Err(_) => Err(ConnectError::Closed),
         }
     }
 
-    /// Its id and what it may do, as the latest welcome says.
+    /// Its id and capabilities, by the latest welcome.
     #[must_use]
     pub fn you(&self) -> Seen {
-        self.0.shared.desk().roster.you().cloned().unwrap_or_default()
+        self.0.shared.protocol().roster.you().cloned().unwrap_or_default()
     }
 
-    /// The others in the topic, by id.
+    /// The other participants of the topic, by id.
     #[must_use]
     pub fn others(&self) -> Vec<Seen> {
-        self.0.shared.desk().roster.others().cloned().collect()
+        self.0.shared.protocol().roster.others().cloned().collect()
     }
 
-    /// Who broke the rules, and how often.
+    /// How often each participant has violated the protocol.
     #[must_use]
-    pub fn misbehaviour(&self) -> BTreeMap<String, u64> {
-        self.0.shared.desk().conduct.all()
+    pub fn violations(&self) -> BTreeMap<String, u64> {
+        self.0.shared.protocol().violations.all()
     }
 
-    /// A stream of what happens. The first one begins with the first welcome, later ones with what comes next.
+    /// Subscribes to events. The first subscription begins with the first welcome, a later one with the next event.
     #[must_use]
     pub fn events(&self) -> Events {
-        let first = self.0.first.lock().take();
-        first.unwrap_or_else(|| self.0.shared.listen())
+        let first = self.0.first_events.lock().take();
+        first.unwrap_or_else(|| self.0.shared.subscribe())
     }
 
-    /// Says something to everybody; gives the envelope's id. What the gateway refuses comes as [`Event::Refused`](super::Event::Refused).
+    /// Sends a chat message to the topic; returns the envelope's id. A refusal of the gateway arrives as
+    /// [`Event::Refused`](super::Event::Refused).
     ///
     /// # Errors
-    /// [`CallError::Away`] or [`CallError::Busy`]: nothing was sent.
+    /// [`CallError::NotConnected`] or [`CallError::Busy`]; nothing was sent.
     pub fn chat(&self, text: &str) -> Result<String, CallError> {
         let payload = Chat { text: text.into(), format: Format::Plain }.payload();
-        self.0.shared.say(None, CHAT, &[], None, &payload)
+        self.0.shared.send(None, CHAT, &[], None, &payload)
     }
 
-    /// Says an envelope of any kind; gives its id. The payload must be an object. It is not checked against the kind:
-    /// receivers do that.
+    /// Sends an envelope of any kind to these participants, or to all if `to` is empty; returns its id. The payload must
+    /// be a JSON object. It is not checked against the kind; receivers check it.
     ///
     /// # Errors
-    /// As [`Participant::chat`], and [`CallError::Unspeakable`] for what is no envelope.
-    pub fn say(
+    /// As [`Participant::chat`], and [`CallError::Invalid`].
+    pub fn send(
         &self,
         kind: &str,
         to: &[&str],
         correlation_id: Option<&str>,
         payload: &(impl Serialize + ?Sized),
     ) -> Result<String, CallError> {
-        let payload = to_raw_value(payload).map_err(|error| CallError::Unspeakable(error.to_string()))?;
-        self.0.shared.say(None, kind, to, correlation_id, payload.get().as_bytes())
+        let payload = to_raw_value(payload).map_err(|error| CallError::Invalid(error.to_string()))?;
+        self.0.shared.send(None, kind, to, correlation_id, payload.get().as_bytes())
     }
 
-    /// Makes a request and waits for its answer, the JSON-RPC result. Null params are left out. Only `to` may answer.
+    /// Sends an MCP request and waits for the result. Null params are left out. Only `to` may answer.
+    ///
+    /// The request is sent even if the latest welcome does not allow it; the gateway decides.
     ///
     /// # Errors
-    /// See [`CallError`]. It is sent whether or not the welcome allows it; the gateway decides.
+    /// [`CallError::Answered`], [`CallError::Refused`], [`CallError::Timeout`], [`CallError::Lost`], or an error that says
+    /// that nothing was sent.
     pub async fn request(
         &self,
         to: &str,
@@ -151,13 +156,13 @@ impl Participant {
         params: &(impl Serialize + ?Sized),
     ) -> Result<Box<RawValue>, CallError> {
         let params = raw(params)?;
-        self.send(&[to], method, params.as_deref(), None).await
+        self.send_request(&[to], method, params.as_deref(), None).await
     }
 
-    /// Tells something that wants no answer, such as `notifications/initialized`.
+    /// Sends an MCP notification, such as `notifications/initialized`; returns the envelope's id.
     ///
     /// # Errors
-    /// As [`Participant::say`].
+    /// As [`Participant::send`].
     pub fn notify(
         &self,
         to: &[&str],
@@ -166,13 +171,13 @@ impl Participant {
     ) -> Result<String, CallError> {
         let params = raw(params)?;
         let payload = rpc::notification(method, params.as_deref().map(|params| params.get().as_bytes()));
-        self.0.shared.say(None, &format!("mcp/request:{method}"), to, None, &payload)
+        self.0.shared.send(None, &format!("mcp/request:{method}"), to, None, &payload)
     }
 
-    /// Proposes a call for somebody else to make (MCPx v0.1, 3.2); see [`Proposal::outcome`].
+    /// Proposes a call for another participant to make (MCPx v0.1, 3.2). [`Proposal::outcome`] waits for the result.
     ///
     /// # Errors
-    /// As [`Participant::say`].
+    /// As [`Participant::send`].
     pub fn propose(
         &self,
         to: &[&str],
@@ -189,41 +194,41 @@ impl Participant {
                 payload.raw("params", params.get().as_bytes());
             }
         });
-        let id = shared.id();
-        let news = shared.desk().waiting.propose(&id, owned(to), request_kind)?;
-        // From here on it is forgotten when it is dropped.
-        let proposal = Proposal { id: id.clone(), news, shared: Arc::clone(shared), ended: None };
-        shared.say(Some(id), &kind, to, None, &payload)?;
+        let id = shared.envelope_id();
+        let updates = shared.protocol().pending.add_proposal(&id, owned(to), request_kind)?;
+        // From here on, dropping it removes it from the pending ones.
+        let proposal = Proposal { id: id.clone(), updates, shared: Arc::clone(shared), ended: None };
+        shared.send(Some(id), &kind, to, None, &payload)?;
         Ok(proposal)
     }
 
-    /// How a call may be made, by the latest welcome; `None` if not at all.
+    /// How the latest welcome allows to make a call; `None` if it does not.
     ///
     /// # Errors
-    /// [`CallError::Unspeakable`] for what is no call.
-    pub fn way(
+    /// [`CallError::Invalid`] when the call cannot be written as an envelope.
+    pub fn call_mode(
         &self,
         to: &str,
         method: &str,
         params: &(impl Serialize + ?Sized),
-    ) -> Result<Option<Way>, CallError> {
+    ) -> Result<Option<CallMode>, CallError> {
         let params = raw(params)?;
         let shared = &self.0.shared;
         let (call, _) = shared.call(method, params.as_deref().map(|params| params.get().as_bytes()))?;
-        let desk = shared.desk();
-        for (head, way) in [(Head::Request, Way::Request), (Head::Proposal, Way::Propose)] {
-            if desk.roster.allows(&kind(&call, head)?, &[to]) {
-                return Ok(Some(way));
+        let protocol = shared.protocol();
+        for (head, mode) in [(Head::Request, CallMode::Request), (Head::Proposal, CallMode::Propose)] {
+            if protocol.roster.allows(&kind(&call, head)?, &[to]) {
+                return Ok(Some(mode));
             }
         }
         Ok(None)
     }
 
-    /// Makes a call as far as the latest welcome allows: a request, else a proposal whose outcome is waited for, else
-    /// nothing is sent.
+    /// Makes a call in the way that [`Participant::call_mode`] returns: as a request, or as a proposal whose outcome it
+    /// waits for.
     ///
     /// # Errors
-    /// [`CallError::NotAllowed`], and as [`Participant::request`] or [`Proposal::outcome`].
+    /// [`CallError::NotAllowed`] when neither is allowed; else as [`Participant::request`] or [`Proposal::outcome`].
     pub async fn call(
         &self,
         to: &str,
@@ -231,70 +236,70 @@ impl Participant {
         params: &(impl Serialize + ?Sized),
     ) -> Result<Box<RawValue>, CallError> {
         let params = raw(params)?;
-        match self.way(to, method, &params)? {
-            Some(Way::Request) => self.send(&[to], method, params.as_deref(), None).await,
-            Some(Way::Propose) => {
+        match self.call_mode(to, method, &params)? {
+            Some(CallMode::Request) => self.send_request(&[to], method, params.as_deref(), None).await,
+            Some(CallMode::Propose) => {
                 self.propose(&[to], method, &params)?.outcome(self.0.proposal_timeout).await
             }
             None => Err(CallError::NotAllowed { kind: format!("mcp/request:{method}") }),
         }
     }
 
-    /// Leaves: what was said is still sent.
+    /// Leaves the topic, after the envelopes that wait to be sent.
     pub async fn close(self) {
         self.0.stop.send_replace(true);
-        let mut standing = self.0.shared.standing.subscribe();
-        // The sender lives as long as this.
-        let _ = standing.wait_for(|standing| matches!(standing, Standing::Gone(_))).await;
+        let mut state = self.0.shared.state.subscribe();
+        // Fails only without a sender, which `self` holds.
+        let _ = state.wait_for(|state| matches!(state, ConnectionState::Closed(_))).await;
     }
 
-    pub(super) async fn send(
+    pub(super) async fn send_request(
         &self,
         to: &[&str],
         method: &str,
         params: Option<&RawValue>,
-        about: Option<&str>,
+        correlation_id: Option<&str>,
     ) -> Result<Box<RawValue>, CallError> {
         let shared = &self.0.shared;
         if to.is_empty() {
-            return Err(CallError::Unspeakable("a request needs somebody whom to ask".to_owned()));
+            return Err(CallError::Invalid("a request needs an addressee".to_owned()));
         }
-        let (call, rpc): (Call, Id) = shared.call(method, params.map(|params| params.get().as_bytes()))?;
+        let (call, rpc_id): (Call, Id) = shared.call(method, params.map(|params| params.get().as_bytes()))?;
         let kind = kind(&call, Head::Request)?;
-        let (tell, told) = oneshot::channel();
-        let id = shared.id();
-        let open = Open { to: owned(to), kind: kind.clone(), rpc, tell };
-        shared.desk().waiting.request(&id, open)?;
-        let _waits = Waits { shared, id: &id };
-        shared.say(Some(id.clone()), &kind, to, about, call.message().frame())?;
-        match timeout(self.0.request_timeout, told).await {
-            Ok(Ok(verdict)) => read(&verdict?),
+        let (outcome, receiver) = oneshot::channel();
+        let id = shared.envelope_id();
+        let request = PendingRequest { to: owned(to), kind: kind.clone(), rpc_id, outcome };
+        shared.protocol().pending.add_request(&id, request)?;
+        let _remove_when_done = RemoveWhenDone { shared, id: &id };
+        shared.send(Some(id.clone()), &kind, to, correlation_id, call.message().frame())?;
+        match timeout(self.0.request_timeout, receiver).await {
+            Ok(Ok(outcome)) => result(&outcome?),
             Ok(Err(_)) => Err(CallError::Lost),
             Err(_) => Err(CallError::Timeout),
         }
     }
 }
 
-/// A request that is waited for until this is dropped.
-struct Waits<'s> {
+/// Removes a pending request when its caller has the outcome or gives up.
+struct RemoveWhenDone<'s> {
     shared: &'s Shared,
     id: &'s str,
 }
 
-impl Drop for Waits<'_> {
+impl Drop for RemoveWhenDone<'_> {
     fn drop(&mut self) {
-        self.shared.desk().waiting.forget(self.id);
+        self.shared.protocol().pending.remove(self.id);
     }
 }
 
-/// Params as JSON; none for null.
+/// Params as JSON; `None` for null.
 fn raw(params: &(impl Serialize + ?Sized)) -> Result<Option<Box<RawValue>>, CallError> {
-    let raw = to_raw_value(params).map_err(|error| CallError::Unspeakable(error.to_string()))?;
+    let raw = to_raw_value(params).map_err(|error| CallError::Invalid(error.to_string()))?;
     Ok(Some(raw).filter(|raw| raw.get() != "null"))
 }
 
 fn kind(call: &Call, head: Head) -> Result<String, CallError> {
-    call.kind(head).map_err(|why| CallError::Unspeakable(why.to_string()))
+    call.kind(head).map_err(|why| CallError::Invalid(why.to_string()))
 }
 
 fn owned(to: &[&str]) -> Vec<String> {

@@ -1,32 +1,32 @@
-//! What a reviewer does with others' proposals.
+//! Review of other participants' proposals.
 
 use model::GATEWAY;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::error::CallError;
-use super::event::Proposed;
+use super::event::IncomingProposal;
 use super::handle::Participant;
 
 impl Participant {
-    /// Fulfils a proposal (MCPx v0.1, 3.2.1): makes the call as it was proposed, or with these params instead, and waits for
-    /// the answer.
+    /// Fulfils a proposal (MCPx v0.1, 3.2.1): makes the call with the proposed params, or with these instead, and waits
+    /// for the answer.
     ///
     /// # Errors
-    /// As [`Participant::request`]; [`CallError::Unspeakable`] if the proposal names nobody whom to ask.
+    /// As [`Participant::request`]; [`CallError::Invalid`] if the proposal addresses no participant.
     pub async fn fulfil(
         &self,
-        proposed: &Proposed,
+        proposal: &IncomingProposal,
         params: Option<&RawValue>,
     ) -> Result<Box<RawValue>, CallError> {
-        let own =
-            proposed.call.params().and_then(|params| serde_json::from_slice::<Box<RawValue>>(params).ok());
-        let params = params.or(own.as_deref());
-        self.send(&proposed.to(), proposed.call.method(), params, Some(proposed.id())).await
+        let proposed =
+            proposal.call.params().and_then(|params| serde_json::from_slice::<Box<RawValue>>(params).ok());
+        let params = params.or(proposed.as_deref());
+        self.send_request(&proposal.to(), proposal.call.method(), params, Some(proposal.id())).await
     }
 
-    /// Says no to a proposal, so that its proposer need not wait. MCPx has no word for it: the gateway's own participant has a
-    /// tool.
+    /// Rejects a proposal, so that its proposer does not wait for it. MCPx has no kind for this: it is a tool of the
+    /// gateway.
     ///
     /// # Errors
     /// As [`Participant::request`].

@@ -1,11 +1,11 @@
-//! Who is in the topic, and what oneself may do, as the latest welcome and presence say (MCPx v0.1, 3.4 and 3.5.1).
+//! Participants of the topic and this one's capabilities, by the latest welcome and presence (MCPx v0.1, 3.4 and 3.5.1).
 
 use std::collections::BTreeMap;
 
 use model::{Capabilities, KindRef};
 use wire::mcpx::system::{Change, Seen, Welcome};
 
-/// Who is here.
+/// The participants of the topic.
 #[derive(Debug, Default)]
 pub(super) struct Roster {
     you: Option<Seen>,
@@ -14,14 +14,14 @@ pub(super) struct Roster {
 }
 
 impl Roster {
-    /// Takes a welcome, the first or a renewed one: it replaces everything.
+    /// Applies a welcome, the first or a later one: it replaces everything.
     pub(super) fn welcome(&mut self, welcome: &Welcome) {
         self.allowed = welcome.you.allowed();
         self.you = Some(welcome.you.clone());
         self.others = welcome.participants.iter().map(|seen| (seen.id.clone(), seen.clone())).collect();
     }
 
-    /// Takes somebody's coming or going. One's own changes nothing.
+    /// Applies a join or a leave. One of this participant itself changes nothing.
     pub(super) fn change(&mut self, change: &Change) {
         match change {
             Change::Join(seen) if !self.is_me(&seen.id) => {
@@ -34,22 +34,22 @@ impl Roster {
         }
     }
 
-    /// Oneself, once welcomed.
+    /// This participant; `None` before the first welcome.
     pub(super) fn you(&self) -> Option<&Seen> {
         self.you.as_ref()
     }
 
-    /// One's own id; empty before the first welcome.
+    /// The id of this participant; empty before the first welcome.
     pub(super) fn id(&self) -> &str {
         self.you.as_ref().map_or("", |you| &you.id)
     }
 
-    /// Whether this is one's own id.
+    /// Whether this is the id of this participant.
     pub(super) fn is_me(&self, id: &str) -> bool {
         self.you.as_ref().is_some_and(|you| you.id == id)
     }
 
-    /// The others, by id.
+    /// The other participants, by id.
     pub(super) fn others(&self) -> impl Iterator<Item = &Seen> {
         self.others.values()
     }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn welcome_and_presence_say_who_is_here() {
+    fn welcomes_and_presence_change_the_roster() {
         let mut roster = Roster::default();
         let names = |roster: &Roster| roster.others().map(|seen| seen.id.clone()).collect::<Vec<_>>();
         assert!(!roster.is_me(""));
@@ -80,7 +80,7 @@ mod tests {
             (Change::Join(seen("me", &["chat"])), vec!["b"]),
             (Change::Join(seen("a", &[])), vec!["a", "b"]),
             (Change::Leave(seen("b", &[])), vec!["a"]),
-            (Change::Leave(seen("nobody", &[])), vec!["a"]),
+            (Change::Leave(seen("unknown", &[])), vec!["a"]),
         ] {
             roster.change(&change);
             assert_eq!(names(&roster), expect);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_welcome_decides() {
+    fn the_latest_welcome_decides_what_is_allowed() {
         let mut roster = Roster::default();
         let allows = |roster: &Roster| {
             ["mcp/request:tools/call:x", "mcp/proposal:tools/call:x", "chat", "system/x"]

@@ -1,4 +1,4 @@
-//! What answers the requests that others make of a participant. Must not know envelopes' routes or sockets.
+//! Requests of other participants, and the service that answers them.
 
 use std::pin::Pin;
 
@@ -7,33 +7,42 @@ use wire::mcpx::check::Call;
 
 use super::error::RpcError;
 
-/// Requests that are answered at one time; more are told to come again.
+/// Requests that are answered at one time. Further ones are answered with an error that says to try again.
 pub const CALLS_MAX: usize = 64;
 
-/// One request that named this participant in `to`, strictly checked: kind and payload agree.
+/// A request that names this participant in `to` and whose kind and payload agree.
 #[derive(Debug, Clone)]
-pub struct Asked {
-    /// Who asks; the gateway vouches for it.
+pub struct IncomingRequest {
+    /// The sender; the gateway vouches for it.
     pub from: String,
-    /// The envelope's id.
-    pub envelope: String,
-    /// The proposal that this fulfils, with its proposer if it was seen.
-    pub fulfils: Option<(String, Option<String>)>,
+    /// The id of the envelope.
+    pub envelope_id: String,
+    /// The proposal that the request fulfils, if it names one.
+    pub fulfils: Option<FulfilledProposal>,
     /// Method and params.
     pub call: Call,
 }
 
-/// The result, as JSON, or an error.
-pub type Answer = Result<Box<RawValue>, RpcError>;
+/// The proposal that a request fulfils.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FulfilledProposal {
+    /// The proposal's id.
+    pub proposal: String,
+    /// The proposer; `None` if this participant has not received the proposal.
+    pub proposer: Option<String>,
+}
 
-/// An answer that is being made.
-pub type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
+/// The result of a request as JSON, or an error.
+pub type ServeResult = Result<Box<RawValue>, RpcError>;
 
-/// Whatever answers requests. [`Tools`](super::Tools) does it for plain tools.
+/// The future of a [`ServeResult`].
+pub type AnswerFuture = Pin<Box<dyn Future<Output = ServeResult> + Send>>;
+
+/// Answers requests. [`Tools`](super::Tools) is an implementation for plain tools.
 ///
-/// Only `mcp/request` envelopes that name the participant come here, each (sender, id) once; never proposals. Requests run
-/// side by side, at most [`CALLS_MAX`]. A panic answers as an internal error.
+/// It gets `mcp/request` envelopes that name the participant, each (sender, id) once; never proposals. Requests run
+/// concurrently, at most [`CALLS_MAX`]. A panic is answered as an internal error.
 pub trait Serve: Send + Sync + 'static {
     /// Answers one request.
-    fn answer(&self, asked: Asked) -> Answering;
+    fn answer(&self, request: IncomingRequest) -> AnswerFuture;
 }

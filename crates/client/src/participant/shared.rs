@@ -1,4 +1,4 @@
-//! What the parts of one participant share: its desk, the way out, and who listens. Must not know how to dial.
+//! Shared state of a participant: its protocol, its connection and its subscribers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,209 +12,215 @@ use wire::mcpx::{Draft, Envelope, envelope};
 use wire::rpc::{self, Id};
 use wire::time::rfc3339;
 
-use super::desk::{Desk, Job, Reaction, Reply, payload};
 use super::error::{CallError, ConnectError, RpcError};
 use super::event::Event;
-use super::listeners::{Events, Listeners};
-use super::serve::{Answer, CALLS_MAX, Serve};
+use super::protocol::{Job, Protocol, Reaction, ReplyTo, payload};
+use super::serve::{CALLS_MAX, Serve, ServeResult};
 use super::spec::{Mode, ParticipantSpec};
+use super::subscribers::{Events, Subscribers};
 
-/// JSON-RPC: something went wrong inside.
+/// JSON-RPC: internal error.
 const INTERNAL: i64 = -32603;
-/// Too much is asked at one time.
+/// More requests than the participant answers at one time.
 const BUSY: i64 = -32000;
 
-/// How it stands with the connection.
+/// The state of the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// Dialling, or waiting to.
-    Coming,
-    /// Welcomed.
-    Here,
-    /// For good.
-    Gone(ConnectError),
+pub(super) enum ConnectionState {
+    /// Connecting, or waiting for the next attempt.
+    Connecting,
+    /// Welcomed by the gateway.
+    Connected,
+    /// Ended; no attempt follows.
+    Closed(ConnectError),
 }
 
-/// See the file's head.
+/// What the handles and the tasks of one participant share.
 pub(super) struct Shared {
-    desk: Mutex<Desk>,
-    listeners: Mutex<Listeners>,
-    out: Mutex<Option<mpsc::Sender<Bytes>>>,
-    pub(super) standing: watch::Sender<Standing>,
+    protocol: Mutex<Protocol>,
+    subscribers: Mutex<Subscribers>,
+    /// The queue of the open connection.
+    outgoing: Mutex<Option<mpsc::Sender<Bytes>>>,
+    pub(super) state: watch::Sender<ConnectionState>,
     serve: Arc<dyn Serve>,
     permits: Arc<Semaphore>,
-    /// What all ids of this participant begin with.
-    tag: String,
-    next: AtomicU64,
+    /// The prefix of all envelope ids.
+    id_prefix: String,
+    next_id: AtomicU64,
 }
 
 impl Shared {
     pub(super) fn new(spec: &ParticipantSpec) -> Arc<Self> {
         Arc::new(Self {
-            desk: Mutex::new(Desk::new(spec.mode != Mode::All)),
-            listeners: Mutex::default(),
-            out: Mutex::default(),
-            standing: watch::Sender::new(Standing::Coming),
+            protocol: Mutex::new(Protocol::new(spec.mode != Mode::All)),
+            subscribers: Mutex::default(),
+            outgoing: Mutex::default(),
+            state: watch::Sender::new(ConnectionState::Connecting),
             serve: Arc::clone(&spec.serve),
             permits: Arc::new(Semaphore::new(CALLS_MAX)),
-            tag: format!("{:016x}{:016x}", chance(), chance()),
-            next: AtomicU64::new(1),
+            id_prefix: format!("{:016x}{:016x}", random_u64(), random_u64()),
+            next_id: AtomicU64::new(1),
         })
     }
 
-    pub(super) fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock()
+    pub(super) fn protocol(&self) -> MutexGuard<'_, Protocol> {
+        self.protocol.lock()
     }
 
-    fn out(&self) -> MutexGuard<'_, Option<mpsc::Sender<Bytes>>> {
-        self.out.lock()
+    fn outgoing(&self) -> MutexGuard<'_, Option<mpsc::Sender<Bytes>>> {
+        self.outgoing.lock()
     }
 
-    fn listeners(&self) -> MutexGuard<'_, Listeners> {
-        self.listeners.lock()
+    fn subscribers(&self) -> MutexGuard<'_, Subscribers> {
+        self.subscribers.lock()
     }
 
-    pub(super) fn listen(&self) -> Events {
-        self.listeners().listen()
+    pub(super) fn subscribe(&self) -> Events {
+        self.subscribers().subscribe()
     }
 
-    /// There is a connection: what is said goes here.
-    pub(super) fn connected(&self, out: mpsc::Sender<Bytes>) {
-        *self.out() = Some(out);
+    /// Sends envelopes to this queue from now on.
+    pub(super) fn connected(&self, outgoing: mpsc::Sender<Bytes>) {
+        *self.outgoing() = Some(outgoing);
     }
 
-    /// There is none any more.
-    pub(super) fn lost(&self, why: &ConnectError, is_final: bool) {
-        *self.out() = None;
-        self.standing.send_replace(if is_final { Standing::Gone(why.clone()) } else { Standing::Coming });
-        self.desk().waiting.lost();
-        let mut listeners = self.listeners();
-        listeners.tell(&Event::Away { why: why.to_string(), is_final });
+    /// Fails pending requests and reports that the connection is lost.
+    pub(super) fn disconnected(&self, why: &ConnectError, is_final: bool) {
+        *self.outgoing() = None;
+        self.state.send_replace(if is_final {
+            ConnectionState::Closed(why.clone())
+        } else {
+            ConnectionState::Connecting
+        });
+        self.protocol().pending.fail_requests();
+        let mut subscribers = self.subscribers();
+        subscribers.send(&Event::Disconnected { why: why.to_string(), is_final });
         if is_final {
-            listeners.end();
+            subscribers.end();
         }
     }
 
-    /// Takes one message of the gateway.
-    pub(super) fn hear(self: &Arc<Self>, frame: Bytes) {
+    /// Processes one message of the gateway.
+    pub(super) fn receive(self: &Arc<Self>, frame: Bytes) {
         let envelope = match Envelope::receive(frame) {
             Ok(envelope) => envelope,
-            Err(breach) => return tracing::warn!(%breach, "the gateway passed on what is no envelope"),
+            Err(breach) => return tracing::warn!(%breach, "the gateway sent an invalid envelope"),
         };
-        let reactions = self.desk().hear(envelope);
+        let reactions = self.protocol().receive(envelope);
         for reaction in reactions {
             match reaction {
                 Reaction::Event(event) => {
                     if matches!(*event, Event::Welcomed { .. }) {
-                        self.standing.send_replace(Standing::Here);
+                        self.state.send_replace(ConnectionState::Connected);
                     }
-                    self.listeners().tell(&event);
+                    self.subscribers().send(&event);
                 }
                 Reaction::Job(job) => self.run(*job),
-                Reaction::Refuse(reply, error) => self.answer_now(&reply, &Err(error)),
+                Reaction::Refuse(reply_to, error) => self.answer_now(&reply_to, &Err(error)),
             }
         }
     }
 
     fn run(self: &Arc<Self>, job: Job) {
-        let Job { asked, reply } = job;
+        let Job { request, reply_to } = job;
         let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
-            let error = RpcError::new(BUSY, "too much is asked of this participant at one time; try again");
-            return self.answer_now(&reply, &Err(error));
+            let error = RpcError::new(BUSY, "this participant is answering too many requests; try again");
+            return self.answer_now(&reply_to, &Err(error));
         };
         let shared = Arc::clone(self);
         tokio::spawn(async move {
             let serve = Arc::clone(&shared.serve);
-            // A task of its own, so that a panic is only this answer's.
-            let answer = tokio::spawn(async move { serve.answer(asked).await }).await;
-            let answer = answer.unwrap_or_else(|_| Err(RpcError::new(INTERNAL, "the tool failed")));
+            // A task of its own, so that a panic fails only this request.
+            let result = tokio::spawn(async move { serve.answer(request).await }).await;
+            let result = result.unwrap_or_else(|_| Err(RpcError::new(INTERNAL, "the tool failed")));
             drop(permit);
-            let Some(out) = shared.out().clone() else { return };
-            if let Ok((_, envelope)) = shared.answer(&reply, &answer) {
-                // Gone only if the connection is.
-                let _ = out.send(envelope).await;
+            let Some(outgoing) = shared.outgoing().clone() else { return };
+            if let Ok((_, envelope)) = shared.response(&reply_to, &result) {
+                // Fails only when the connection is lost, and the request with it.
+                let _ = outgoing.send(envelope).await;
             }
         });
     }
 
-    /// Answers without waiting; what does not fit into the queue is dropped.
-    fn answer_now(&self, reply: &Reply, answer: &Answer) {
-        if let Err(why) = self.answer(reply, answer).and_then(|(_, envelope)| self.send(envelope)) {
+    /// Answers without waiting. An answer that does not fit into the queue is dropped.
+    fn answer_now(&self, reply_to: &ReplyTo, result: &ServeResult) {
+        if let Err(why) = self.response(reply_to, result).and_then(|(_, envelope)| self.enqueue(envelope)) {
             tracing::warn!(%why, "an answer was dropped");
         }
     }
 
-    fn answer(&self, reply: &Reply, answer: &Answer) -> Result<(String, Bytes), CallError> {
-        let to: Vec<&str> = reply.to.iter().map(String::as_str).collect();
-        self.written(None, &reply.kind, &to, Some(&reply.about), &payload(&reply.rpc, answer))
+    fn response(&self, reply_to: &ReplyTo, result: &ServeResult) -> Result<(String, Bytes), CallError> {
+        let to: Vec<&str> = reply_to.to.iter().map(String::as_str).collect();
+        let payload = payload(&reply_to.rpc_id, result);
+        self.write(None, &reply_to.kind, &to, Some(&reply_to.envelope_id), &payload)
     }
 
-    /// A fresh id for an envelope.
-    pub(super) fn id(&self) -> String {
-        format!("{}-{}", self.tag, self.next.fetch_add(1, Ordering::Relaxed))
+    /// A new envelope id.
+    pub(super) fn envelope_id(&self) -> String {
+        format!("{}-{}", self.id_prefix, self.next_id.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A call with a JSON-RPC id of its own, checked as its receiver will.
+    /// A call with a new JSON-RPC id, checked as its receiver will check it.
     pub(super) fn call(&self, method: &str, params: Option<&[u8]>) -> Result<(Call, Id), CallError> {
-        let wrong = |why: &dyn ToString| CallError::Unspeakable(why.to_string());
-        let id = Id::number(self.next.fetch_add(1, Ordering::Relaxed));
+        let invalid = |why: &dyn ToString| CallError::Invalid(why.to_string());
+        let id = Id::number(self.next_id.fetch_add(1, Ordering::Relaxed));
         let kind = format!("mcp/request:{method}");
-        match strict(&kind, rpc::request(&id, method, params)).map_err(|why| wrong(&why))? {
+        match strict(&kind, rpc::request(&id, method, params)).map_err(|why| invalid(&why))? {
             Act::Request(call) => Ok((call, id)),
-            Act::Proposal(_) | Act::Answer(_) | Act::Other => Err(wrong(&"it is no request")),
+            Act::Proposal(_) | Act::Answer(_) | Act::Other => Err(invalid(&"it is not a request")),
         }
     }
 
-    /// Writes and sends an envelope; gives its id.
-    pub(super) fn say(
+    /// Writes and sends an envelope; returns its id.
+    pub(super) fn send(
         &self,
         id: Option<String>,
         kind: &str,
         to: &[&str],
-        about: Option<&str>,
+        correlation_id: Option<&str>,
         payload: &[u8],
     ) -> Result<String, CallError> {
-        let (id, envelope) = self.written(id, kind, to, about, payload)?;
-        self.send(envelope)?;
+        let (id, envelope) = self.write(id, kind, to, correlation_id, payload)?;
+        self.enqueue(envelope)?;
         Ok(id)
     }
 
-    fn written(
+    fn write(
         &self,
         id: Option<String>,
         kind: &str,
         to: &[&str],
-        about: Option<&str>,
+        correlation_id: Option<&str>,
         payload: &[u8],
     ) -> Result<(String, Bytes), CallError> {
-        let parsed = KindRef::parse(kind).map_err(|why| CallError::Unspeakable(why.to_string()))?;
+        let parsed = KindRef::parse(kind).map_err(|why| CallError::Invalid(why.to_string()))?;
         if parsed.is_reserved() {
-            return Err(CallError::Unspeakable(format!("`{kind}` is the gateway's own kind")));
+            return Err(CallError::Invalid(format!("the kind `{kind}` is reserved for the gateway")));
         }
-        if *self.standing.borrow() != Standing::Here {
-            return Err(CallError::Away);
+        if *self.state.borrow() != ConnectionState::Connected {
+            return Err(CallError::NotConnected);
         }
-        let id = id.unwrap_or_else(|| self.id());
-        let from = self.desk().roster.id().to_owned();
+        let id = id.unwrap_or_else(|| self.envelope_id());
+        let from = self.protocol().roster.id().to_owned();
         let ts = rfc3339(unix_ms());
-        let draft = Draft { id: &id, ts: Some(&ts), from: &from, to, kind, correlation_id: about, payload };
+        let draft = Draft { id: &id, ts: Some(&ts), from: &from, to, kind, correlation_id, payload };
         let envelope = envelope(&draft);
-        // Checked as the gateway will, so that a mistake is told here.
-        Envelope::read(envelope.clone()).map_err(|breach| CallError::Unspeakable(breach.message))?;
+        // Checked as the gateway will check it, so that the caller gets the error.
+        Envelope::read(envelope.clone()).map_err(|breach| CallError::Invalid(breach.message))?;
         Ok((id, envelope))
     }
 
-    fn send(&self, envelope: Bytes) -> Result<(), CallError> {
-        let out = self.out();
-        let out = out.as_ref().ok_or(CallError::Away)?;
-        out.try_send(envelope).map_err(|error| match error {
+    fn enqueue(&self, envelope: Bytes) -> Result<(), CallError> {
+        let outgoing = self.outgoing();
+        let outgoing = outgoing.as_ref().ok_or(CallError::NotConnected)?;
+        outgoing.try_send(envelope).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => CallError::Busy,
-            mpsc::error::TrySendError::Closed(_) => CallError::Away,
+            mpsc::error::TrySendError::Closed(_) => CallError::NotConnected,
         })
     }
 }
 
-/// A random number, to spread load and to name envelopes.
-pub(super) fn chance() -> u64 {
+/// A random number.
+pub(super) fn random_u64() -> u64 {
     u64::from_le_bytes(random())
 }

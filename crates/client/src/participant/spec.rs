@@ -1,4 +1,4 @@
-//! What a participant needs to come in: where, with which token, to hear what, and what it serves.
+//! Configuration of a participant: gateway, token, topic, what it receives and what it serves.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,23 +10,24 @@ use super::error::ConnectError;
 use super::serve::Serve;
 use super::tools::Tools;
 
-/// The longest message that is read, in bytes. A welcome may carry what was said before.
+/// The longest message that is read, in bytes. A welcome may contain earlier envelopes.
 pub const FRAME_BYTES_MAX: usize = 16 << 20;
 
-/// Which envelopes a participant hears (MCPx v0.1, section 6.3). It always hears what is for everybody or names it.
+/// Which envelopes a participant receives (MCPx v0.1, section 6.3). It always receives broadcasts and envelopes that
+/// name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Everything in the topic.
+    /// All envelopes of the topic.
     #[default]
     All,
-    /// Only what is for everybody, or names it.
+    /// Only broadcasts and envelopes that name it.
     Directed,
-    /// That, and all proposals: for reviewers.
+    /// Those, and all proposals: for reviewers.
     DirectedAndProposals,
 }
 
 impl Mode {
-    /// As the query spells it. A plus sign would be read as a space.
+    /// The value in the query. A plus sign would be decoded as a space.
     fn as_query(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -36,32 +37,33 @@ impl Mode {
     }
 }
 
-/// How to come into a topic.
+/// How to join a topic.
 #[derive(Clone)]
 pub struct ParticipantSpec {
-    /// The gateway: `http://`, `https://`, `ws://` or `wss://`, with or without `/ws` or `/mcp` behind it.
+    /// The gateway: `http://`, `https://`, `ws://` or `wss://`, with or without `/ws` or `/mcp` at the end.
     pub url: String,
-    /// The token to show. Without one the gateway decides what a nameless caller may do.
+    /// The token. Without one, the gateway decides what an anonymous participant may do.
     pub token: Option<String>,
-    /// The topic to enter.
+    /// The topic to join.
     pub topic: String,
-    /// What to hear.
+    /// Which envelopes to receive.
     pub mode: Mode,
-    /// Whether to hear what it says itself.
+    /// Whether to receive its own envelopes.
     pub echo: bool,
-    /// What answers requests that name this participant. By default nothing but the handshake, pings and empty lists.
+    /// Answers requests that name this participant. The default answers only the handshake, pings and lists, which are
+    /// empty.
     pub serve: Arc<dyn Serve>,
-    /// How long to wait for a connection with its welcome.
+    /// Time to connect, up to the welcome.
     pub connect_timeout: Duration,
-    /// How long to wait for the answer to a request.
+    /// Time to the answer to a request.
     pub request_timeout: Duration,
-    /// How long [`Participant::call`](super::Participant::call) waits for the outcome of a proposal.
+    /// Time that [`Participant::call`](super::Participant::call) waits for the outcome of a proposal.
     pub proposal_timeout: Duration,
 }
 
 impl ParticipantSpec {
-    /// A participant that hears everything in `topic` and serves nothing: 10 s to connect, a minute for an answer, six
-    /// minutes for a decision (a gateway's proposals expire after five, as the specification's example).
+    /// A participant that receives all envelopes of `topic` and serves nothing: 10 s to connect, 60 s for an answer, 360 s
+    /// for the outcome of a proposal (by default, a gateway's proposals expire after 300 s).
     #[must_use]
     pub fn new(url: &str, token: Option<&str>, topic: &str) -> Self {
         Self {
@@ -77,7 +79,7 @@ impl ParticipantSpec {
         }
     }
 
-    /// A participant as the environment says: `PORTMOOT_URL` (by default `http://127.0.0.1:7070`), `PORTMOOT_TOKEN`,
+    /// Reads the environment: `PORTMOOT_URL` (by default `http://127.0.0.1:7070`), `PORTMOOT_TOKEN`,
     /// `PORTMOOT_TOPIC` (by default `main`).
     #[must_use]
     pub fn from_env() -> Self {
@@ -87,21 +89,21 @@ impl ParticipantSpec {
         Self::new(&url, read("PORTMOOT_TOKEN").as_deref(), &topic)
     }
 
-    /// The same, serving this.
+    /// Sets what answers requests.
     #[must_use]
     pub fn serving(mut self, serve: impl Serve) -> Self {
         self.serve = Arc::new(serve);
         self
     }
 
-    /// The same, hearing this.
+    /// Sets which envelopes to receive.
     #[must_use]
-    pub fn hearing(mut self, mode: Mode) -> Self {
+    pub fn receiving(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// The WebSocket's address (section 6.2).
+    /// The URL of the WebSocket (section 6.2).
     pub(super) fn address(&self) -> Result<Uri, ConnectError> {
         let wrong = |why: &'static str| ConnectError::BadUrl(why);
         let uri: Uri = self.url.parse().map_err(|_| wrong("it cannot be read"))?;
@@ -110,12 +112,12 @@ impl ParticipantSpec {
             Some("https" | "wss") => "wss",
             Some(_) | None => return Err(wrong("it must begin with http://, https://, ws:// or wss://")),
         };
-        let authority = uri.authority().ok_or_else(|| wrong("it names no host"))?;
+        let authority = uri.authority().ok_or_else(|| wrong("it has no host"))?;
         if authority.as_str().contains('@') {
-            return Err(wrong("it carries a user; give a token instead"));
+            return Err(wrong("it has a user name; set the token instead"));
         }
         if uri.query().is_some() {
-            return Err(wrong("it has a query; topic and mode are given apart"));
+            return Err(wrong("it has a query; set topic and mode instead"));
         }
         let path = uri.path().trim_end_matches('/');
         let base = path.strip_suffix("/ws").or_else(|| path.strip_suffix("/mcp")).unwrap_or(path);
@@ -151,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_and_where_they_lead() {
+    fn urls_become_websocket_addresses() {
         for (url, expect) in [
             ("http://127.0.0.1:7070", Some("ws://127.0.0.1:7070/ws")),
             ("http://gate.example/mcp", Some("ws://gate.example/ws")),
@@ -171,9 +173,9 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_query_is_encoded() {
+    fn the_query_is_encoded_and_the_token_is_not_printed() {
         let spec = ParticipantSpec::new("http://h", Some("secret"), "a b&c");
-        let spec = ParticipantSpec { echo: true, ..spec }.hearing(Mode::DirectedAndProposals);
+        let spec = ParticipantSpec { echo: true, ..spec }.receiving(Mode::DirectedAndProposals);
         let address = spec.address().unwrap().to_string();
         assert_eq!(address, "ws://h/ws?topic=a%20b%26c&mode=directed%2Bproposals&echo=true");
         assert!(!format!("{spec:?}").contains("secret"));

@@ -1,4 +1,4 @@
-//! Tools of a participant as an MCP server: `initialize`, `ping`, the lists and `tools/call`. Must not know who asks.
+//! MCP server made of tools: `initialize`, `ping`, the lists and `tools/call`.
 
 use std::future::ready;
 use std::pin::Pin;
@@ -8,19 +8,18 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::error::RpcError;
-use super::serve::{Answering, Asked, Serve};
+use super::serve::{AnswerFuture, IncomingRequest, Serve};
 
-/// Revisions of MCP that the handshake agrees to; the first is offered to whoever asks for another.
+/// MCP revisions that the handshake accepts. A client that requests another one gets the first.
 const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 type Outcome = Result<Value, String>;
 type Run = Arc<dyn Fn(Value) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send + Sync>;
 
-/// One tool.
 #[derive(Clone)]
 struct Tool {
     name: String,
-    listed: Value,
+    definition: Value,
     run: Run,
 }
 
@@ -29,37 +28,38 @@ struct Tool {
 pub struct Tools {
     name: String,
     version: String,
-    all: Vec<Tool>,
+    tools: Vec<Tool>,
 }
 
 impl Tools {
-    /// A server of this name without tools.
+    /// A server without tools. Name and version are those of the handshake.
     #[must_use]
     pub fn new(name: &str, version: &str) -> Self {
-        Self { name: name.to_owned(), version: version.to_owned(), all: Vec::new() }
+        Self { name: name.to_owned(), version: version.to_owned(), tools: Vec::new() }
     }
 
-    /// Adds a tool, in place of one of the same name. `schema` is the JSON Schema of its arguments.
+    /// Adds a tool; it replaces one of the same name. `schema` is the JSON Schema of its arguments.
     ///
-    /// The arguments are not checked against the schema: `run` must. What it gives becomes the tool's result: a string
-    /// as text, anything else as structured content. `Err` is a result with `isError`, which models read.
+    /// `run` gets the arguments unchecked: it must validate them itself. A string that it returns becomes text content,
+    /// an object text and structured content, any other value text. `Err` becomes a result with `isError`, for the model
+    /// to read.
     #[must_use]
     pub fn tool<F, R>(mut self, name: &str, description: &str, schema: Value, run: F) -> Self
     where
         F: Fn(Value) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Value, String>> + Send + 'static,
     {
-        self.all.retain(|tool| tool.name != name);
-        let listed = json!({ "name": name, "description": description, "inputSchema": schema });
+        self.tools.retain(|tool| tool.name != name);
+        let definition = json!({ "name": name, "description": description, "inputSchema": schema });
         let run: Run = Arc::new(move |arguments| Box::pin(run(arguments)));
-        self.all.push(Tool { name: name.to_owned(), listed, run });
+        self.tools.push(Tool { name: name.to_owned(), definition, run });
         self
     }
 
     fn initialize(&self, params: &Value) -> Value {
-        let asked = params.get("protocolVersion").and_then(Value::as_str);
+        let requested = params.get("protocolVersion").and_then(Value::as_str);
         let [newest, ..] = REVISIONS;
-        let version = REVISIONS.into_iter().find(|known| Some(*known) == asked).unwrap_or(newest);
+        let version = REVISIONS.into_iter().find(|known| Some(*known) == requested).unwrap_or(newest);
         json!({
             "protocolVersion": version,
             "capabilities": { "tools": {} },
@@ -67,10 +67,10 @@ impl Tools {
         })
     }
 
-    fn call(&self, mut params: Value) -> Answering {
+    fn call(&self, mut params: Value) -> AnswerFuture {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
-        let Some(tool) = self.all.iter().find(|tool| tool.name == name) else {
-            let error = RpcError::invalid_params(format!("there is no tool `{name}`"));
+        let Some(tool) = self.tools.iter().find(|tool| tool.name == name) else {
+            let error = RpcError::invalid_params(format!("unknown tool `{name}`"));
             return Box::pin(ready(Err(error)));
         };
         let arguments = params.get_mut("arguments").map_or_else(|| json!({}), Value::take);
@@ -79,16 +79,16 @@ impl Tools {
     }
 }
 
-/// A tool's result as MCP has it.
+/// The MCP result of a tool call.
 fn result(outcome: Outcome) -> Value {
     let text = |text: &str| json!([{ "type": "text", "text": text }]);
     match outcome {
-        Ok(Value::String(said)) => json!({ "content": text(&said) }),
+        Ok(Value::String(string)) => json!({ "content": text(&string) }),
         Ok(object @ Value::Object(_)) => {
             json!({ "content": text(&object.to_string()), "structuredContent": object })
         }
         Ok(other) => json!({ "content": text(&other.to_string()) }),
-        Err(said) => json!({ "content": text(&said), "isError": true }),
+        Err(why) => json!({ "content": text(&why), "isError": true }),
     }
 }
 
@@ -97,18 +97,18 @@ fn raw(value: &Value) -> Result<Box<RawValue>, RpcError> {
 }
 
 impl Serve for Tools {
-    fn answer(&self, asked: Asked) -> Answering {
-        let params = asked.call.params().unwrap_or(b"{}");
+    fn answer(&self, request: IncomingRequest) -> AnswerFuture {
+        let params = request.call.params().unwrap_or(b"{}");
         let params: Value = match serde_json::from_slice(params) {
             Ok(params) => params,
             Err(error) => return Box::pin(ready(Err(RpcError::invalid_params(error.to_string())))),
         };
-        let result = match asked.call.method() {
+        let result = match request.call.method() {
             "tools/call" => return self.call(params),
             "initialize" => raw(&self.initialize(&params)),
             "ping" => raw(&json!({})),
             "tools/list" => {
-                raw(&json!({ "tools": self.all.iter().map(|tool| &tool.listed).collect::<Vec<_>>() }))
+                raw(&json!({ "tools": self.tools.iter().map(|tool| &tool.definition).collect::<Vec<_>>() }))
             }
             "prompts/list" => raw(&json!({ "prompts": [] })),
             "resources/list" => raw(&json!({ "resources": [] })),
@@ -126,12 +126,12 @@ mod tests {
 
     use super::*;
 
-    fn asked(method: &str, params: &Value) -> Asked {
+    fn request(method: &str, params: &Value) -> IncomingRequest {
         let payload = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let Ok(Act::Request(call)) = strict(&format!("mcp/request:{method}"), Bytes::from(payload)) else {
-            panic!("{method} is no request");
+            panic!("{method} is not a request");
         };
-        Asked { from: "a".into(), envelope: "1".into(), fulfils: None, call }
+        IncomingRequest { from: "a".into(), envelope_id: "1".into(), fulfils: None, call }
     }
 
     fn served() -> Tools {
@@ -170,25 +170,25 @@ mod tests {
                 json!({ "content": [{ "type": "text", "text": "{\"sum\":3}" }], "structuredContent": { "sum": 3 } }),
             ),
         ] {
-            let answer = served().answer(asked(method, &params)).await.unwrap();
+            let answer = served().answer(request(method, &params)).await.unwrap();
             assert_eq!(serde_json::from_str::<Value>(answer.get()).unwrap(), expect, "{method}");
         }
     }
 
     #[tokio::test]
-    async fn what_is_not_there_is_an_error() {
+    async fn unknown_tools_and_methods_are_errors() {
         for (method, params, code) in
             [("tools/call", json!({ "name": "none" }), -32602), ("logging/setLevel", json!({}), -32601)]
         {
-            assert_eq!(served().answer(asked(method, &params)).await.unwrap_err().code, code);
+            assert_eq!(served().answer(request(method, &params)).await.unwrap_err().code, code);
         }
     }
 
     #[tokio::test]
-    async fn a_later_tool_replaces_one_of_its_name() {
-        let listed = served().answer(asked("tools/list", &json!({}))).await.unwrap();
-        let listed: Value = serde_json::from_str(listed.get()).unwrap();
-        assert_eq!(listed["tools"].as_array().unwrap().len(), 2);
-        assert_eq!(listed["tools"][0]["description"], "Says it");
+    async fn a_later_tool_replaces_one_of_the_same_name() {
+        let list = served().answer(request("tools/list", &json!({}))).await.unwrap();
+        let list: Value = serde_json::from_str(list.get()).unwrap();
+        assert_eq!(list["tools"].as_array().unwrap().len(), 2);
+        assert_eq!(list["tools"][0]["description"], "Says it");
     }
 }

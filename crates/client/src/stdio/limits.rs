@@ -1,24 +1,26 @@
-//! Bounds on what a child may cost. It must not know where they are kept.
+//! Limits of a stdio link.
 
-/// Bounds of one child's pipes.
+/// Limits of one child's pipes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StdioLimits {
-    /// Bytes that may wait for the child to read them.
+    /// Bytes that may wait until the child reads them.
     pub queue_bytes_max: usize,
-    /// Messages that may wait for the child to read them.
+    /// Messages that may wait until the child reads them.
     pub queue_len_max: usize,
-    /// Length of a line on its stdout, in bytes.
+    /// Length of a line of its stdout, in bytes.
     pub line_bytes_max: usize,
-    /// Length of a line on its stderr that is logged, in bytes; the rest is cut.
+    /// Length of a line of its stderr in the log, in bytes; the rest is cut.
     pub stderr_line_bytes_max: usize,
-    /// Lines of its stderr that are logged in a second; the rest is counted.
+    /// Lines of its stderr that are logged in a second; further ones are counted.
     pub stderr_lines_per_second: u32,
-    /// Bytes of its stdout in a second that may be no messages; then it is not read for the rest of that second. A short
-    /// line counts as 256 bytes, an overlong one as the longest.
+    /// Bytes of its stdout in a second that are not messages. Beyond this the link does not read for the rest of the
+    /// second. A short line counts as 256 bytes, an overlong one as `line_bytes_max`.
     pub noise_bytes_per_second: usize,
 }
 
 impl Default for StdioLimits {
+    /// 16 MiB and 4096 messages in the queue, lines of 16 MiB, 100 lines of stderr of 4 KiB a second, 4 MiB of noise a
+    /// second.
     fn default() -> Self {
         Self {
             queue_bytes_max: 16 << 20,

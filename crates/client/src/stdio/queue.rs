@@ -1,6 +1,4 @@
-//! The way to a child's stdin: messages that wait are joined into one write.
-//!
-//! Owns the bound. A sender never waits; one task writes.
+//! Bounded queue to a child's stdin. A sender never waits; one task joins the waiting messages into one write.
 
 use std::io;
 
@@ -11,52 +9,52 @@ use tokio::process::ChildStdin;
 use tokio::sync::Notify;
 use wire::rpc::one_line;
 
-use crate::contract::Unsent;
+use crate::error::SendError;
 
-/// A buffer that grew beyond this is given back after the write.
+/// A buffer that grew beyond this is freed after the write.
 const KEEP_BYTES_MAX: usize = 64 << 10;
 
 #[derive(Debug)]
-pub(super) struct Queue {
-    state: Mutex<Waiting>,
+pub(super) struct StdinQueue {
+    state: Mutex<QueueState>,
     wake: Notify,
     bytes_max: usize,
     len_max: usize,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueueState {
     /// Whole lines, one after the other.
     lines: BytesMut,
     len: usize,
-    /// Bytes and messages that the writer has taken but not yet written: they still count.
+    /// Bytes and messages that the writer has taken but not yet written. They count towards the limits.
     writing: (usize, usize),
     closed: bool,
 }
 
-impl Queue {
+impl StdinQueue {
     pub(super) fn new(bytes_max: usize, len_max: usize) -> Self {
         Self { state: Mutex::default(), wake: Notify::new(), bytes_max, len_max }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock()
     }
 
-    /// Adds one line. Raw line breaks, legal only between JSON tokens, become spaces: a second message cannot hide
-    /// behind one.
-    pub(super) fn push(&self, frame: Bytes) -> Result<(), Unsent> {
+    /// Adds one line. Raw line breaks, legal only between JSON tokens, become spaces, so that a frame cannot hide a
+    /// second message.
+    pub(super) fn push(&self, frame: Bytes) -> Result<(), SendError> {
         let line = one_line(frame);
         let mut state = self.lock();
         if state.closed {
-            return Err(Unsent::Closed);
+            return Err(SendError::Closed);
         }
         if line.len() >= self.bytes_max {
-            return Err(Unsent::TooLarge);
+            return Err(SendError::TooLarge);
         }
         let (bytes, len) = (state.lines.len() + state.writing.0, state.len + state.writing.1);
         if len >= self.len_max || bytes + line.len() >= self.bytes_max {
-            return Err(Unsent::Busy);
+            return Err(SendError::Busy);
         }
         state.lines.extend_from_slice(&line);
         state.lines.extend_from_slice(b"\n");
@@ -69,13 +67,13 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes nothing more; what waits is still written, then stdin is closed.
+    /// Rejects further messages. Those that wait are still written, then stdin is closed.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.wake.notify_one();
     }
 
-    /// Exchanges the empty `spare` for what waits; `None` when closed and empty.
+    /// Swaps the empty `spare` for the waiting lines: false when there are none, `None` when the queue is also closed.
     fn take(&self, spare: &mut BytesMut) -> Option<bool> {
         let mut state = self.lock();
         state.writing = (0, 0);
@@ -90,10 +88,10 @@ impl Queue {
 }
 
 /// Writes until the queue is closed and empty, or the pipe breaks; then closes stdin.
-pub(super) async fn write(queue: std::sync::Arc<Queue>, mut stdin: ChildStdin) -> io::Result<()> {
+pub(super) async fn write(queue: std::sync::Arc<StdinQueue>, mut stdin: ChildStdin) -> io::Result<()> {
     let mut buffer = BytesMut::new();
     loop {
-        // Senders that are ready run first, so that their lines go out in the same write.
+        // Senders that are ready run first, so that their lines join this write.
         tokio::task::yield_now().await;
         match queue.take(&mut buffer) {
             Some(true) => {
@@ -117,22 +115,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_one_line_and_the_bounds_count_what_is_being_written() {
-        let queue = Queue::new(30, 3);
+    fn a_message_is_one_line_and_lines_being_written_count_towards_the_limits() {
+        let queue = StdinQueue::new(30, 3);
         queue.push(Bytes::from_static(b"{\"a\":\r\n1}")).unwrap();
         queue.push(Bytes::from_static(b"{}")).unwrap();
         let mut taken = BytesMut::new();
         assert_eq!(queue.take(&mut taken), Some(true));
         assert_eq!(&*taken, b"{\"a\":  1}\n{}\n");
         queue.push(Bytes::from_static(b"{}")).unwrap();
-        assert_eq!(queue.push(Bytes::from_static(b"{}")), Err(Unsent::Busy));
-        assert_eq!(queue.push(Bytes::from_static(&[b'1'; 30])), Err(Unsent::TooLarge));
+        assert_eq!(queue.push(Bytes::from_static(b"{}")), Err(SendError::Busy));
+        assert_eq!(queue.push(Bytes::from_static(&[b'1'; 30])), Err(SendError::TooLarge));
         taken.clear();
         assert_eq!(queue.take(&mut taken), Some(true));
         taken.clear();
         assert_eq!(queue.take(&mut taken), Some(false));
         queue.close();
-        assert_eq!(queue.push(Bytes::from_static(b"{}")), Err(Unsent::Closed));
+        assert_eq!(queue.push(Bytes::from_static(b"{}")), Err(SendError::Closed));
         assert_eq!(queue.take(&mut taken), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The two readers of a child: messages from stdout, the log from stderr.
+//! Readers of a child's output: messages from stdout, log lines from stderr.
 
 use std::io;
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::limits::StdioLimits;
-use super::lines::{Line, Lines};
-use crate::contract::{Flow, Inbox};
+use super::lines::{FramedLine, LineFramer};
+use crate::inbox::{Flow, Inbox};
 
-/// Room for one read; the size of a pipe.
+/// Buffer space for one read: the size of a pipe.
 const READ_BYTES: usize = 64 << 10;
-/// Room for one read while little arrives.
+/// Buffer space for one read while little arrives.
 const READ_BYTES_IDLE: usize = 4 << 10;
-/// Lines of one child that are dealt with in a row: then others have their turn. A child that floods has hundreds in one read.
+/// LineFramer of one child that are handled before other tasks get a turn. A child that floods has hundreds in one read.
 const TURN_LINES_MAX: usize = 16;
-/// What a line that is no message counts at least.
+/// Bytes that a line counts for at least when it is not a message.
 const NOISE_LINE_BYTES: usize = 256;
 
-/// Gives every line of stdout to the inbox, all lines of a read at once, until the pipe ends.
+/// Hands each line of stdout to the inbox until the pipe ends.
 pub(super) async fn stdout(
     name: Arc<str>,
     limits: StdioLimits,
     mut pipe: impl AsyncRead + Unpin,
     inbox: Arc<dyn Inbox>,
 ) -> io::Result<()> {
-    let mut lines = Lines::new(limits.line_bytes_max);
+    let mut lines = LineFramer::new(limits.line_bytes_max);
     let mut buffer = BytesMut::new();
     let mut room = READ_BYTES_IDLE;
     let mut noise = Noise { since: Instant::now(), bytes: 0 };
@@ -46,14 +46,14 @@ pub(super) async fn stdout(
                 tokio::task::yield_now().await;
             }
             match line {
-                Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
-                Line::Whole(line) => {
+                FramedLine::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
+                FramedLine::Whole(line) => {
                     let length = line.len();
                     if inbox.frame(line, None) == Flow::Noise {
                         noise.bytes += length.max(NOISE_LINE_BYTES);
                     }
                 }
-                Line::Overlong(head) => {
+                FramedLine::Overlong(head) => {
                     noise.bytes += limits.line_bytes_max;
                     tracing::warn!(
                         server = &*name,
@@ -65,14 +65,14 @@ pub(super) async fn stdout(
             }
         }
         if room == READ_BYTES {
-            // A child that always has more to say must not keep the others waiting.
+            // A child that floods must not keep other tasks waiting.
             tokio::task::yield_now().await;
         }
     }
 }
 
-/// What a child has said in this second that was no message. One that goes on is not read until the next second: the
-/// pipe fills, and it waits.
+/// Bytes of this second that were not messages. A child with too many is not read until the next second: its pipe
+/// fills, and the child waits.
 struct Noise {
     since: Instant,
     bytes: usize,
@@ -89,30 +89,30 @@ impl Noise {
     }
 }
 
-/// Logs stderr under the server's name, so many lines a second.
+/// Logs stderr under the server's name, up to a number of lines a second.
 pub(super) async fn stderr(
     name: Arc<str>,
     limits: StdioLimits,
     mut pipe: impl AsyncRead + Unpin,
 ) -> io::Result<()> {
-    let mut lines = Lines::new(limits.stderr_line_bytes_max);
+    let mut lines = LineFramer::new(limits.stderr_line_bytes_max);
     let mut buffer = BytesMut::new();
-    let mut rate = Rate { since: Instant::now(), logged: 0, left_out: 0 };
+    let mut rate = LogRate { since: Instant::now(), logged: 0, omitted: 0 };
     loop {
         buffer.reserve(READ_BYTES_IDLE);
         let count = pipe.read_buf(&mut buffer).await?;
         if count == 0 {
-            // A last line without an end is often the reason of a crash.
+            // Ends the last line, which often has the reason of a crash.
             buffer.extend_from_slice(b"\n");
         }
         while let Some(line) = lines.next(&mut buffer) {
             let (text, cut) = match &line {
-                Line::Whole(text) => (text, ""),
-                Line::Overlong(head) => (head, "..."),
+                FramedLine::Whole(text) => (text, ""),
+                FramedLine::Overlong(head) => (head, "..."),
             };
             if !text.is_empty() && rate.admit(&name, limits.stderr_lines_per_second) {
                 let text = String::from_utf8_lossy(text);
-                // Escaped: a server must not write to the operator's terminal.
+                // Escaped, so that a server cannot write to the operator's terminal.
                 tracing::info!(target: "portmoot::stderr", server = &*name, "{}{cut}", text.escape_debug());
             }
         }
@@ -122,23 +122,24 @@ pub(super) async fn stderr(
     }
 }
 
-struct Rate {
+/// How many lines were logged in this second.
+struct LogRate {
     since: Instant,
     logged: u32,
-    left_out: u64,
+    omitted: u64,
 }
 
-impl Rate {
+impl LogRate {
     fn admit(&mut self, name: &str, per_second: u32) -> bool {
         if self.since.elapsed() >= Duration::from_secs(1) {
-            if self.left_out > 0 {
-                tracing::info!(target: "portmoot::stderr", server = name, "{} more lines left out", self.left_out);
+            if self.omitted > 0 {
+                tracing::info!(target: "portmoot::stderr", server = name, "{} more lines omitted", self.omitted);
             }
-            *self = Self { since: Instant::now(), logged: 0, left_out: 0 };
+            *self = Self { since: Instant::now(), logged: 0, omitted: 0 };
         }
         let admitted = self.logged < per_second;
         self.logged += u32::from(admitted);
-        self.left_out += u64::from(!admitted);
+        self.omitted += u64::from(!admitted);
         admitted
     }
 }
@@ -150,9 +151,9 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::contract::LinkFailure;
+    use crate::error::LinkError;
 
-    /// Counts what it hears.
+    /// Counts messages.
     #[derive(Default)]
     struct Count(AtomicUsize);
 
@@ -162,13 +163,13 @@ mod tests {
             Flow::Open
         }
 
-        fn failed(&self, _: u64, _: LinkFailure) {}
+        fn failed(&self, _: u64, _: LinkError) {}
 
-        fn closed(&self, _: LinkFailure) {}
+        fn closed(&self, _: LinkError) {}
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn while_one_child_floods_others_have_their_turns() {
+    async fn other_tasks_run_while_a_child_floods() {
         const LINES: usize = 4096;
         let (inbox, turns) = (Arc::new(Count::default()), Arc::new(AtomicUsize::new(0)));
         let (text, counted) = ("{}\n".repeat(LINES), Arc::clone(&turns));
@@ -178,8 +179,8 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         });
-        let heard: Arc<dyn Inbox> = Arc::<Count>::clone(&inbox);
-        stdout("flood".into(), StdioLimits::default(), text.as_bytes(), heard).await.unwrap();
+        let counting: Arc<dyn Inbox> = Arc::<Count>::clone(&inbox);
+        stdout("flood".into(), StdioLimits::default(), text.as_bytes(), counting).await.unwrap();
         other.abort();
         assert_eq!(inbox.0.load(Ordering::Relaxed), LINES);
         let turns = turns.load(Ordering::Relaxed);

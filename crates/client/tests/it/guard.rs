@@ -1,4 +1,4 @@
-//! The guard, with this test binary as gateway and as guard.
+//! Guard process and child processes, with this test binary as gateway and as guard.
 //!
 //! The guard's hidden argument reaches the test harness as a filter, and the harness then runs the test of that name.
 
@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use client::{Bounds, Flow, Guard, Inbox, Link, LinkFailure, StdioLimits, StdioSpec, guard};
+use client::{CloseTimeouts, Flow, Guard, Inbox, Link, LinkError, StdioLimits, StdioSpec, guard};
 
-/// The guard itself when it is started as such, which is without any environment.
+/// The guard itself, when started as such: without any environment.
 #[test]
 fn __guard() {
     assert_eq!(guard::ARG, "__guard");
@@ -21,16 +21,17 @@ fn __guard() {
     }
 }
 
-struct Deaf;
+/// Ignores what arrives.
+struct NullInbox;
 
-impl Inbox for Deaf {
+impl Inbox for NullInbox {
     fn frame(&self, _: Bytes, _: Option<u64>) -> Flow {
         Flow::Settled
     }
 
-    fn failed(&self, _: u64, _: LinkFailure) {}
+    fn failed(&self, _: u64, _: LinkError) {}
 
-    fn closed(&self, _: LinkFailure) {}
+    fn closed(&self, _: LinkError) {}
 }
 
 fn spec(script: &str) -> StdioSpec {
@@ -44,25 +45,25 @@ fn spec(script: &str) -> StdioSpec {
     }
 }
 
-/// A gateway: says its guard's and its children's process ids, then waits to be killed.
+/// A gateway: prints the process ids of its guard and its children, then waits to be killed.
 #[test]
 #[ignore = "started by the other test"]
 fn fake_gateway() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let guard = Guard::start(std::env::current_exe().unwrap()).unwrap();
-        // One that ends when asked, and one that does neither mind the end of stdin nor SIGTERM, with a child of its own.
+        // One ends when its stdin is closed; the other ignores that and SIGTERM, and has a child of its own.
         let scripts = ["sleep 300", "trap '' TERM; sleep 300 & while true; do sleep 1; done"];
         let links: Vec<Link> = scripts
             .iter()
-            .map(|script| Link::stdio(&spec(script), Arc::new(Deaf), Some(guard.clone())).unwrap())
+            .map(|script| Link::stdio(&spec(script), Arc::new(NullInbox), Some(guard.clone())).unwrap())
             .collect();
-        // Killed guards have successors that know all groups.
+        // A killed guard is started again and gets all groups.
         let first = guard.pid().unwrap();
         Command::new("kill").args(["-9", &first.to_string()]).status().unwrap();
         let limit = Instant::now() + Duration::from_secs(20);
         while guard.pid().is_none_or(|pid| pid == first) {
-            assert!(Instant::now() < limit, "the guard does not come back");
+            assert!(Instant::now() < limit, "the guard is not started again");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let pids: Vec<String> = links.iter().map(|link| link.pid().unwrap().to_string()).collect();
@@ -83,7 +84,7 @@ fn start_gateway() -> (Child, Vec<u32>) {
     (gateway, pids)
 }
 
-/// Processes of a group that are no zombies.
+/// Processes of a group, without zombies.
 fn members(group: u32) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let stats = processes.filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok());
@@ -119,36 +120,36 @@ fn no_child_outlives_a_killed_gateway() {
 }
 
 #[tokio::test]
-async fn closing_ends_a_stubborn_child_and_its_own() {
+async fn closing_ends_a_stubborn_child_and_its_descendants() {
     let script = "trap '' TERM; sleep 300 & while true; do sleep 1; done";
-    let link = Link::stdio(&spec(script), Arc::new(Deaf), None).unwrap();
+    let link = Link::stdio(&spec(script), Arc::new(NullInbox), None).unwrap();
     let pid = link.pid().unwrap();
     until("the grandchild runs", || members(pid) > 1);
     let step = Duration::from_millis(100);
-    link.close(Bounds { eof: step, term: step, kill: Duration::from_secs(5) }).await;
+    link.close(CloseTimeouts { eof: step, term: step, kill: Duration::from_secs(5) }).await;
     until("the group has ended", || members(pid) == 0);
 }
 
 #[tokio::test]
 async fn a_dropped_link_ends_its_child() {
-    let link = Link::stdio(&spec("cat"), Arc::new(Deaf), None).unwrap();
+    let link = Link::stdio(&spec("cat"), Arc::new(NullInbox), None).unwrap();
     let pid = link.pid().unwrap();
     drop(link);
     let limit = Instant::now() + Duration::from_secs(20);
     while members(pid) > 0 {
-        assert!(Instant::now() < limit, "the child goes on");
+        assert!(Instant::now() < limit, "the child is still running");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
 #[tokio::test]
-async fn a_full_queue_refuses_and_does_not_wait() {
+async fn a_full_queue_rejects_messages_and_does_not_wait() {
     let mut spec = spec("sleep 300");
     spec.limits.queue_bytes_max = 200_000;
-    let link = Link::stdio(&spec, Arc::new(Deaf), None).unwrap();
+    let link = Link::stdio(&spec, Arc::new(NullInbox), None).unwrap();
     let frame = Bytes::from(vec![b'1'; 10_000]);
     let taken =
         (0..1000).take_while(|_| link.send(frame.clone(), client::SendMeta::default()).is_ok()).count();
     assert!((10..100).contains(&taken), "{taken} messages taken");
-    assert_eq!(link.send(frame, client::SendMeta::default()), Err(client::Unsent::Busy));
+    assert_eq!(link.send(frame, client::SendMeta::default()), Err(client::SendError::Busy));
 }

@@ -1,3 +1,4 @@
-//! What needs processes of its own.
+//! Links to real processes and sockets.
 
 mod guard;
+mod http;

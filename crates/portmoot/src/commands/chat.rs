@@ -9,7 +9,7 @@ mod show;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use client::participant::{CallError, ConnectError, Event, Mode, Way};
+use client::participant::{CallError, CallMode, ConnectError, Event, Mode};
 use client::{Participant, ParticipantSpec};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -54,7 +54,7 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<Exit, Failure> {
     let url = address(gateway, output)?;
-    let spec = ParticipantSpec::new(&url, gateway.token.as_deref(), topic).hearing(Mode::All);
+    let spec = ParticipantSpec::new(&url, gateway.token.as_deref(), topic).receiving(Mode::All);
     let patience = spec.proposal_timeout;
     let me = Participant::connect(spec).await.map_err(failure)?;
     let mut events = me.events();
@@ -66,10 +66,10 @@ pub(crate) async fn run(
     loop {
         tokio::select! {
             event = events.next() => match event {
-                Some(Event::Away { why, is_final: true }) => {
+                Some(Event::Disconnected { why, is_final: true }) => {
                     chat.note(&show::away(&why, true));
                     input.leave().await;
-                    return Err(match chat.me.here().await {
+                    return Err(match chat.me.connected().await {
                         Err(why) => failure(why),
                         Ok(()) => failure(ConnectError::Closed),
                     });
@@ -196,15 +196,15 @@ impl Chat {
     fn call(&mut self, target: &str, name: &str, arguments: &RawValue) {
         let params = format!("{{\"name\":{},\"arguments\":{arguments}}}", Value::from(name));
         let Ok(params) = RawValue::from_string(params) else { return };
-        match self.me.way(target, "tools/call", &params) {
+        match self.me.call_mode(target, "tools/call", &params) {
             Err(why) => self.note(&show::not_sent(&why)),
             Ok(None) => self.note("Your capabilities allow neither to call this nor to propose it."),
-            Ok(Some(Way::Request)) => {
+            Ok(Some(CallMode::Request)) => {
                 let (me, target) = (self.me.clone(), target.to_owned());
                 self.under_way
                     .spawn(async move { outcome(&me.request(&target, "tools/call", &params).await, None) });
             }
-            Ok(Some(Way::Propose)) => match self.me.propose(&[target], "tools/call", &params) {
+            Ok(Some(CallMode::Propose)) => match self.me.propose(&[target], "tools/call", &params) {
                 Err(why) => self.note(&show::not_sent(&why)),
                 Ok(mut proposal) => {
                     self.note(&format!("Proposed as {}; somebody has to approve it.", proposal.id()));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::{Bounds, Flow, HttpLimits, HttpSpec, Inbox, Link, LinkFailure, SendMeta};
+use client::{CloseTimeouts, Flow, HttpLimits, HttpSpec, Inbox, Link, LinkError, SendMeta};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use platform::{Mutex, MutexGuard};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -111,10 +111,10 @@ impl Inbox for Back {
         Flow::Settled
     }
 
-    fn failed(&self, request: u64, failure: LinkFailure) {
+    fn failed(&self, request: u64, failure: LinkError) {
         let Some(open) = self.settle(request) else { return };
         // An error that HTTP wrapped is the gateway's own answer.
-        if let LinkFailure::Http { body, .. } = &failure
+        if let LinkError::Http { body, .. } = &failure
             && let Ok(message) = Message::read(body.clone())
             && let Some(error) = message.error_object()
         {
@@ -124,7 +124,7 @@ impl Inbox for Back {
         self.say(rpc::error(Some(&open.id), code::INTERNAL_ERROR, &why, None));
     }
 
-    fn closed(&self, why: LinkFailure) {
+    fn closed(&self, why: LinkError) {
         tracing::info!(%why, "the gateway is gone");
     }
 }
@@ -154,7 +154,7 @@ pub(crate) async fn stdio_door(
     };
     let link = Link::http(&spec, inbox).map_err(|error| unreachable(error.to_string()))?;
     let read = read(&link, &back).await;
-    link.close(Bounds::default()).await;
+    link.close(CloseTimeouts::default()).await;
     drop((link, back));
     let written = writer.await;
     read.and(written.unwrap_or(Ok(())))
@@ -222,7 +222,7 @@ fn take(link: &Link, back: &Arc<Back>, line: Line, number: u64) {
         link.listen();
     }
     if let Err(unsent) = link.send(message.frame().clone(), meta) {
-        back.failed(number, LinkFailure::Broken(unsent.to_string()));
+        back.failed(number, LinkError::Broken(unsent.to_string()));
     }
 }
 

@@ -38,7 +38,7 @@ async fn a_person_talks_calls_and_approves() {
         ("/tools", "worker  echo  Says it again"),
         (r#"/call worker echo {"text": "a b"}"#, "= a b"),
         (r#"/call worker echo"#, "! `text` is missing"),
-        ("/call worker none", "! answered with an error: there is no tool `none`"),
+        ("/call worker none", "! answered with an error: unknown tool `none`"),
         ("/call worker echo [1]", "The arguments must be one JSON object"),
         ("/who", "scout  mcp/proposal:tools/call, mcp/response:*, chat"),
         ("/proposals", "No open proposals"),

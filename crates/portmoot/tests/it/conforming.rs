@@ -138,13 +138,13 @@ async fn answers_to_what_was_never_heard_are_seen_and_blamed_on_nobody() {
     let (late, mut heard) = join(&gateway, "boss").await;
     let answer = json!({ "jsonrpc": "2.0", "id": 7, "result": { "content": [] } });
     let kind = "mcp/response:tools/call:read_file";
-    let id = worker.say(kind, &["somebody"], Some("long ago"), &answer).unwrap();
+    let id = worker.send(kind, &["somebody"], Some("long ago"), &answer).unwrap();
     let seen = hear(&mut heard, "the answer", |event| match event {
-        Event::Heard(envelope) if envelope.id() == id => Some(envelope.kind().to_owned()),
-        Event::Misbehaved { .. } => panic!("{event:?}"),
+        Event::Other(envelope) if envelope.id() == id => Some(envelope.kind().to_owned()),
+        Event::Violation { .. } => panic!("{event:?}"),
         _ => None,
     });
     // The kind alone says of what it is (Decision 002).
     assert_eq!(seen.await, kind);
-    assert!(late.misbehaviour().is_empty());
+    assert!(late.violations().is_empty());
 }

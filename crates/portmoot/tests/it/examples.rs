@@ -64,8 +64,8 @@ fn the_echo_server_serves_and_refuses_what_is_not_as_it_says() {
     }
     let forged = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "add", "arguments": {} } });
     person.say("mcp/request:tools/call:echo", "forged", &["echo-server"], json!({}), &forged);
-    let line = server.sees("refused what");
-    assert!(line.starts_with("refused what person sent: "), "{line}");
+    let line = server.sees("ignored an envelope");
+    assert!(line.starts_with("ignored an envelope of person: "), "{line}");
     assert_eq!(person.hear_said()["payload"]["error"]["code"], -32600);
     // It comes back by itself.
     gateway.signal("STOP");
@@ -82,7 +82,7 @@ fn the_untrusted_agent_proposes_and_a_trusted_one_calls() {
     assert_eq!(called["content"][0]["text"], "mine");
     let mut proposing = agent(&gateway, "untrusted-1", "echo", r#"{"text":"please"}"#);
     let line = proposing.sees("proposed as ");
-    assert!(line.ends_with("; waiting for somebody to decide"), "{line}");
+    assert!(line.ends_with("; waiting for a reviewer"), "{line}");
     let (url, person) = (gateway.url(), token("person"));
     let cli = |words: &[&str]| {
         let words = [&["proposals"], words, &["--url", &url, "--token", &person]].concat();

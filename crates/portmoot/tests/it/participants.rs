@@ -1,6 +1,6 @@
 //! Participants of a topic over the real gateway: agents on the SDK that talk, serve tools and call each other's.
 
-use client::participant::{CallError, ConnectError, Event, Events, Mode, Tools, Way};
+use client::participant::{CallError, CallMode, ConnectError, Event, Events, Mode, Tools};
 use client::{Participant, ParticipantSpec};
 use model::ProposalState;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ pub(crate) async fn hear<T>(events: &mut Events, what: &str, mut pick: impl FnMu
 
 async fn misbehaved(events: &mut Events) -> String {
     hear(events, "somebody misbehaves", |event| match event {
-        Event::Misbehaved { from, .. } => Some(from),
+        Event::Violation { from, .. } => Some(from),
         _ => None,
     })
     .await
@@ -154,14 +154,14 @@ async fn all_hear_the_same_in_the_same_order() {
 async fn a_tool_that_one_serves_is_called_by_another() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
-    let (_worker, _) = enter(spec(&gateway, "worker").serving(tools()).hearing(Mode::Directed)).await;
+    let (_worker, _) = enter(spec(&gateway, "worker").serving(tools()).receiving(Mode::Directed)).await;
     let (boss, _) = join(&gateway, "boss").await;
     let greeted = boss.request("worker", "initialize", &json!({ "protocolVersion": "2025-06-18" })).await;
     assert_eq!(read(&greeted.unwrap())["serverInfo"]["name"], "worker");
     boss.notify(&["worker"], "notifications/initialized", &()).unwrap();
     let listed = boss.request("worker", "tools/list", &()).await.unwrap();
     assert_eq!(read(&listed)["tools"][0]["name"], "echo");
-    assert_eq!(boss.way("worker", "tools/call", &echo("")).unwrap(), Some(Way::Request));
+    assert_eq!(boss.call_mode("worker", "tools/call", &echo("")).unwrap(), Some(CallMode::Request));
     let calls = (0..20).map(|number| {
         let boss = boss.clone();
         tokio::spawn(async move { boss.call("worker", "tools/call", &echo(&number.to_string())).await })
@@ -180,11 +180,13 @@ async fn what_the_capabilities_do_not_allow_is_not_even_sent() {
     let gateway = Gateway::start(&home, &config(&home));
     let (worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
     let (scout, _) = join(&gateway, "scout").await;
-    for (participant, method, expect) in
-        [(&scout, "tools/call", Some(Way::Propose)), (&scout, "prompts/list", None), (&worker, "ping", None)]
-    {
+    for (participant, method, expect) in [
+        (&scout, "tools/call", Some(CallMode::Propose)),
+        (&scout, "prompts/list", None),
+        (&worker, "ping", None),
+    ] {
         let params = json!({ "name": "echo" });
-        assert_eq!(participant.way("worker", method, &params).unwrap(), expect, "{method}");
+        assert_eq!(participant.call_mode("worker", method, &params).unwrap(), expect, "{method}");
         if expect.is_none() {
             let refused = participant.call("worker", method, &params).await.unwrap_err();
             assert!(matches!(refused, CallError::NotAllowed { .. }), "{refused}");
@@ -197,7 +199,7 @@ async fn what_the_capabilities_do_not_allow_is_not_even_sent() {
     let (mute, mut heard) = join(&gateway, "mute").await;
     let id = mute.chat("hm").unwrap();
     let about = |event| match event {
-        Event::Refused { envelope, told } => Some((envelope, told.error)),
+        Event::Refused { envelope_id, error } => Some((envelope_id, error.error)),
         _ => None,
     };
     let told = hear(&mut heard, "the refusal of a chat", about).await;
@@ -209,9 +211,9 @@ async fn a_proposal_is_fulfilled_by_another_and_both_get_the_answer() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
     let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
-    let (boss, mut heard) = enter(spec(&gateway, "boss").hearing(Mode::DirectedAndProposals)).await;
+    let (boss, mut heard) = enter(spec(&gateway, "boss").receiving(Mode::DirectedAndProposals)).await;
     for mode in [Mode::All, Mode::Directed] {
-        let (scout, _) = enter(spec(&gateway, "scout").hearing(mode)).await;
+        let (scout, _) = enter(spec(&gateway, "scout").receiving(mode)).await;
         let waiting = tokio::spawn(async move { scout.call("worker", "tools/call", &echo("please")).await });
         let proposed = hear(&mut heard, "a proposal", |event| match event {
             Event::Proposal(proposed) => Some(proposed),
@@ -273,17 +275,17 @@ async fn an_answer_of_somebody_else_is_ignored_and_counted() {
     let call = tokio::spawn(async move { calling.request("absent", "tools/call", &echo("x")).await });
     for (participant, events) in [(&mallory, &mut overheard), (&worker, &mut asked)] {
         let request = hear(events, "the request", |event| match event {
-            Event::Heard(envelope) if envelope.kind() == "mcp/request:tools/call:echo" => Some(envelope),
+            Event::Other(envelope) if envelope.kind() == "mcp/request:tools/call:echo" => Some(envelope),
             _ => None,
         });
         let request = request.await;
         let payload: Value = serde_json::from_slice(request.payload()).unwrap();
         let forged = json!({ "jsonrpc": "2.0", "id": payload["id"], "result": { "content": [] } });
-        participant.say("mcp/response:tools/call:echo", &["boss"], Some(request.id()), &forged).unwrap();
+        participant.send("mcp/response:tools/call:echo", &["boss"], Some(request.id()), &forged).unwrap();
         assert_eq!(misbehaved(&mut heard).await, participant.you().id);
     }
     assert!(!call.is_finished());
-    let counted: Vec<_> = boss.misbehaviour().into_iter().collect();
+    let counted: Vec<_> = boss.violations().into_iter().collect();
     assert_eq!(counted, [("mallory".to_owned(), 1), ("worker".to_owned(), 1)]);
     call.abort();
 }
@@ -302,31 +304,31 @@ async fn a_kind_that_differs_from_its_payload_is_refused_and_counted() {
     let (mallory, mut heard) = join(&gateway, "mallory").await;
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "wipe" } });
     // Admitted for what its kind says; the payload says otherwise.
-    let id = mallory.say("mcp/request:tools/call:echo", &["worker"], None, &call).unwrap();
+    let id = mallory.send("mcp/request:tools/call:echo", &["worker"], None, &call).unwrap();
     assert_eq!(misbehaved(&mut noticed).await, "mallory");
     let answer = hear(&mut heard, "the refusal", |event| match event {
-        Event::Heard(envelope) if envelope.correlation_id() == Some(&id) => Some(envelope),
+        Event::Other(envelope) if envelope.correlation_id() == Some(&id) => Some(envelope),
         _ => None,
     });
     let payload: Value = serde_json::from_slice(answer.await.payload()).unwrap();
     assert_eq!(payload["error"]["code"], -32600, "{payload}");
     // The same in a proposal, and a request for somebody else: nothing runs.
     let (boss, mut seen) = join(&gateway, "boss").await;
-    boss.say("mcp/proposal:tools/call:echo", &["worker"], None, &call).unwrap();
+    boss.send("mcp/proposal:tools/call:echo", &["worker"], None, &call).unwrap();
     assert_eq!(misbehaved(&mut noticed).await, "boss");
-    boss.say("mcp/request:tools/call:wipe", &["mallory"], None, &call).unwrap();
-    boss.say("mcp/proposal:tools/call:wipe", &["worker"], None, &call).unwrap();
+    boss.send("mcp/request:tools/call:wipe", &["mallory"], None, &call).unwrap();
+    boss.send("mcp/proposal:tools/call:wipe", &["worker"], None, &call).unwrap();
     let proposed = |event| matches!(event, Event::Proposal(_)).then_some(());
     hear(&mut noticed, "a proposal", proposed).await;
     let honest = boss.request("worker", "tools/call", &echo("still here")).await.unwrap();
     assert_eq!(read(&honest)["content"][0]["text"], "still here");
     assert_eq!(
-        worker.misbehaviour().into_iter().collect::<Vec<_>>(),
+        worker.violations().into_iter().collect::<Vec<_>>(),
         [("boss".to_owned(), 1), ("mallory".to_owned(), 1)]
     );
     // What was asked of mallory, who serves nothing, is an error of its own, not the worker's result.
     let said = |event| match event {
-        Event::Heard(envelope) if envelope.from() == "mallory" => Some(envelope),
+        Event::Other(envelope) if envelope.from() == "mallory" => Some(envelope),
         _ => None,
     };
     let said = hear(&mut seen, "an answer of mallory", said).await;
@@ -343,19 +345,19 @@ async fn they_come_back_after_the_gateway_restarts() {
     let calling = boss.clone();
     let open = tokio::spawn(async move { calling.request("nobody", "ping", &()).await });
     let asked =
-        |event| matches!(event, Event::Heard(envelope) if envelope.kind().ends_with("ping")).then_some(());
+        |event| matches!(event, Event::Other(envelope) if envelope.kind().ends_with("ping")).then_some(());
     hear(&mut heard, "the request", asked).await;
     drop(gateway);
     assert_eq!(open.await.unwrap().unwrap_err(), CallError::Lost);
     let away = |event| match event {
-        Event::Away { is_final, .. } => Some(is_final),
+        Event::Disconnected { is_final, .. } => Some(is_final),
         _ => None,
     };
     assert!(!hear(&mut heard, "the connection is lost", away).await);
-    assert_eq!(worker.chat("anybody?").unwrap_err(), CallError::Away);
+    assert_eq!(worker.chat("anybody?").unwrap_err(), CallError::NotConnected);
     let again = Gateway::serve(home.command(&["serve", "--config", "portmoot.toml", "--listen", &address]));
     for participant in [&worker, &boss] {
-        tokio::time::timeout(PATIENCE, participant.here()).await.unwrap().unwrap();
+        tokio::time::timeout(PATIENCE, participant.connected()).await.unwrap().unwrap();
     }
     let result = boss.call("worker", "tools/call", &echo("again")).await.unwrap();
     assert_eq!(read(&result)["content"][0]["text"], "again");
@@ -369,12 +371,12 @@ async fn a_second_connection_takes_over_and_the_first_stays_away() {
     let (first, mut heard) = join(&gateway, "boss").await;
     let (second, _) = join(&gateway, "boss").await;
     let away = |event| match event {
-        Event::Away { is_final, why } => Some((is_final, why)),
+        Event::Disconnected { is_final, why } => Some((is_final, why)),
         _ => None,
     };
     let (is_final, why) = hear(&mut heard, "the first is replaced", away).await;
     assert!(is_final, "{why}");
-    assert_eq!(first.here().await, Err(ConnectError::Replaced));
+    assert_eq!(first.connected().await, Err(ConnectError::Replaced));
     let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
     second.request("worker", "ping", &()).await.unwrap();
 }

@@ -178,7 +178,7 @@ async fn sdk(gateway: &Gateway) -> Participant {
             Ok(json!({ "sum": number("a")? + number("b")? }))
         });
     let spec = ParticipantSpec::new(&gateway.url(), Some(&token("worker")), "main");
-    Participant::connect(spec.serving(tools).hearing(Mode::Directed)).await.unwrap()
+    Participant::connect(spec.serving(tools).receiving(Mode::Directed)).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use client::participant::{CallError, Event, Events, Way};
+use client::participant::{CallError, CallMode, Event, Events};
 use client::{Participant, ParticipantSpec};
 use harness::deps;
 use serde_json::{Value, json};
@@ -114,9 +114,10 @@ async fn an_agent_is_trusted_with_more_while_it_is_connected() {
     let path = folder.path().join("a.txt").display().to_string();
     let read = json!({ "name": "read_text_file", "arguments": { "path": path } });
     let write = json!({ "name": "write_file", "arguments": { "path": path, "content": "" } });
-    let ways =
-        |agent: &Participant| [&read, &write].map(|call| agent.way("files", "tools/call", call).unwrap());
-    assert_eq!(ways(&agent), [Some(Way::Propose); 2]);
+    let ways = |agent: &Participant| {
+        [&read, &write].map(|call| agent.call_mode("files", "tools/call", call).unwrap())
+    };
+    assert_eq!(ways(&agent), [Some(CallMode::Propose); 2]);
     let refused = agent.request("files", "tools/call", &read).await.unwrap_err();
     assert!(matches!(refused, CallError::Refused(told) if told.error == "capability_violation"));
     // It proposes, and that goes well.
@@ -142,7 +143,7 @@ async fn an_agent_is_trusted_with_more_while_it_is_connected() {
         }
     };
     hear(&mut heard, "the renewed welcome", renewed(true)).await;
-    assert_eq!(ways(&agent), [Some(Way::Request), Some(Way::Propose)]);
+    assert_eq!(ways(&agent), [Some(CallMode::Request), Some(CallMode::Propose)]);
     let result = agent.call("files", "tools/call", &read).await.unwrap();
     assert!(result.get().contains("to be read"), "{result}");
     let refused = agent.request("files", "tools/call", &write).await.unwrap_err();
@@ -152,7 +153,7 @@ async fn an_agent_is_trusted_with_more_while_it_is_connected() {
         cli(&home, &gateway, "admin", &["participants", "revoke", "agent", reading])
     });
     hear(&mut heard, "the welcome with less", renewed(false)).await;
-    assert_eq!(ways(&agent), [Some(Way::Propose); 2]);
+    assert_eq!(ways(&agent), [Some(CallMode::Propose); 2]);
     let refused = agent.request("files", "tools/call", &read).await.unwrap_err();
     assert!(matches!(refused, CallError::Refused(_)), "{refused}");
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "to be read");

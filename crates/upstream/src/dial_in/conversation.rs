@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use client::{Carrier, Inbox, LinkFailure, SendMeta, Unsent};
+use client::{CustomTransport, Inbox, LinkError, SendError, SendMeta};
 use model::{KindRef, LinkId, ParticipantId};
 use platform::Mutex;
 use wire::mcp::Params;
@@ -106,7 +106,7 @@ impl Conversation {
     pub(super) fn hang_up(&self) {
         let open = self.table.lock().close(&self.recent);
         if open {
-            self.inbox.closed(LinkFailure::Left);
+            self.inbox.closed(LinkError::Disconnected);
         }
     }
 
@@ -161,7 +161,7 @@ impl Conversation {
                 Receipt::Accepted
             }
             Err(why) => {
-                self.inbox.failed(request.number, LinkFailure::Garbage(why.clone()));
+                self.inbox.failed(request.number, LinkError::Malformed(why.clone()));
                 Receipt::Rejected(why)
             }
         }
@@ -232,14 +232,14 @@ impl Drop for Conversation {
     }
 }
 
-impl Carrier for Conversation {
-    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), Unsent> {
-        let Ok(message) = Message::read(frame) else { return Err(Unsent::Closed) };
+impl CustomTransport for Conversation {
+    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
+        let Ok(message) = Message::read(frame) else { return Err(SendError::Closed) };
         if matches!(message.shape(), Shape::Result | Shape::Error) {
             // A participant that serves may not send requests, so it gets no answers.
-            return Err(Unsent::Closed);
+            return Err(SendError::Closed);
         }
-        let Ok(params) = Params::read(&message) else { return Err(Unsent::Closed) };
+        let Ok(params) = Params::read(&message) else { return Err(SendError::Closed) };
         let (from, about) = self.sender(&params, meta.from);
         let method = message.method();
         let target = params.target().map(wire::mcp::Target::text);
@@ -258,12 +258,12 @@ impl Carrier for Conversation {
         };
         let envelope = mcpx::envelope(&draft);
         if envelope.len() > self.envelope_bytes_max {
-            return Err(Unsent::TooLarge);
+            return Err(SendError::TooLarge);
         }
         {
             let mut table = self.table.lock();
             if table.closed {
-                return Err(Unsent::Closed);
+                return Err(SendError::Closed);
             }
             if let Some(number) = meta.request {
                 let id: Arc<str> = id.into();

@@ -1,7 +1,7 @@
 //! Dial-in without a room: one participant, its conversations, its disconnects.
 
 use bytes::Bytes;
-use client::{Flow, SendMeta, Unsent};
+use client::{Flow, SendError, SendMeta};
 use serde_json::{Value, json};
 use wire::rpc::{self, Id};
 
@@ -36,11 +36,11 @@ impl Inbox for Ends {
         Flow::Open
     }
 
-    fn failed(&self, request: u64, failure: LinkFailure) {
+    fn failed(&self, request: u64, failure: LinkError) {
         self.received.lock().push(format!("{request} failed: {failure}"));
     }
 
-    fn closed(&self, why: LinkFailure) {
+    fn closed(&self, why: LinkError) {
         self.received.lock().push(format!("closed: {why}"));
     }
 }
@@ -55,14 +55,14 @@ fn connected() -> (Arc<Ends>, DialIn, Link) {
     let ends = Arc::new(Ends::default());
     let id = ParticipantId::new("worker").unwrap();
     let dial_in = DialIn::new(id, ENVELOPE_BYTES_MAX, Arc::<Ends>::clone(&ends), Arc::default());
-    assert_eq!(dial_in.dial(Arc::<Ends>::clone(&ends)).err(), Some(LinkFailure::Away));
+    assert_eq!(dial_in.dial(Arc::<Ends>::clone(&ends)).err(), Some(LinkError::NotConnected));
     dial_in.connected(LINK);
     let link = dial_in.dial(Arc::<Ends>::clone(&ends)).unwrap();
     (ends, dial_in, link)
 }
 
 /// Calls the tool `x` in ann's name.
-fn request(link: &Link, number: u64, arguments: &str) -> Result<(), Unsent> {
+fn request(link: &Link, number: u64, arguments: &str) -> Result<(), SendError> {
     let params = format!("{{\"name\":\"x\",\"arguments\":{arguments}}}");
     let frame = rpc::request(&Id::number(number), "tools/call", Some(params.as_bytes()));
     link.send(frame, SendMeta { from: Some("ann".into()), ..SendMeta::request(number) })
@@ -176,7 +176,7 @@ fn envelopes_carry_the_caller_and_keep_the_size_limit() {
     let text = |len: usize| format!("{{\"t\":\"{}\"}}", "x".repeat(len));
     let fits = (0..room).rev().find(|len| request(&link, 4, &text(*len)).is_ok()).unwrap();
     assert!(ends.sent.lock()[0].to_string().len() <= ENVELOPE_BYTES_MAX);
-    assert_eq!(request(&link, 5, &text(fits + 1)), Err(Unsent::TooLarge));
+    assert_eq!(request(&link, 5, &text(fits + 1)), Err(SendError::TooLarge));
 }
 
 #[test]
@@ -212,8 +212,8 @@ fn a_disconnect_ends_pending_requests_and_a_new_link_starts_over() {
     request(&link, 1, "{}").unwrap();
     assert_eq!(dial_in.disconnected(LinkId(8)), None, "another link makes no difference");
     let departure = dial_in.disconnected(LINK).unwrap();
-    assert_eq!(ends.take_received(), ["closed: it left"]);
-    assert_eq!(request(&link, 2, "{}"), Err(Unsent::Closed));
+    assert_eq!(ends.take_received(), ["closed: the participant disconnected"]);
+    assert_eq!(request(&link, 2, "{}"), Err(SendError::Closed));
     assert!(dial_in.is_listed());
     dial_in.connected(LINK);
     assert_eq!(dial_in.disconnected(LINK), None, "a task waits for the grace period already");

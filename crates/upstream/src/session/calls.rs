@@ -51,7 +51,7 @@ impl Session {
             return Err(self.refusal(fault));
         }
         if pending.len() >= self.setup.spec.bounds.calls_max {
-            return Err(self.refusal(&Fault::Unsent(client::Unsent::Busy)));
+            return Err(self.refusal(&Fault::Unsent(client::SendError::Busy)));
         }
         let first = pending.len() == 0;
         let defer = self.is_serial() && pending.calls() > 0;
@@ -71,7 +71,7 @@ impl Session {
             pending.defer(number, (frame, headers));
         } else {
             drop(pending);
-            let from = self.link.get().is_some_and(Link::is_carried).then(|| call.from.into());
+            let from = self.link.get().is_some_and(Link::is_custom).then(|| call.from.into());
             if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from }) {
                 self.pending().settle(number);
                 return Err(self.refusal(&Fault::Unsent(unsent)));

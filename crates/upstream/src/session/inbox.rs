@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use bytes::Bytes;
-use client::{Flow, Inbox, LinkFailure};
+use client::{Flow, Inbox, LinkError};
 use json::Splice;
 use json::{Token, Tokens};
 use model::Era;
@@ -36,16 +36,16 @@ impl Inbox for SessionInbox {
         }
     }
 
-    fn failed(&self, request: u64, failure: LinkFailure) {
+    fn failed(&self, request: u64, failure: LinkError) {
         if let Some(session) = self.0.upgrade() {
             session.failed(request, failure);
         }
     }
 
-    fn closed(&self, why: LinkFailure) {
+    fn closed(&self, why: LinkError) {
         if let Some(session) = self.0.upgrade() {
             // The supervisor reports an end before the handshake as a failed start.
-            if matches!(why, LinkFailure::Closed | LinkFailure::Left) || session.handshake().is_none() {
+            if matches!(why, LinkError::Closed | LinkError::Disconnected) || session.handshake().is_none() {
                 tracing::debug!(server = session.upstream(), %why, "session closed");
             } else {
                 tracing::warn!(server = session.upstream(), %why, "session lost");
@@ -59,7 +59,7 @@ impl Inbox for SessionInbox {
             && let Some(number) = answer_number(head)
             && let Some(request) = session.settle(number)
         {
-            session.deliver(request, Err(Fault::Link(LinkFailure::TooLarge)));
+            session.deliver(request, Err(Fault::Link(LinkError::TooLarge)));
         }
     }
 }
@@ -151,12 +151,12 @@ impl Session {
     }
 
     /// Handles the failure of one request.
-    fn failed(self: &Arc<Self>, number: u64, failure: LinkFailure) {
-        if failure == LinkFailure::SessionGone && self.await_reopen(number) {
+    fn failed(self: &Arc<Self>, number: u64, failure: LinkError) {
+        if failure == LinkError::SessionGone && self.await_reopen(number) {
             return;
         }
         // An HTTP error whose body is a JSON-RPC error is an answer.
-        if let LinkFailure::Http { body, .. } = &failure
+        if let LinkError::Http { body, .. } = &failure
             && let Ok(message) = Message::read(body.clone())
             && message.shape() == Shape::Error
         {
@@ -168,7 +168,7 @@ impl Session {
         if self.handshake().is_some() {
             tracing::warn!(server = self.upstream(), %failure, "a request failed");
         }
-        if matches!(failure, LinkFailure::Http { status: 400 | 404 | 405, .. }) && self.era() == Era::Modern {
+        if matches!(failure, LinkError::Http { status: 400 | 404 | 405, .. }) && self.era() == Era::Modern {
             self.check_era();
         }
         let fault = Fault::Link(failure);

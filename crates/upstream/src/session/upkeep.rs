@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use client::LinkFailure;
+use client::LinkError;
 use model::Era;
 
 use super::Session;
@@ -48,7 +48,7 @@ impl Session {
             let silent = me.health.end_liveness_check();
             if silent && matches!(answer, Err(Fault::Timeout | Fault::Unsent(_))) && me.is_open() {
                 tracing::error!(server = me.upstream(), "the server hangs; restarting it");
-                me.end(Fault::Link(LinkFailure::Timeout));
+                me.end(Fault::Link(LinkError::Timeout));
                 me.close().await;
             }
         });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use client::LinkFailure;
+use client::LinkError;
 use model::{Era, Refusal, RefusalCode};
 use platform::millis;
 use tokio::time::{sleep, timeout};
@@ -169,7 +169,7 @@ impl Upstream {
     ) -> Result<Arc<Session>, Refusal> {
         self.inner().starting += 1;
         let mut outcome = self.attempt(era, key, client, &interest).await;
-        if let Err(Fault::Link(LinkFailure::Http { status: 400 | 404 | 405, .. })) = &outcome
+        if let Err(Fault::Link(LinkError::Http { status: 400 | 404 | 405, .. })) = &outcome
             && matches!(self.spec.config.transport, Transport::Http(_))
             && era != Some(Era::Modern)
             && !self.inner().http_sse
@@ -260,7 +260,7 @@ impl Upstream {
             timeout(self.spec.config.timeouts.start, lists::refresh(&session, &handshake, lists::ALL)).await;
         let complete = matches!(listed, Ok(Ok(_)));
         if !session.is_open() {
-            return Err(Fault::Link(LinkFailure::Broken(
+            return Err(Fault::Link(LinkError::Broken(
                 "the server ended while its lists were fetched".to_owned(),
             )));
         }

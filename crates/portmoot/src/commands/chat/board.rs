@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use client::participant::{Event, Proposed};
+use client::participant::{Event, IncomingProposal};
 
 use super::complete::{Names, meet};
 
@@ -13,7 +13,7 @@ const BOARD_MAX: usize = 256;
 pub(super) struct Board {
     names: Names,
     next: usize,
-    open: VecDeque<(usize, Proposed)>,
+    open: VecDeque<(usize, IncomingProposal)>,
 }
 
 impl Board {
@@ -35,13 +35,13 @@ impl Board {
     pub(super) fn hear(&mut self, event: &Event) {
         match event {
             Event::Proposal(proposed) => {
-                self.open.push_back((self.next, Proposed::clone(proposed)));
+                self.open.push_back((self.next, IncomingProposal::clone(proposed)));
                 self.next += 1;
                 if self.open.len() > BOARD_MAX {
                     self.open.pop_front();
                 }
             }
-            Event::Heard(envelope) if envelope.kind().starts_with("mcp/request:") => {
+            Event::Other(envelope) if envelope.kind().starts_with("mcp/request:") => {
                 self.close(envelope.correlation_id().unwrap_or_default());
             }
             Event::ProposalState { proposal, state, .. } if state.is_over() => self.close(proposal),
@@ -55,7 +55,7 @@ impl Board {
     }
 
     /// All that are open, oldest first.
-    pub(super) fn open(&self) -> Vec<(usize, Proposed)> {
+    pub(super) fn open(&self) -> Vec<(usize, IncomingProposal)> {
         self.open.iter().cloned().collect()
     }
 
@@ -65,7 +65,7 @@ impl Board {
     }
 
     /// The proposal with this number or id. An id that is a number wins over the number.
-    pub(super) fn find(&self, which: &str) -> Option<&Proposed> {
+    pub(super) fn find(&self, which: &str) -> Option<&IncomingProposal> {
         let by_id = self.open.iter().find(|(_, proposed)| proposed.id() == which);
         let by_number = || {
             let number: usize = which.trim_start_matches('#').parse().ok()?;

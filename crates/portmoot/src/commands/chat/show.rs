@@ -1,7 +1,7 @@
 //! How the room looks on a terminal. Whatever a stranger wrote is made visible, and what it said cannot pass for another's
 //! line: further lines of a text are set in.
 
-use client::participant::{CallError, Event, Proposed};
+use client::participant::{CallError, Event, IncomingProposal};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use wire::mcpx::system::Seen;
@@ -27,20 +27,20 @@ pub(super) fn noticed(event: &Event, number: impl Fn(&str) -> Option<usize>) -> 
             let reason = reason.as_deref().map(|reason| format!(": {}", set_in(reason))).unwrap_or_default();
             Some(format!("* your proposal {} is {state}{reason}", visible::line(proposal)))
         }
-        Event::Refused { told, .. } => Some(format!("! refused: {}", set_in(&told.message))),
-        Event::Misbehaved { from, why, .. } => {
+        Event::Refused { error, .. } => Some(format!("! refused: {}", set_in(&error.message))),
+        Event::Violation { from, why, .. } => {
             Some(format!("! {} sent something false: {}", visible::line(from), visible::line(why)))
         }
-        Event::Away { why, is_final } => Some(away(why, *is_final)),
-        Event::Missed(count) => Some(format!("! {count} events were missed")),
-        Event::Welcomed { .. } | Event::Chat { .. } | Event::Heard(_) => None,
+        Event::Disconnected { why, is_final } => Some(away(why, *is_final)),
+        Event::Lagged(count) => Some(format!("! {count} events were missed")),
+        Event::Welcomed { .. } | Event::Chat { .. } | Event::Other(_) => None,
     }
 }
 
 /// The envelope itself on one line, for `--json`.
 pub(super) fn frame(event: &Event) -> Option<String> {
     let envelope = match event {
-        Event::Chat { envelope, .. } | Event::Heard(envelope) => envelope,
+        Event::Chat { envelope, .. } | Event::Other(envelope) => envelope,
         Event::Proposal(proposed) => &proposed.envelope,
         _ => return None,
     };
@@ -55,7 +55,7 @@ pub(super) fn away(why: &str, is_final: bool) -> String {
 }
 
 /// Everything that a decision about a proposal is about.
-pub(super) fn proposal(number: usize, proposed: &Proposed) -> String {
+pub(super) fn proposal(number: usize, proposed: &IncomingProposal) -> String {
     let call = &proposed.call;
     let params = String::from_utf8_lossy(call.params().unwrap_or(b"{}")).into_owned();
     let to = if proposed.envelope.is_broadcast() { "anybody".to_owned() } else { proposed.to().join(", ") };
@@ -150,7 +150,7 @@ mod tests {
         let envelope = heard("scout", kind, &payload);
         let Ok(Act::Proposal(call)) = strict(kind, Bytes::from(payload.to_string())) else { panic!() };
         assert_eq!(
-            proposal(3, &Proposed { envelope, call }),
+            proposal(3, &IncomingProposal { envelope, call }),
             "? proposal #3 by scout at worker: tools/call e\\u{202e}x\n    \
              params {\"arguments\":{\"a\":\"\\u{200b}\"},\"name\":\"e\\u{202e}x\"}\n    id p\\u{7}1"
         );

@@ -1,4 +1,4 @@
-//! The life of a participant's connection: reading, writing, and dialling again when it breaks.
+//! Connection of a participant: reading, writing, and reconnecting when it breaks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::backoff::Backoff;
-use super::dial::{Socket, dial};
+use super::dial::{WebSocket, dial};
 use super::error::ConnectError;
-use super::shared::{Shared, Standing, chance};
+use super::shared::{ConnectionState, Shared, random_u64};
 use super::spec::ParticipantSpec;
 
 /// Envelopes that may wait to be written.
-pub const QUEUE_MAX: usize = 1024;
-/// Silence after which a sign of life is asked for; after as much again the connection counts as broken.
+pub const SEND_QUEUE_MAX: usize = 1024;
+/// Silence after which a ping is sent. After the same time again the connection counts as broken.
 const SILENCE: Duration = Duration::from_secs(45);
-/// How long a goodbye may take.
-const GOODBYE: Duration = Duration::from_secs(1);
-/// The close code of a gateway when another connection of the same participant took over.
+/// How long closing may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The gateway's close code when another connection of the same participant took over.
 const REPLACED: u16 = 4001;
 
-/// Lives on this socket, and on others after it, until `stop` or a final refusal.
-pub(super) async fn live(
+/// Keeps the participant connected, first over this socket, until `stop` is set or an attempt fails for good.
+pub(super) async fn run(
     shared: Arc<Shared>,
     spec: ParticipantSpec,
-    first: Socket,
+    first: WebSocket,
     mut stop: watch::Receiver<bool>,
 ) {
     let mut socket = Some(first);
@@ -38,32 +38,32 @@ pub(super) async fn live(
     loop {
         let why = match socket.take() {
             Some(socket) => connection(&shared, &spec, socket, stop.clone()).await,
-            None => match stoppable(&mut stop, dial(&spec)).await {
-                Some(Ok(dialled)) => {
-                    socket = Some(dialled);
+            None => match unless_stopped(&mut stop, dial(&spec)).await {
+                Some(Ok(dialed)) => {
+                    socket = Some(dialed);
                     continue;
                 }
                 Some(Err(why)) => why,
                 None => ConnectError::Closed,
             },
         };
-        if *shared.standing.borrow() == Standing::Here {
+        if *shared.state.borrow() == ConnectionState::Connected {
             backoff.reset();
         }
-        let is_final = !why.may_pass();
-        shared.lost(&why, is_final);
-        let wait = backoff.next(u32::try_from(chance() >> 32).unwrap_or_default());
+        let is_final = !why.is_transient();
+        shared.disconnected(&why, is_final);
+        let wait = backoff.next(u32::try_from(random_u64() >> 32).unwrap_or_default());
         if is_final {
             return;
         }
-        if stoppable(&mut stop, sleep(wait)).await.is_none() {
-            return shared.lost(&ConnectError::Closed, true);
+        if unless_stopped(&mut stop, sleep(wait)).await.is_none() {
+            return shared.disconnected(&ConnectError::Closed, true);
         }
     }
 }
 
-/// Waits for this, unless the participant is to stop.
-async fn stoppable<T>(stop: &mut watch::Receiver<bool>, work: impl Future<Output = T>) -> Option<T> {
+/// Waits for this; `None` when the participant is to stop first.
+async fn unless_stopped<T>(stop: &mut watch::Receiver<bool>, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         done = work => Some(done),
         () = stopped(stop) => None,
@@ -71,48 +71,52 @@ async fn stoppable<T>(stop: &mut watch::Receiver<bool>, work: impl Future<Output
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // Whoever could say it being gone means the same.
+    // An error means that every handle is dropped, which stops the participant too.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
 async fn connection(
     shared: &Arc<Shared>,
     spec: &ParticipantSpec,
-    socket: Socket,
+    socket: WebSocket,
     stop: watch::Receiver<bool>,
 ) -> ConnectError {
     let (sink, stream) = socket.split();
-    let (out, queue) = mpsc::channel(QUEUE_MAX);
+    let (outgoing, queue) = mpsc::channel(SEND_QUEUE_MAX);
     let (ping, pings) = mpsc::channel(1);
-    shared.connected(out);
-    let welcome = async {
-        let mut standing = shared.standing.subscribe();
-        let here = standing.wait_for(|standing| *standing == Standing::Here);
-        if timeout(spec.connect_timeout, here).await.is_ok() {
+    shared.connected(outgoing);
+    let welcome_is_late = async {
+        let mut state = shared.state.subscribe();
+        let connected = state.wait_for(|state| *state == ConnectionState::Connected);
+        if timeout(spec.connect_timeout, connected).await.is_ok() {
             std::future::pending::<()>().await;
         }
     };
     tokio::select! {
         why = read(shared, stream, ping) => why,
         why = write(sink, queue, pings, stop) => why,
-        () = welcome => ConnectError::Broken("no welcome came in time".to_owned()),
+        () = welcome_is_late => ConnectError::Broken("no welcome in time".to_owned()),
     }
 }
 
-async fn read(shared: &Arc<Shared>, mut stream: SplitStream<Socket>, ping: mpsc::Sender<()>) -> ConnectError {
+async fn read(
+    shared: &Arc<Shared>,
+    mut stream: SplitStream<WebSocket>,
+    ping: mpsc::Sender<()>,
+) -> ConnectError {
     let broken = |why: String| ConnectError::Broken(why);
     let mut silent = false;
     loop {
         match timeout(SILENCE, stream.next()).await {
-            Ok(Some(Ok(Message::Text(text)))) => shared.hear(Bytes::from(text)),
+            Ok(Some(Ok(Message::Text(text)))) => shared.receive(Bytes::from(text)),
             Ok(Some(Ok(Message::Close(frame)))) => return closed(frame),
             Ok(Some(Ok(_))) => {}
             Ok(Some(Err(error))) => return broken(error.to_string()),
             Ok(None) => return broken("the connection ended".to_owned()),
-            Err(_) if silent => return broken("nothing was heard any more".to_owned()),
+            Err(_) if silent => return broken("the gateway is silent".to_owned()),
             Err(_) => {
                 silent = true;
-                // A ping that waits already will do.
+                // One ping that waits is enough.
                 let _ = ping.try_send(());
                 continue;
             }
@@ -130,7 +134,7 @@ fn closed(frame: Option<CloseFrame>) -> ConnectError {
 }
 
 async fn write(
-    mut sink: SplitSink<Socket, Message>,
+    mut sink: SplitSink<WebSocket, Message>,
     mut queue: mpsc::Receiver<Bytes>,
     mut pings: mpsc::Receiver<()>,
     mut stop: watch::Receiver<bool>,
@@ -139,11 +143,11 @@ async fn write(
         let sent = tokio::select! {
             biased;
             () = stopped(&mut stop) => {
-                goodbye(sink, queue).await;
+                close(sink, queue).await;
                 return ConnectError::Closed;
             }
             Some(()) = pings.recv() => sink.send(Message::Ping(Bytes::new())).await,
-            Some(envelope) = queue.recv() => feed(&mut sink, envelope, &mut queue).await,
+            Some(envelope) = queue.recv() => write_all(&mut sink, envelope, &mut queue).await,
             else => return ConnectError::Closed,
         };
         if let Err(error) = sent {
@@ -154,9 +158,9 @@ async fn write(
 
 type Sent = Result<(), tokio_tungstenite::tungstenite::Error>;
 
-/// Writes this and whatever waits behind it, then flushes once.
-async fn feed(
-    sink: &mut SplitSink<Socket, Message>,
+/// Writes this envelope and those that wait behind it, then flushes once.
+async fn write_all(
+    sink: &mut SplitSink<WebSocket, Message>,
     first: Bytes,
     queue: &mut mpsc::Receiver<Bytes>,
 ) -> Sent {
@@ -170,14 +174,14 @@ async fn feed(
     sink.flush().await
 }
 
-/// Says what was still to be said, and closes.
-async fn goodbye(mut sink: SplitSink<Socket, Message>, mut queue: mpsc::Receiver<Bytes>) {
-    let leave = async {
+/// Writes the waiting envelopes and closes the connection.
+async fn close(mut sink: SplitSink<WebSocket, Message>, mut queue: mpsc::Receiver<Bytes>) {
+    let close = async {
         if let Ok(last) = queue.try_recv() {
-            feed(&mut sink, last, &mut queue).await?;
+            write_all(&mut sink, last, &mut queue).await?;
         }
         sink.close().await
     };
-    // It leaves in any case.
-    let _ = timeout(GOODBYE, leave).await;
+    // The connection is dropped in any case.
+    let _ = timeout(CLOSE_TIMEOUT, close).await;
 }

@@ -1,0 +1,110 @@
+//! Dialing: TCP, TLS for `https`, and one time limit for both.
+
+use std::error::Error;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Uri;
+use http::uri::Scheme;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::HttpConnector;
+use tokio::time::timeout;
+use tokio_rustls::rustls::Error as TlsError;
+use tokio_rustls::rustls::crypto::ring;
+use tower::{Service, ServiceExt};
+
+use super::socket::HttpSocket;
+use crate::error::LinkError;
+
+/// Opens connections to one origin.
+///
+/// TLS offers HTTP/1.1 alone. With HTTP/2 all requests of a link would share one connection, and a server bounds the
+/// requests that are open on it: the answer to a server's question, or a cancellation, would wait behind the very calls
+/// that wait for it. A server that closes the connection in order would also fail calls that it never ran.
+#[derive(Debug, Clone)]
+pub(crate) struct Connector(Arc<Target>);
+
+#[derive(Debug)]
+struct Target {
+    url: Uri,
+    limit: Duration,
+}
+
+impl Connector {
+    /// A connector to the origin of this URL. `limit` is the time to connect, TLS included.
+    pub(crate) fn new(url: Uri, limit: Duration) -> Self {
+        Self(Arc::new(Target { url, limit }))
+    }
+
+    /// Opens one connection.
+    ///
+    /// # Errors
+    /// [`LinkError::Untrusted`] when this machine does not trust the certificate, else [`LinkError::Unreachable`].
+    pub(crate) async fn connect(self) -> Result<HttpSocket, LinkError> {
+        match timeout(self.0.limit, open(self.0.url.clone())).await {
+            Ok(opened) => opened.map_err(|error| link_error(&*error)),
+            Err(_) => Err(LinkError::Unreachable("connecting took too long".to_owned())),
+        }
+    }
+}
+
+/// For hyper's client. The URI of a request does not matter: there is one origin.
+impl Service<Uri> for Connector {
+    type Response = HttpSocket;
+    type Error = LinkError;
+    type Future = Pin<Box<dyn Future<Output = Result<HttpSocket, LinkError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        Box::pin(self.clone().connect())
+    }
+}
+
+async fn open(url: Uri) -> Result<HttpSocket, Box<dyn Error + Send + Sync>> {
+    let stream = if url.scheme() == Some(&Scheme::HTTPS) {
+        tls()?.oneshot(url).await?
+    } else {
+        MaybeHttpsStream::Http(tcp().oneshot(url).await?)
+    };
+    Ok(HttpSocket(stream))
+}
+
+fn tcp() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.set_nodelay(true);
+    tcp.enforce_http(false);
+    tcp
+}
+
+/// The connector for `https`, made on first use: it reads the certificates that this machine trusts.
+fn tls() -> io::Result<HttpsConnector<HttpConnector>> {
+    static TLS: OnceLock<HttpsConnector<HttpConnector>> = OnceLock::new();
+    if let Some(tls) = TLS.get() {
+        return Ok(tls.clone());
+    }
+    let trusting = HttpsConnectorBuilder::new().with_provider_and_native_roots(ring::default_provider())?;
+    let tls = trusting.https_only().enable_http1().wrap_connector(tcp());
+    Ok(TLS.get_or_init(|| tls).clone())
+}
+
+/// The innermost cause of a failed connection. The errors around it say only which step failed.
+fn link_error(error: &(dyn Error + 'static)) -> LinkError {
+    let mut cause = error;
+    loop {
+        if let Some(TlsError::InvalidCertificate(_)) = cause.downcast_ref() {
+            return LinkError::Untrusted(cause.to_string());
+        }
+        // The source of an I/O error is the source of the error inside it.
+        let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        match inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| cause.source()) {
+            Some(next) => cause = next,
+            None => return LinkError::Unreachable(cause.to_string()),
+        }
+    }
+}

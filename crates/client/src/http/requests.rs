@@ -1,0 +1,163 @@
+//! Open requests of an HTTP link, and the tasks that carry them out.
+//!
+//! A task that is done with a request waits for the next one: that costs less than a new task for each request.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+use http::HeaderMap;
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+
+/// A request on its way to the server.
+#[derive(Debug)]
+pub(super) struct OutgoingRequest {
+    pub(super) number: u64,
+    pub(super) frame: Bytes,
+    pub(super) headers: Option<Box<HeaderMap>>,
+}
+
+/// The open requests by number, and the tasks without one.
+#[derive(Debug)]
+pub(super) struct Requests {
+    open: HashMap<u64, AbortHandle, RandomState>,
+    idle: Vec<(AbortHandle, oneshot::Sender<OutgoingRequest>)>,
+    idle_max: usize,
+}
+
+impl Requests {
+    pub(super) fn new(idle_max: usize) -> Self {
+        Self { open: HashMap::default(), idle: Vec::new(), idle_max }
+    }
+
+    /// How many are open.
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Opens a request: an idle task gets it, or the one that `spawn` starts.
+    pub(super) fn open(
+        &mut self,
+        mut request: OutgoingRequest,
+        spawn: impl FnOnce(OutgoingRequest) -> AbortHandle,
+    ) {
+        let number = request.number;
+        while let Some((task, next)) = self.idle.pop() {
+            match next.send(request) {
+                Ok(()) => {
+                    self.open.insert(number, task);
+                    return;
+                }
+                Err(unsent) => request = unsent,
+            }
+        }
+        self.open.insert(number, spawn(request));
+    }
+
+    /// Closes a request for the task that carried it out, and returns where its next one comes. `None` when the task is
+    /// to end: the request was cancelled, or enough tasks are idle.
+    pub(super) fn close(&mut self, number: u64) -> Option<oneshot::Receiver<OutgoingRequest>> {
+        let task = self.open.remove(&number)?;
+        if self.idle.len() >= self.idle_max {
+            return None;
+        }
+        let (sender, next) = oneshot::channel();
+        self.idle.push((task, sender));
+        Some(next)
+    }
+
+    /// Ends the task of an open request. A request that is closed has no task any more, so that another request of the
+    /// same task is never hit.
+    pub(super) fn abort(&mut self, number: u64) {
+        if let Some(task) = self.open.remove(&number) {
+            task.abort();
+        }
+    }
+
+    /// Ends all tasks.
+    pub(super) fn abort_all(&mut self) {
+        self.idle.clear();
+        for (_, task) in self.open.drain() {
+            task.abort();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use platform::Mutex;
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    type SharedRequests = Arc<Mutex<Requests>>;
+
+    /// A task that reports each request, and keeps those with an odd number open.
+    async fn work(
+        requests: SharedRequests,
+        mut request: OutgoingRequest,
+        report: mpsc::UnboundedSender<(u64, String)>,
+    ) {
+        loop {
+            report.send((request.number, tokio::task::id().to_string())).unwrap();
+            if request.number % 2 == 1 {
+                std::future::pending::<()>().await;
+            }
+            let next = requests.lock().close(request.number);
+            let Some(next) = next else { return };
+            let Ok(next) = next.await else { return };
+            request = next;
+        }
+    }
+
+    fn open(requests: &SharedRequests, number: u64, report: &mpsc::UnboundedSender<(u64, String)>) {
+        let request = OutgoingRequest { number, frame: Bytes::new(), headers: None };
+        let (shared, report) = (Arc::clone(requests), report.clone());
+        requests.lock().open(request, |request| tokio::spawn(work(shared, request, report)).abort_handle());
+    }
+
+    #[tokio::test]
+    async fn an_idle_task_takes_the_next_request_and_an_aborted_one_none() {
+        let requests = Arc::new(Mutex::new(Requests::new(1)));
+        let (report, mut reports) = mpsc::unbounded_channel();
+        let mut tasks = Vec::new();
+        for number in [2, 4, 1, 6] {
+            open(&requests, number, &report);
+            let (reported, task) = reports.recv().await.unwrap();
+            assert_eq!(reported, number);
+            tasks.push(task);
+            while requests.lock().open.contains_key(&2) || requests.lock().open.contains_key(&4) {
+                tokio::task::yield_now().await;
+            }
+        }
+        assert!(tasks[0] == tasks[1] && tasks[1] == tasks[2], "{tasks:?}");
+        assert_ne!(tasks[2], tasks[3], "the third request is open");
+        requests.lock().abort(1);
+        // The number of a closed request: its task is idle, and stays.
+        requests.lock().abort(6);
+        open(&requests, 8, &report);
+        assert_eq!(reports.recv().await, Some((8, tasks[3].clone())));
+    }
+
+    #[tokio::test]
+    async fn tasks_beyond_the_limit_end_and_so_do_all_in_the_end() {
+        let requests = Arc::new(Mutex::new(Requests::new(1)));
+        let (report, mut reports) = mpsc::unbounded_channel();
+        for number in [2, 4, 1] {
+            open(&requests, number, &report);
+        }
+        for _ in 0..3 {
+            reports.recv().await.unwrap();
+        }
+        while requests.lock().len() > 1 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(requests.lock().idle.len(), 1);
+        requests.lock().abort_all();
+        drop(report);
+        assert_eq!((reports.recv().await, requests.lock().len()), (None, 0), "a task lives on");
+    }
+}

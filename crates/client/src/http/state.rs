@@ -1,0 +1,63 @@
+//! What the tasks of one HTTP link share: the server, the inbox, the open requests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use platform::{Mutex, MutexGuard};
+use tokio::task::AbortHandle;
+
+use super::peer::Peer;
+use super::requests::Requests;
+use crate::error::LinkError;
+use crate::inbox::Inbox;
+
+/// What the tasks of one link share.
+pub(super) struct LinkState {
+    pub(super) peer: Peer,
+    pub(super) inbox: Arc<dyn Inbox>,
+    /// Notifications and answers on their way.
+    pub(super) notes: AtomicUsize,
+    /// The task that reads the stream for messages that belong to no request.
+    pub(super) listener: Mutex<Option<AbortHandle>>,
+    requests: Mutex<Requests>,
+    closed: AtomicBool,
+}
+
+impl std::fmt::Debug for LinkState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LinkState").field("server", &self.peer.name).finish_non_exhaustive()
+    }
+}
+
+impl LinkState {
+    pub(super) fn new(peer: Peer, inbox: Arc<dyn Inbox>) -> Self {
+        Self {
+            requests: Mutex::new(Requests::new(peer.limits.idle_connections_max)),
+            peer,
+            inbox,
+            notes: AtomicUsize::new(0),
+            listener: Mutex::default(),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn requests(&self) -> MutexGuard<'_, Requests> {
+        self.requests.lock()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Ends the link: stops its tasks and reports the reason to the inbox. Does nothing when the link has ended before.
+    pub(super) fn end(&self, why: LinkError) {
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.requests().abort_all();
+        if let Some(listener) = self.listener.lock().take() {
+            listener.abort();
+        }
+        self.inbox.closed(why);
+    }
+}

@@ -1,0 +1,267 @@
+//! Protocol state machine of a participant: what follows from each envelope (MCPx v0.1, 4.3 and 8.2).
+//!
+//! It has no socket and no clock. It delivers to pending requests and proposals; everything else that follows from an
+//! envelope is returned as a [`Reaction`].
+
+use model::{GATEWAY, KindRef, SYSTEM};
+use serde::Deserialize;
+use wire::mcpx::check::{Act, Call, strict};
+use wire::mcpx::system::{Change, System};
+use wire::mcpx::{CHAT, Chat, Envelope, Head};
+use wire::rpc::{self, Id, Message};
+
+use super::error::RpcError;
+use super::event::{Event, IncomingProposal};
+use super::pending::{Match, PendingCalls};
+use super::recent::Recent;
+use super::roster::Roster;
+use super::serve::{FulfilledProposal, IncomingRequest, ServeResult};
+use super::violations::Violations;
+
+/// The kind in which the gateway reports the state of a proposal to its proposer.
+const PROPOSAL_STATE: &str = "portmoot/proposal";
+/// JSON-RPC: the message is not a valid request.
+const INVALID_REQUEST: i64 = -32600;
+
+/// The state of one participant's protocol.
+#[derive(Debug, Default)]
+pub(super) struct Protocol {
+    pub(super) roster: Roster,
+    pub(super) pending: PendingCalls,
+    pub(super) violations: Violations,
+    recent: Recent,
+    /// Whether the gateway withholds some envelopes of others, as the participant asked it to.
+    is_filtered: bool,
+}
+
+/// A request to be answered.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) request: IncomingRequest,
+    pub(super) reply_to: ReplyTo,
+}
+
+/// Where an answer goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ReplyTo {
+    /// The requester, and the proposer if the request fulfils a known proposal.
+    pub(super) to: Vec<String>,
+    /// The kind of the response.
+    pub(super) kind: String,
+    /// The id of the request's envelope.
+    pub(super) envelope_id: String,
+    /// The request's JSON-RPC id.
+    pub(super) rpc_id: Id,
+}
+
+/// What follows from an envelope.
+#[derive(Debug)]
+pub(super) enum Reaction {
+    /// An event for the subscribers.
+    Event(Box<Event>),
+    /// A request to run and answer.
+    Job(Box<Job>),
+    /// A request to answer with this error at once.
+    Refuse(ReplyTo, RpcError),
+}
+
+#[derive(Deserialize)]
+struct StatePayload {
+    proposal: String,
+    state: String,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+impl Protocol {
+    /// The state before the first welcome.
+    pub(super) fn new(is_filtered: bool) -> Self {
+        Self { is_filtered, ..Self::default() }
+    }
+
+    /// Processes one envelope.
+    pub(super) fn receive(&mut self, envelope: Envelope) -> Vec<Reaction> {
+        if envelope.from() == SYSTEM {
+            return self.system(&envelope);
+        }
+        if self.recent.is_duplicate(envelope.from(), envelope.id()) {
+            return Vec::new();
+        }
+        let head = match KindRef::parse(envelope.kind()) {
+            Ok(kind) if kind.is_reserved() => {
+                return self.violation(&envelope, "this kind is reserved for the gateway");
+            }
+            Ok(kind) => Head::of(kind),
+            Err(why) => return self.violation(&envelope, &why.to_string()),
+        };
+        match head {
+            Some(Head::Request) => self.request(envelope),
+            Some(Head::Proposal) => self.proposal(envelope),
+            Some(Head::Response) => {
+                match self.pending.deliver(&envelope, self.roster.id(), self.is_filtered) {
+                    Match::Delivered => Vec::new(),
+                    Match::None => other(envelope),
+                    Match::Violation(why) => self.violation(&envelope, &why),
+                }
+            }
+            None => self.plain(envelope),
+        }
+    }
+
+    /// An envelope of the gateway's system.
+    fn system(&mut self, envelope: &Envelope) -> Vec<Reaction> {
+        let event = match System::read(envelope) {
+            Some(Ok(System::Welcome(welcome))) => {
+                self.roster.welcome(&welcome);
+                Event::Welcomed { you: welcome.you, others: welcome.participants }
+            }
+            Some(Ok(System::Presence(change))) => {
+                self.roster.change(&change);
+                match change {
+                    Change::Join(seen) => Event::Joined(seen),
+                    Change::Leave(seen) => Event::Left(seen),
+                }
+            }
+            Some(Ok(System::Error(error))) => match self.pending.refuse(envelope.correlation_id(), error) {
+                Some(error) => {
+                    Event::Refused { envelope_id: envelope.correlation_id().map(str::to_owned), error }
+                }
+                None => return Vec::new(),
+            },
+            Some(Ok(System::Other)) | None => return Vec::new(),
+            Some(Err(why)) => {
+                tracing::warn!(%why, kind = envelope.kind(), "an envelope of the gateway cannot be read");
+                return Vec::new();
+            }
+        };
+        vec![Reaction::Event(Box::new(event))]
+    }
+
+    /// A request is run only if it names this participant and its kind agrees with its payload.
+    fn request(&mut self, envelope: Envelope) -> Vec<Reaction> {
+        let mut reactions = Vec::new();
+        if self.pending.names_proposal(&envelope)
+            && let Err(why) = self.pending.add_fulfilment(&envelope)
+        {
+            reactions = self.violation(&envelope, &why);
+        }
+        if !envelope.to().any(|to| self.roster.is_me(to)) {
+            return if reactions.is_empty() { other(envelope) } else { reactions };
+        }
+        match strict(envelope.kind(), envelope.payload_bytes()) {
+            Ok(Act::Request(call)) => match call.message().id().cloned() {
+                Some(rpc_id) => reactions.push(self.job(&envelope, call, rpc_id)),
+                None => reactions.extend(other(envelope)),
+            },
+            Ok(Act::Proposal(_) | Act::Answer(_) | Act::Other) => {}
+            Err(why) => {
+                let why = why.to_string();
+                let reply_to = invalid_reply_to(&envelope);
+                reactions.extend(self.violation(&envelope, &why));
+                reactions.extend(
+                    reply_to.map(|reply_to| Reaction::Refuse(reply_to, RpcError::new(INVALID_REQUEST, why))),
+                );
+            }
+        }
+        reactions
+    }
+
+    fn job(&self, envelope: &Envelope, call: Call, rpc_id: Id) -> Reaction {
+        let from = envelope.from().to_owned();
+        let mut to = vec![from.clone()];
+        let fulfils = envelope.correlation_id().map(|id| FulfilledProposal {
+            proposal: id.to_owned(),
+            proposer: self.recent.proposer(id).map(str::to_owned),
+        });
+        if let Some(FulfilledProposal { proposer: Some(proposer), .. }) = &fulfils
+            && *proposer != from
+        {
+            to.push(proposer.clone());
+        }
+        // A target that cannot be part of a kind is left out.
+        let kind = call.kind(Head::Response).unwrap_or_else(|_| format!("mcp/response:{}", call.method()));
+        let reply_to = ReplyTo { to, kind, envelope_id: envelope.id().to_owned(), rpc_id };
+        let request = IncomingRequest { from, envelope_id: envelope.id().to_owned(), fulfils, call };
+        Reaction::Job(Box::new(Job { request, reply_to }))
+    }
+
+    fn proposal(&mut self, envelope: Envelope) -> Vec<Reaction> {
+        match strict(envelope.kind(), envelope.payload_bytes()) {
+            Ok(Act::Proposal(call)) => {
+                self.recent.add_proposal(envelope.id(), envelope.from());
+                let proposal = Box::new(IncomingProposal { envelope, call });
+                vec![Reaction::Event(Box::new(Event::Proposal(proposal)))]
+            }
+            Ok(_) => Vec::new(),
+            Err(why) => self.violation(&envelope, &why.to_string()),
+        }
+    }
+
+    /// An envelope that is neither a request, a proposal nor a response.
+    fn plain(&mut self, envelope: Envelope) -> Vec<Reaction> {
+        let event = match envelope.kind() {
+            CHAT => match Chat::read(envelope.payload()) {
+                Ok(chat) => {
+                    let (from, text) = (envelope.from().to_owned(), chat.text.into_owned());
+                    Event::Chat { from, text, envelope }
+                }
+                Err(why) => return self.violation(&envelope, &why.to_string()),
+            },
+            PROPOSAL_STATE if envelope.from() == GATEWAY => match read_state(&envelope) {
+                Some(event) => {
+                    if let Event::ProposalState { proposal, state, reason } = &event {
+                        self.pending.update_state(proposal, *state, reason.as_deref());
+                    }
+                    event
+                }
+                None => Event::Other(envelope),
+            },
+            PROPOSAL_STATE => {
+                return self.violation(&envelope, "only the gateway reports the state of proposals");
+            }
+            _ => Event::Other(envelope),
+        };
+        vec![Reaction::Event(Box::new(event))]
+    }
+
+    fn violation(&mut self, envelope: &Envelope, why: &str) -> Vec<Reaction> {
+        self.violations.add(envelope.from());
+        let (from, envelope_id) = (envelope.from().to_owned(), envelope.id().to_owned());
+        vec![Reaction::Event(Box::new(Event::Violation { from, envelope_id, why: why.to_owned() }))]
+    }
+}
+
+fn other(envelope: Envelope) -> Vec<Reaction> {
+    vec![Reaction::Event(Box::new(Event::Other(envelope)))]
+}
+
+fn read_state(envelope: &Envelope) -> Option<Event> {
+    let StatePayload { proposal, state, reason } = serde_json::from_slice(envelope.payload()).ok()?;
+    Some(Event::ProposalState { proposal, state: state.parse().ok()?, reason })
+}
+
+/// Where the error goes for a request whose kind and payload disagree; `None` when its JSON-RPC id cannot be read.
+fn invalid_reply_to(envelope: &Envelope) -> Option<ReplyTo> {
+    let rpc_id = Message::read(envelope.payload_bytes()).ok()?.id()?.clone();
+    let kind = format!("mcp/response{}", envelope.kind().strip_prefix("mcp/request")?);
+    Some(ReplyTo {
+        to: vec![envelope.from().to_owned()],
+        kind,
+        envelope_id: envelope.id().to_owned(),
+        rpc_id,
+    })
+}
+
+/// The payload of an answer.
+pub(super) fn payload(rpc_id: &Id, result: &ServeResult) -> bytes::Bytes {
+    match result {
+        Ok(result) => rpc::result(rpc_id, result.get().as_bytes()),
+        Err(error) => {
+            let data = (!error.data.is_null()).then(|| error.data.to_string());
+            rpc::error(Some(rpc_id), error.code, &error.message, data.as_ref().map(|data| data.as_bytes()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

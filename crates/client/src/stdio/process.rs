@@ -1,0 +1,133 @@
+//! Lifetime of a child process: its end, expected or not, within time limits and with its whole process group.
+
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use tokio::process::Child;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::queue::StdinQueue;
+use crate::error::LinkError;
+use crate::guard::Guard;
+use crate::inbox::Inbox;
+use crate::transport::CloseTimeouts;
+
+/// How long to wait for the last lines of a child that has ended; a grandchild may hold the pipe open.
+const DRAIN: Duration = Duration::from_millis(200);
+/// How long a child may live after it closed its stdout, and a group after SIGTERM.
+const GRACE: Duration = Duration::from_millis(500);
+/// How often to check whether the rest of a group is gone.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Everything that ends with the child.
+pub(super) struct Running {
+    pub(super) child: Child,
+    pub(super) pid: u32,
+    pub(super) queue: Arc<StdinQueue>,
+    pub(super) reader: JoinHandle<std::io::Result<()>>,
+    pub(super) inbox: Arc<dyn Inbox>,
+    pub(super) guard: Option<Guard>,
+}
+
+/// A child process and the task that waits for its end. Dropping it ends the child.
+#[derive(Debug)]
+pub(super) struct Process {
+    pid: u32,
+    close: watch::Sender<Option<CloseTimeouts>>,
+    ended: watch::Receiver<bool>,
+}
+
+impl Process {
+    pub(super) fn supervise(running: Running) -> Self {
+        let (close, closing) = watch::channel(None);
+        let (done, ended) = watch::channel(false);
+        let pid = running.pid;
+        tokio::spawn(async move {
+            run(running, closing).await;
+            let _ = done.send(true);
+        });
+        Self { pid, close, ended }
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub(super) async fn close(&self, timeouts: CloseTimeouts) {
+        let _ = self.close.send(Some(timeouts));
+        let mut ended = self.ended.clone();
+        let _ = ended.wait_for(|ended| *ended).await;
+    }
+}
+
+/// From the start of a child until its group is gone.
+async fn run(mut running: Running, mut closing: watch::Receiver<Option<CloseTimeouts>>) {
+    let group = i32::try_from(running.pid).ok().and_then(Pid::from_raw);
+    let why = tokio::select! {
+        status = running.child.wait() => exited(status.ok()),
+        // An error means that the link was dropped.
+        timeouts = async { closing.wait_for(Option::is_some).await.ok().and_then(|timeouts| *timeouts) } => {
+            stop(&mut running, group, timeouts.unwrap_or_default()).await;
+            LinkError::Closed
+        }
+        _ = &mut running.reader => match timeout(GRACE, running.child.wait()).await {
+            Ok(status) => exited(status.ok()),
+            Err(_) => {
+                stop(&mut running, group, CloseTimeouts::default()).await;
+                LinkError::Broken("stdout was closed".to_owned())
+            }
+        },
+    };
+    running.queue.close();
+    if let Some(group) = group {
+        end_rest(group).await;
+    }
+    if !running.reader.is_finished() && timeout(DRAIN, &mut running.reader).await.is_err() {
+        running.reader.abort();
+    }
+    if let Some(guard) = &running.guard {
+        guard.release(running.pid);
+    }
+    running.inbox.closed(why);
+}
+
+fn exited(status: Option<ExitStatus>) -> LinkError {
+    LinkError::Exited { code: status.and_then(|status| status.code()) }
+}
+
+/// Closes stdin, sends SIGTERM, sends SIGKILL, and waits after each step for its time.
+async fn stop(running: &mut Running, group: Option<Pid>, timeouts: CloseTimeouts) {
+    running.queue.close();
+    if timeout(timeouts.eof, running.child.wait()).await.is_ok() {
+        return;
+    }
+    for (signal, wait) in [(Signal::TERM, timeouts.term), (Signal::KILL, timeouts.kill)] {
+        if let Some(group) = group {
+            let _ = kill_process_group(group, signal);
+        }
+        if timeout(wait, running.child.wait()).await.is_ok() {
+            return;
+        }
+    }
+    tracing::error!(pid = running.pid, "a child process does not end");
+}
+
+/// Ends the processes that the group's leader left behind. While one of them lives, the kernel does not reuse the
+/// group's number.
+async fn end_rest(group: Pid) {
+    if kill_process_group(group, Signal::TERM).is_err() {
+        return;
+    }
+    let wait = async {
+        while test_kill_process_group(group).is_ok() {
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    if timeout(GRACE, wait).await.is_err() {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
