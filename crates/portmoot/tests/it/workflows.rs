@@ -91,7 +91,11 @@ fn what_an_agent_proposes_a_real_server_does_when_a_person_approves() {
     let answer = human.hear_until(|heard| heard["kind"] == "mcp/response:tools/call:write_file");
     assert_eq!((&answer["from"], &answer["to"]), (&json!("files"), &json!(["human", "newcomer"])));
     assert_eq!(answer["correlation_id"], request["id"]);
-    let shown = cli(&home, &gateway, "human", &["proposals", "show", id]);
+    // The answer is sent before the end of the proposal is on disk.
+    let shown = until("the proposal is completed", || {
+        let shown = cli(&home, &gateway, "human", &["proposals", "show", id]);
+        (!shown.contains("state: running")).then_some(shown)
+    });
     assert!(shown.contains("state: completed") && shown.contains("Successfully wrote"), "{shown}");
     let ledger = Ledger(&home);
     ledger.has("newcomer", "mcp/request:tools/call:write_file", "refused", "not_admitted");
