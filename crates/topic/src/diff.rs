@@ -1,4 +1,4 @@
-//! Which callers' lists could have changed, and the notifications about it.
+//! Changes of callers' lists, and the notifications about them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,7 +22,7 @@ use crate::{
 /// More changed entries than this are not compared one by one: every caller that sees some of the list is notified.
 const LOOKED_AT_MAX: usize = 256;
 
-/// What links saw of each list before something changed.
+/// The lists that links saw before a change.
 pub(crate) struct Seen(Vec<(Vec<LinkId>, ListKind, Vec<SeenEntry>)>);
 
 /// One entry as one link saw it.
@@ -34,7 +34,7 @@ struct SeenEntry {
     held: bool,
 }
 
-/// One entry that came, went or changed.
+/// One entry that was added, removed or changed.
 struct Changed<'a> {
     /// The public name, or the own URI or template.
     text: &'a str,
@@ -49,7 +49,7 @@ impl<'a> From<Entry<'a>> for Changed<'a> {
 }
 
 impl<H: Handles> Topic<H> {
-    /// What these links see now. Links that must see the same are looked at once.
+    /// The lists that these links see now. Links that must see the same are looked at once.
     pub(crate) fn seen_by(&self, links: &[LinkId]) -> Seen {
         let mut groups: Vec<Vec<LinkId>> = Vec::new();
         let mut known: HashMap<_, usize> = HashMap::new();
@@ -90,7 +90,7 @@ impl<H: Handles> Topic<H> {
         links
     }
 
-    /// Notifies the links that see something else than before.
+    /// Notifies the links whose lists have changed.
     pub(crate) fn notify_changes(&self, effects: &mut Effects<H>, before: &Seen) {
         let mut changed = Vec::new();
         for (group, list, seen) in &before.0 {
@@ -148,7 +148,8 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Where a link is notified of a changed list: outside of its requests if it takes that, and on its listen requests.
+    /// The receivers of a changed list at one link: the link itself if it takes notifications outside of its requests, and its
+    /// listen requests.
     fn receivers(&self, link: LinkId, list: ListKind) -> Vec<Receiver<H>> {
         let Some(own) = self.members.link(link) else { return Vec::new() };
         let home = own.handle.clone().filter(|_| own.notified).map(Receiver::Link);
@@ -188,7 +189,7 @@ impl<H: Handles> Topic<H> {
     ) -> bool {
         let method = method(list);
         let sees = |id: &ParticipantId, text: &str| who.sees(method, text, id);
-        // A URI that one upstream lists decides how others' equal ones are spelled: callers that see those count.
+        // A URI that one server lists decides how others' equal ones are spelled: callers that see those count.
         let of_any = |seen: &dyn Fn(&ParticipantId) -> bool| self.catalog.ids().any(seen);
         if changed.len() > LOOKED_AT_MAX {
             return of_any(&|id| who.sees_some(method, &[None], id));
@@ -208,7 +209,7 @@ impl<H: Handles> Topic<H> {
     }
 }
 
-/// A caller that may have to be notified: more often than needed is allowed, so built-in entries are not set apart.
+/// A caller that may have to be notified. An unneeded notification does no harm, so built-in entries are judged like all others.
 #[derive(Clone, Copy)]
 struct Looker<'a> {
     capabilities: &'a Capabilities,
@@ -227,7 +228,7 @@ impl Looker<'_> {
     }
 }
 
-/// The entries in which two views of one upstream differ; all of them if those that stay change places.
+/// The entries in which two views of one server differ; all of them if the common entries change their order.
 fn changed<'a>(list: ListKind, older: &'a UpstreamView, newer: &'a UpstreamView) -> Vec<Changed<'a>> {
     let (left, right) = (entries(list, older), entries(list, newer));
     let keys = |all: &[Entry<'a>]| -> HashSet<(&'a str, u64)> { all.iter().map(key).collect() };

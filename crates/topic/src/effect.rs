@@ -17,16 +17,16 @@ pub use verdict::{Rule, Verdict};
 
 use crate::{handles::Handles, proposal_view::ProposalView};
 
-/// What follows from one step.
+/// All effects of one step.
 #[derive(Debug)]
 pub struct Effects<H: Handles> {
     /// The verdict about the event.
     pub verdict: Option<Verdict>,
     /// The refusal of an envelope, for a sender that waits for it.
     pub refusal: Option<Box<Refusal>>,
-    /// What goes into the room's queue, in this order and before the next step.
+    /// Effects for the room's queue, in this order and before the next step.
     pub room: SmallVec<[RoomEffect<H>; 1]>,
-    /// Everything else, in order.
+    /// All other effects, in order.
     pub all: SmallVec<[Effect<H>; 2]>,
 }
 
@@ -41,7 +41,7 @@ impl<H: Handles> Effects<H> {
         self.all.push(effect);
     }
 
-    /// A decision counts, if it came from a participant.
+    /// Adds that a decision counts, if a participant made it.
     pub(crate) fn extend_ruled(&mut self, ruling: Option<H::Ruling>) {
         self.all.extend(ruling.map(|ruling| Effect::Ruled { ruling }));
     }
@@ -51,49 +51,49 @@ impl<H: Handles> Effects<H> {
     }
 }
 
-/// Where a notification goes.
+/// The receiver of a notification or question.
 #[derive(Debug, Clone)]
 pub enum Receiver<H: Handles> {
-    /// To the caller of an open request, with its answer to come.
+    /// The caller of an open request, on the way of its answer.
     Call(H::Call),
-    /// To a link, outside of its requests.
+    /// A link, outside of its requests.
     Link(H::Link),
 }
 
-/// What follows from an event.
+/// An effect that the shell carries out.
 #[derive(Debug, Clone, strum::IntoStaticStr, strum::VariantNames)]
 pub enum Effect<H: Handles> {
     /// A link may not join.
     NotJoined {
         /// The link's sending side.
         handle: H::Link,
-        /// What the caller is told.
+        /// The refusal that the caller gets.
         refusal: Box<Refusal>,
-        /// Why, for records.
+        /// The cause, for records.
         cause: Cause,
     },
-    /// The topic ended a link, or it left: nothing names it afterwards.
+    /// The topic ended a link, or the link left. No later effect names it.
     Closed {
         /// The link.
         link: LinkId,
         /// Its sending side.
         handle: H::Link,
-        /// Why, if it is the topic that ended it.
+        /// The topic's reason, if the topic ended it.
         why: Option<Ended>,
     },
-    /// An envelope is not published; its sender is told.
+    /// The topic does not publish an envelope; its sender gets the refusal.
     Withhold {
         /// The sender's link.
         handle: H::Link,
         /// The envelope.
         message: H::Message,
-        /// What the sender is told.
+        /// The refusal that the sender gets.
         refusal: Box<Refusal>,
-        /// Why, for records.
+        /// The cause, for records.
         cause: Cause,
     },
-    /// An envelope answers or is about a request that the gateway sent to its sender alone: it is for the server's session, and
-    /// is not published.
+    /// An envelope answers a request that the gateway sent to its sender alone, or notifies about the sender's requests: the
+    /// gateway's session with the sender receives it.
     Receive {
         /// The sender's link.
         link: LinkId,
@@ -112,7 +112,7 @@ pub enum Effect<H: Handles> {
         message: H::Message,
         /// The receivers.
         by: Vec<ParticipantId>,
-        /// Why.
+        /// The reason.
         why: Ignored,
     },
     /// A request goes to a server.
@@ -125,13 +125,13 @@ pub enum Effect<H: Handles> {
         link: LinkId,
         /// The server.
         server: H::Server,
-        /// The server's own name or URI; `None` if it is spelled as it was asked.
+        /// The server's own name or URI; `None` if the caller spelled it so.
         own: Option<Arc<str>>,
         /// The approved proposal that the request carries out.
         proposal: Option<Box<ProposalView<H>>>,
     },
-    /// A request may only be proposed, so it waits: answer with [`Event::Propose`](crate::Event::Propose) or
-    /// [`Event::Unproposable`](crate::Event::Unproposable).
+    /// A caller may only propose its request, so the request waits. The shell answers with
+    /// [`Event::Propose`](crate::Event::Propose) or [`Event::Unproposable`](crate::Event::Unproposable).
     Hold {
         /// The request's id.
         operation: OperationId,
@@ -141,7 +141,7 @@ pub enum Effect<H: Handles> {
         to: ParticipantId,
         /// The server.
         server: H::Server,
-        /// The server's own name or URI; `None` if it is spelled as it was asked.
+        /// The server's own name or URI; `None` if the caller spelled it so.
         own: Option<Arc<str>>,
     },
     /// The caller of a held call, or of an operation that waits for a proposal, is answered for now.
@@ -151,7 +151,7 @@ pub enum Effect<H: Handles> {
         /// The proposal that it waits for.
         proposal: Box<ProposalView<H>>,
     },
-    /// The same once the proposal is over: the caller gets what it came to.
+    /// The same once the proposal is over: the caller gets its outcome.
     Report {
         /// The request.
         call: H::Call,
@@ -175,9 +175,9 @@ pub enum Effect<H: Handles> {
         operation: OperationId,
         /// The request.
         call: H::Call,
-        /// What the caller is told.
+        /// The refusal that the caller gets.
         refusal: Box<Refusal>,
-        /// Why, for records.
+        /// The cause, for records.
         cause: Cause,
     },
     /// A request is over and its caller waits for no answer: it cancelled the request or left, or its request fulfils a proposal
@@ -186,7 +186,7 @@ pub enum Effect<H: Handles> {
         /// The request.
         call: H::Call,
     },
-    /// A server need not go on with a request.
+    /// A server may stop to work on a request.
     Cancel {
         /// The request.
         call: H::Call,
@@ -199,7 +199,7 @@ pub enum Effect<H: Handles> {
         question: H::Question,
         /// The caller's link.
         link: LinkId,
-        /// Where the caller is asked.
+        /// The receiver of the question.
         to: Receiver<H>,
     },
     /// A question is over; the server gets the caller's answer.
@@ -213,32 +213,32 @@ pub enum Effect<H: Handles> {
     RefuseAsk {
         /// The question.
         question: H::Question,
-        /// What the server is told.
+        /// The refusal that the server gets.
         refusal: Box<Refusal>,
-        /// Why, for records.
+        /// The cause, for records.
         cause: Cause,
     },
-    /// A caller need not go on with a question.
+    /// A caller no longer needs to answer a question.
     CancelAsk {
         /// The question's id.
         operation: OperationId,
-        /// Where the caller was asked.
+        /// The receiver of the question.
         to: Receiver<H>,
     },
     /// A server's notification goes to a caller.
     Notify {
-        /// Where.
+        /// The receiver.
         to: Receiver<H>,
         /// The notification.
         notice: H::Notice,
-        /// The resource's public URI, if it is spelled otherwise there.
+        /// The resource's public URI, if the receiver knows it under another spelling than the server.
         public: Option<Arc<str>>,
         /// The same or another resource, or a task, under the spelling by which the caller listens.
         about: Option<Arc<str>>,
     },
     /// The list that these callers see may have changed.
     ListChanged {
-        /// Which list; never [`ListKind::Templates`], which change with resources.
+        /// The list; never [`ListKind::Templates`], which change with resources.
         list: ListKind,
         /// The callers.
         to: Vec<Receiver<H>>,
@@ -259,12 +259,12 @@ pub enum Effect<H: Handles> {
         /// The tasks' ids at the gateway's door.
         tasks: Vec<Arc<str>>,
     },
-    /// Write this down, then send [`Event::Stored`](crate::Event::Stored) or
-    /// [`Event::NotStored`](crate::Event::NotStored). Until then nothing follows from it.
+    /// The journal writes this; the shell then sends [`Event::Stored`](crate::Event::Stored) or
+    /// [`Event::NotStored`](crate::Event::NotStored). Until then the change has no effects.
     Store {
         /// The proposal.
         proposal: OperationId,
-        /// What was proposed.
+        /// The proposed request.
         content: H::Content,
         /// The change.
         record: Record<H>,
@@ -274,19 +274,19 @@ pub enum Effect<H: Handles> {
         /// The proposal.
         proposal: Box<ProposalView<H>>,
     },
-    /// A proposal was not taken, or could not be written down. There is none.
+    /// The topic did not accept a proposal, or the journal could not write it. The proposal does not exist.
     NotProposed {
         /// Its id.
         proposal: OperationId,
         /// The proposer.
         by: ParticipantId,
-        /// What was proposed.
+        /// The proposed request.
         content: H::Content,
-        /// Whether a call was held behind it, whose caller is refused.
+        /// Whether it was a held call; its caller is refused.
         held: bool,
-        /// What the proposer is told.
+        /// The refusal that the proposer gets.
         refusal: Box<Refusal>,
-        /// Why, for records.
+        /// The cause, for records.
         cause: Cause,
     },
     /// A proposal runs now, once: in this step with a held call, else with [`Event::Execute`](crate::Event::Execute) at the
@@ -294,7 +294,7 @@ pub enum Effect<H: Handles> {
     Approved {
         /// The proposal.
         proposal: Box<ProposalView<H>>,
-        /// The servers that the gateway has carry it out.
+        /// The servers at which the gateway carries it out.
         servers: Vec<ParticipantId>,
     },
     /// A proposal is over.
@@ -302,7 +302,8 @@ pub enum Effect<H: Handles> {
         /// The proposal.
         proposal: Box<ProposalView<H>>,
     },
-    /// A participant's answer in the room is the outcome of a proposal whose proposer it does not name: the proposer is told.
+    /// A participant's answer in the room is the outcome of a proposal whose proposer it does not name: the gateway informs the
+    /// proposer.
     Relay {
         /// The answer.
         message: H::Message,
@@ -311,24 +312,24 @@ pub enum Effect<H: Handles> {
     },
     /// A decision counts: it is on disk.
     Ruled {
-        /// What came with the decision.
+        /// The shell's part of the decision.
         ruling: H::Ruling,
     },
     /// A decision does not count.
     RefuseDecision {
         /// The proposal.
         proposal: OperationId,
-        /// What was proposed, if there is such a proposal.
+        /// The proposed request, if there is such a proposal.
         content: Option<H::Content>,
         /// The participant that decided.
         by: ParticipantId,
-        /// What came with the decision.
+        /// The shell's part of the decision.
         ruling: H::Ruling,
         /// Whether calls that came with it are refused too, so that the participant learns of it there.
         answered: bool,
-        /// What the participant is told.
+        /// The refusal that the participant gets.
         refusal: Box<Refusal>,
-        /// Why, for records.
+        /// The cause, for records.
         cause: Cause,
     },
 }

@@ -19,18 +19,18 @@ use crate::{
     proposals::Ended as EndedProposal, replay::Kept,
 };
 
-/// What can happen. An event of a link that is not in the topic has no effects, unless its docs say otherwise.
+/// An event that a topic takes. An event of a link that is not in the topic has no effects, unless its docs say otherwise.
 #[derive(Debug, strum::IntoStaticStr, strum::VariantNames)]
 pub enum Event<'a, H: Handles> {
     /// A caller's link joins; its participant joins with the first.
     Join(Join<'a, H>),
-    /// A link leaves; its participant leaves with the last. What the link opened is cancelled.
+    /// A link leaves; its participant leaves with the last. The operations that the link opened are cancelled.
     Leave {
         /// The link.
         link: LinkId,
     },
-    /// A participant may not be here any more: all its links end, and its pending proposals are withdrawn. It need not be
-    /// in the topic.
+    /// A participant loses its access to the topic: all its links end, and its pending proposals are withdrawn. It need not be in
+    /// the topic.
     Revoke {
         /// The participant.
         participant: &'a ParticipantId,
@@ -56,7 +56,7 @@ pub enum Event<'a, H: Handles> {
         server: &'a ParticipantId,
         /// The server itself.
         handle: H::Server,
-        /// What the server may send: its configured capabilities judge its answers, notifications and questions.
+        /// The server's rights: its configured capabilities judge its answers, notifications and questions.
         capabilities: Arc<Capabilities>,
     },
     /// A link has a session of its own at a server.
@@ -73,26 +73,26 @@ pub enum Event<'a, H: Handles> {
         /// The server.
         server: &'a ParticipantId,
     },
-    /// A server lists what it has. A view of one link attaches that link. The gateway's own participant has a shared view
-    /// only.
+    /// A server lists its tools, prompts, resources and templates. A list for one link attaches that link. The gateway's own
+    /// participant has shared lists only.
     Listed {
         /// The server.
         server: &'a ParticipantId,
-        /// For whom this counts.
+        /// The callers that see it.
         scope: ListScope,
-        /// Everything that it has, whole.
+        /// All its lists, whole.
         manifest: Manifest,
-        /// The lists that the server itself called changed: callers that see such a list are notified even if nothing in it
+        /// The lists that the server announced as changed: callers that see such a list are notified even if nothing in it
         /// differs.
         changed: &'a [ListKind],
     },
     /// A caller requests something. The call is refused if its link is not in the topic.
     Request(Request<'a, H>),
-    /// A caller comes back for an operation that was answered for now. Admitted like any request; refused as unknown if the
-    /// proposal is not the caller's.
+    /// A caller comes back for an operation that was answered for now. The topic admits it like any request, and refuses it as
+    /// unknown if the proposal is not the caller's.
     Resume(Resume<H>),
-    /// The gateway's own participant holds an operation that it serves until a proposal is over. Refused as unknown if
-    /// the proposal is not the caller's.
+    /// The gateway's own participant holds an operation that it serves until a proposal is over. The topic refuses it as unknown
+    /// if the proposal is not the caller's.
     Wait {
         /// The operation.
         operation: OperationId,
@@ -103,7 +103,7 @@ pub enum Event<'a, H: Handles> {
     },
     /// A link sends an envelope to the room.
     Say(Say<'a, H>),
-    /// The gateway publishes a message that follows from what the topic has decided, in a participant's name.
+    /// The gateway publishes a message that follows from a decision of the topic, in a participant's name.
     Announce {
         /// The message.
         message: H::Message,
@@ -112,7 +112,7 @@ pub enum Event<'a, H: Handles> {
         /// Its audience.
         audience: Audience,
     },
-    /// The gateway's own name carries out an approved proposal at a server: once, and nothing else than what was proposed.
+    /// The gateway's own name carries out an approved proposal at a server: once, and exactly the proposed request.
     Execute {
         /// The proposal.
         proposal: OperationId,
@@ -127,7 +127,7 @@ pub enum Event<'a, H: Handles> {
     Propose {
         /// A new, unguessable id for the proposal's life.
         proposal: OperationId,
-        /// What is proposed.
+        /// The proposed request.
         terms: Terms<'a>,
         /// The same in full.
         content: H::Content,
@@ -140,14 +140,14 @@ pub enum Event<'a, H: Handles> {
     Unproposable {
         /// The held call.
         held: OperationId,
-        /// Why.
+        /// The reason, for the caller.
         refusal: Box<Refusal>,
     },
     /// A proposal that was pending before a restart is pending again.
     Restore {
         /// Its id.
         proposal: OperationId,
-        /// What is proposed.
+        /// The proposed request.
         terms: Terms<'a>,
         /// The same in full.
         content: H::Content,
@@ -160,13 +160,13 @@ pub enum Event<'a, H: Handles> {
     RestoreEnded {
         /// Its id.
         proposal: OperationId,
-        /// What was proposed.
+        /// The proposed request.
         terms: Terms<'a>,
         /// The same in full.
         content: H::Content,
         /// Whether it was a held call.
         held: bool,
-        /// How it ended.
+        /// The end.
         end: EndedProposal<H>,
     },
     /// Proposals that ended before a restart and are no longer kept: digests of their envelopes' ids, each with the time
@@ -182,21 +182,21 @@ pub enum Event<'a, H: Handles> {
         proposal: OperationId,
         /// The participant that decides.
         by: &'a ParticipantId,
-        /// What it may do, if it is not in the topic and decides through the API.
+        /// Its capabilities, if it is not in the topic and decides through the API.
         outside: Option<&'a Arc<Capabilities>>,
         /// The decision.
         decision: Decision<'a>,
-        /// The id of the envelope that stands for an approval in the room.
+        /// The id of the envelope that announces an approval in the room.
         fulfilment: Option<&'a str>,
-        /// What comes with it.
+        /// The shell's part of the decision.
         ruling: H::Ruling,
     },
-    /// The journal has what [`Effect::Store`](crate::Effect::Store) named last of this proposal.
+    /// The journal has written the latest [`Effect::Store`](crate::Effect::Store) of this proposal.
     Stored {
         /// The proposal.
         proposal: OperationId,
     },
-    /// The journal cannot take it. Openings and decisions are then as if they had never been; an end holds.
+    /// The journal cannot write it. The topic undoes an opening or a decision; an end holds.
     NotStored {
         /// The proposal.
         proposal: OperationId,
@@ -214,7 +214,7 @@ pub enum Event<'a, H: Handles> {
         operation: OperationId,
         /// The name that the server gave the question.
         tag: Option<H::Tag>,
-        /// What it belongs to.
+        /// The call or session that the question belongs to.
         about: About,
         /// The method.
         method: Method,
@@ -228,7 +228,7 @@ pub enum Event<'a, H: Handles> {
         link: LinkId,
         /// The operation.
         operation: OperationId,
-        /// How it ended.
+        /// The end.
         end: End<H::Answer>,
     },
     /// The link that opened an operation cancels it.
@@ -238,11 +238,11 @@ pub enum Event<'a, H: Handles> {
         /// The operation.
         which: OperationRef<H::Tag>,
     },
-    /// A server notifies outside of answers and questions.
+    /// A server sends a notification.
     Notice {
         /// The server.
         server: &'a ParticipantId,
-        /// What it is about.
+        /// The subject of the notification.
         subject: Subject<'a>,
         /// The level, if it is a log message.
         level: Option<LogLevel>,
@@ -251,7 +251,7 @@ pub enum Event<'a, H: Handles> {
     },
     /// The room keeps more or less of its messages from now on.
     Keep {
-        /// How much.
+        /// The messages to keep.
         kept: Kept,
     },
 }

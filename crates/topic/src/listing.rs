@@ -1,4 +1,4 @@
-//! Changes of what servers list: shared, for one link, and by a new configuration.
+//! Changes of servers' lists: shared, for one link, and by a new configuration.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl<H: Handles> Topic<H> {
                 self.listed_builtin(effects, index, manifest);
             }
             ListScope::Shared => self.listed_shared(effects, index, manifest, changed),
-            // The gateway lists the same to all callers: its names are taken first.
+            // The gateway has the same lists for all callers, because its names win over all others.
             ListScope::Link(_) if self.catalog.builtin() == Some(index) => {}
             ListScope::Link(link) => self.listed_for(effects, index, link, manifest, changed),
         }
@@ -50,7 +50,7 @@ impl<H: Handles> Topic<H> {
         self.notify_view(effects, index, ListScope::Shared, &older, &newer, changed);
     }
 
-    /// The gateway's own names are taken first, so every other view is made anew.
+    /// The gateway's own names win over all others, so every other view is indexed again.
     fn listed_builtin(&mut self, effects: &mut Effects<H>, index: UpstreamIndex, manifest: Manifest) {
         let before = self.seen_by(&self.caller_links());
         let view = Arc::new(self.catalog.index_manifest(index, manifest));
@@ -104,8 +104,8 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// A server is gone: its shared names and every view of one link. [`Topic::configure`] makes the catalog anew after it, and
-    /// notifies of what has changed.
+    /// A server is gone: its shared names and every view of one link. [`Topic::configure`] builds the catalog again afterwards,
+    /// and notifies callers about the changes.
     pub(crate) fn forget_views(&mut self, server: &ParticipantId) {
         let Some(index) = self.catalog.index(server) else { return };
         for (_, own) in self.members.owns_mut() {
@@ -132,7 +132,7 @@ impl<H: Handles> Topic<H> {
         self.notify_changes(effects, &before);
     }
 
-    /// After the catalog has changed: each link's own views, at their upstreams' new places.
+    /// Moves each link's own views to their servers' new places, after the catalog has changed.
     fn move_overrides(&mut self, to: &dyn Fn(UpstreamIndex) -> Option<UpstreamIndex>) {
         for (_, own) in self.members.owns_mut() {
             own.attached = own.attached.iter().filter_map(|index| to(*index)).collect();

@@ -1,10 +1,10 @@
 //! Causes of refusals and ends.
 
-/// Why something was refused or ended, for records and for wires that must say so. Callers on MCP wires cannot tell
-/// [`Cause::Unknown`] from [`Cause::NotAdmitted`].
+/// The cause of a refusal or an end, for records and for wires that name it. On MCP wires the refusals of [`Cause::Unknown`] and
+/// [`Cause::NotAdmitted`] are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// Nothing has this name.
+    /// No target has this name.
     Unknown,
     /// No capability admits it.
     NotAdmitted,
@@ -12,17 +12,17 @@ pub enum Cause {
     Withdrawn,
     /// The method or the target is no part of a kind.
     Malformed,
-    /// The rate limit.
+    /// The participant exceeds its rate limit.
     RateLimited,
-    /// A limit of the topic.
+    /// The topic is at one of its limits.
     Limit,
     /// The server is not in the topic.
     UpstreamDown,
     /// The server could not take the request, or gave no answer.
     Failed,
-    /// Its time was over.
+    /// Its time has run out.
     Expired,
-    /// What it belonged to is over.
+    /// The call, session or link that it belonged to is over.
     Moot,
     /// The name is taken on the other side.
     Taken,
@@ -34,24 +34,24 @@ pub enum Cause {
     Rejected,
     /// The proposal behind it was withdrawn.
     TakenBack,
-    /// No participant decides about a proposal of its own.
+    /// A participant tried to decide about a proposal of its own.
     Own,
-    /// The proposal is decided already, or is being decided.
+    /// The proposal is already decided, or its decision is being written.
     Decided,
-    /// The decision is about something else than was proposed.
+    /// The reviewer saw another request than the proposed one.
     Differs,
-    /// It is not what was proposed.
+    /// The request is not the proposed one.
     Mismatch,
-    /// The server describes the tool otherwise now.
+    /// The server has changed its description of the tool.
     Redefined,
-    /// An envelope of this id has proposed already.
+    /// An envelope of this id has already proposed a request.
     Repeated,
-    /// What must be on disk first cannot be written.
+    /// The journal or the audit log cannot write the record that must be on disk first.
     LogUnavailable,
 }
 
 impl Cause {
-    /// The cause as it is recorded.
+    /// The name of the cause in records.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -81,7 +81,7 @@ impl Cause {
     }
 }
 
-/// Why the topic ended a link.
+/// The reason for which the topic ended a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ended {
     /// Its participant was revoked.
@@ -90,10 +90,10 @@ pub enum Ended {
     Replaced,
 }
 
-/// Why a receiver that the gateway plays does not act on an envelope.
+/// The reason for which a receiver that the gateway plays does not act on an envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ignored {
-    /// An envelope of this id and sender was acted on before.
+    /// The receiver has already acted on an envelope of this id and sender.
     Repeat,
     /// Kind and payload differ.
     Mismatch,

@@ -6,27 +6,27 @@ use model::{ParticipantId, ProposalState};
 
 use crate::handles::Handles;
 
-/// A change of a proposal that must be on disk before anything follows from it.
+/// A change of a proposal that must be on disk before it has effects.
 #[derive(Debug, Clone)]
 pub enum Record<H: Handles> {
-    /// It was made.
+    /// A participant opened it.
     Opened,
-    /// It was decided. Rejected and withdrawn, it is over; no [`Record::Ended`] follows.
+    /// A participant decided about it. A rejected or withdrawn proposal is over; no [`Record::Ended`] follows.
     Decided {
         /// The participant that decided.
         by: ParticipantId,
         /// [`ProposalState::Running`] if it was approved, or rejected or withdrawn.
         state: ProposalState,
-        /// Why, in words for the proposer.
+        /// The reason, in words for the proposer.
         reason: Option<Arc<str>>,
-        /// What came with the decision; `None` if the topic withdraws the proposal itself.
+        /// The shell's part of the decision; `None` if the topic withdraws the proposal itself.
         ruling: Option<H::Ruling>,
     },
     /// It is over: completed, failed or expired, or withdrawn after it was approved and before it ran.
     Ended {
-        /// How.
+        /// Its last state.
         state: ProposalState,
-        /// Why, in words for the proposer.
+        /// The reason, in words for the proposer.
         reason: Option<Arc<str>>,
         /// The answer of the server or participant that carried it out.
         answer: Option<H::Answer>,

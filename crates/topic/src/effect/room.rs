@@ -16,11 +16,11 @@ use crate::{
 pub struct Person {
     /// Its id.
     pub id: ParticipantId,
-    /// What it may do.
+    /// Its capabilities.
     pub capabilities: Arc<Capabilities>,
 }
 
-/// What goes into the room's queue.
+/// An effect for the room's queue.
 #[derive(Debug, Clone, strum::IntoStaticStr, strum::VariantNames)]
 pub enum RoomEffect<H: Handles> {
     /// A listener enters and is welcomed.
@@ -31,14 +31,14 @@ pub enum RoomEffect<H: Handles> {
         handle: H::Link,
         /// The participant.
         person: Person,
-        /// How it listens.
+        /// Its delivery mode and echo.
         listener: Listener,
         /// The others in the topic.
         roster: Arc<[Person]>,
-        /// What it missed, if the room keeps a history.
+        /// The messages that it missed, if the room keeps a history.
         replay: Option<Replay<H::Message>>,
     },
-    /// A listener's participant may do other things now: its link is welcomed anew.
+    /// The capabilities of a listener's participant have changed: its link is welcomed anew.
     Renew {
         /// The link.
         link: LinkId,
@@ -60,16 +60,16 @@ pub enum RoomEffect<H: Handles> {
     },
     /// An MCP client's call, shown to watchers.
     Mirror {
-        /// What is shown.
+        /// The call or its end.
         mirrored: Mirrored<H>,
         /// Its audience.
         audience: Audience,
     },
-    /// A listener leaves; the topic's reason, if it is the topic that ended the link.
+    /// A listener leaves.
     Exit {
         /// The link.
         link: LinkId,
-        /// Why.
+        /// The topic's reason, if the topic ended the link.
         why: Option<Ended>,
     },
 }
@@ -85,8 +85,8 @@ pub struct Mirrored<H: Handles> {
     pub to: ParticipantId,
     /// The request.
     pub call: H::Call,
-    /// The server's own name or URI, if it differs from what was asked for.
+    /// The server's own name or URI, if it differs from the requested one.
     pub own: Option<Arc<str>>,
-    /// How the call ended, with the server's answer if there is one; `None` for the call itself.
+    /// The outcome of the call, with the server's answer if there is one; `None` for the call itself.
     pub end: Option<(Outcome, Option<H::Answer>)>,
 }

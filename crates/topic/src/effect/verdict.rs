@@ -6,41 +6,41 @@ use model::{Capabilities, ParticipantId};
 
 use super::cause::Cause;
 
-/// The capability that admitted an act.
+/// The capability that admitted a request or envelope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// The participant's capabilities.
     pub capabilities: Arc<Capabilities>,
-    /// The place in them; `None` if the act needs no capability.
+    /// The place in them; `None` if none is needed.
     pub at: Option<usize>,
 }
 
 impl Rule {
-    /// The capability as it was written.
+    /// The text of the capability.
     pub fn as_str(&self) -> Option<&str> {
         self.capabilities.get(self.at?).map(model::Capability::as_str)
     }
 }
 
-/// The verdict about a step's event, if it was an act of a participant: a request, an envelope, a resumption.
+/// The verdict about a step's event, if a participant requested something: a request, an envelope, a resumption.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on.
+    /// The request or envelope is admitted.
     Admitted {
-        /// The server that has it; `None` for an envelope.
+        /// The server that gets it; `None` for an envelope.
         to: Option<ParticipantId>,
-        /// The server's own name or URI, if it differs from what was asked for.
+        /// The server's own name or URI, if it differs from the requested one.
         own: Option<Arc<str>>,
         /// The capability that admitted it.
         rule: Rule,
     },
-    /// It is held as a proposal.
+    /// The request is held as a proposal.
     Held {
-        /// The server that would have it.
+        /// The server that it is for.
         to: ParticipantId,
         /// The server's own name or URI, if it differs.
         own: Option<Arc<str>>,
     },
-    /// It is refused.
+    /// The request or envelope is refused.
     Refused(Cause),
 }

@@ -11,7 +11,7 @@ use crate::{
     replay::Cursor,
 };
 
-/// What a request aims at, under its public spelling.
+/// The target of a request, under its public spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Target<'a> {
     /// A tool's public name.
@@ -43,19 +43,19 @@ pub struct Join<'a, H: Handles> {
     pub handle: H::Link,
     /// The participant whose link it is.
     pub participant: &'a ParticipantId,
-    /// What the participant may do. Counts as [`Event::Regrant`], whether or not the participant is in the topic already.
+    /// The participant's capabilities. They count as [`Event::Regrant`], whether or not the participant is in the topic already.
     pub capabilities: Arc<Capabilities>,
     /// The participant's rate limit; `None` is without limit. Replaces an older one.
     pub rate: Option<RateLimit>,
     /// How the link listens to the room; `None` on MCP wires. Replaces the participant's older listening link, which ends
     /// first; of two the one with the greater number is newer, whichever joins first.
     pub listener: Option<Listener>,
-    /// From where on a listener wants what it missed.
+    /// The cursor from which on a listener wants the messages that it missed.
     pub since: Option<Cursor>,
-    /// Whether the link's wire cannot say a proposal, so that calls which may only be proposed are held as proposals. Lists
-    /// then show what the caller could call or propose.
+    /// Whether the topic holds calls that may only be proposed, because the link's wire has no proposals. Lists then show the
+    /// entries that the caller may call or propose.
     pub promotes: bool,
-    /// Whether the link takes notifications that belong to no request. Without, it gets them only on its listen requests.
+    /// Whether the link takes notifications that belong to no request. Otherwise it gets them only on its listen requests.
     pub notified: bool,
 }
 
@@ -70,27 +70,27 @@ pub struct Request<'a, H: Handles> {
     pub tag: Option<H::Tag>,
     /// The method under which the request is judged.
     pub method: Method,
-    /// What it aims at; `None` is the gateway itself.
+    /// The target; `None` is the gateway itself.
     pub target: Option<Target<'a>>,
-    /// What the request changes about the notifications that its link gets.
+    /// The change of the notifications that its link gets.
     pub interest: Interest,
     /// The request itself.
     pub call: H::Call,
 }
 
-/// What a request changes about the notifications that its link gets, from its admission on.
+/// The change that a request makes to the notifications of its link, from its admission on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Interest {
-    /// Nothing.
+    /// No change.
     #[default]
     None,
-    /// It subscribes to its target, a resource; undone if the server does not answer with a result.
+    /// The link subscribes to the request's target, a resource. The topic undoes it if the server does not answer with a result.
     Subscribe,
-    /// It ends that.
+    /// The link ends its subscription to the target.
     Unsubscribe,
-    /// It sets the level from which on the link gets log messages.
+    /// The link gets log messages from this level on.
     Level(LogLevel),
-    /// It listens for as long as it is open.
+    /// The request listens for as long as it is open.
     Listen(Filter),
 }
 
@@ -111,11 +111,11 @@ pub struct Resume<H: Handles> {
     pub call: H::Call,
 }
 
-/// Which operation of a link is meant.
+/// An operation of a link, by id or by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperationRef<T> {
-    /// By its id.
+    /// The operation of this id.
     Id(OperationId),
-    /// By the name that the link gave it; the youngest of that name.
+    /// The youngest operation to which the link gave this name.
     Tag(T),
 }

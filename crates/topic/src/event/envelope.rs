@@ -14,37 +14,37 @@ pub struct Say<'a, H: Handles> {
     pub id: &'a str,
     /// The kind, as it was written.
     pub kind: &'a str,
-    /// The addressees; none is everybody.
+    /// The addressees; an envelope without addressees is for all participants.
     pub to: &'a [&'a str],
     /// The id of the envelope that this one answers or fulfils.
     pub correlation: Option<&'a str>,
     /// The digest under which [`Say::correlation`] would be kept if it named a proposal that is over.
     pub correlation_digest: Option<u128>,
-    /// The envelope's bytes, of their own.
+    /// The envelope's bytes.
     pub message: H::Message,
     /// The length of the bytes.
     pub bytes: usize,
-    /// What the envelope asks for.
+    /// The receiver's task.
     pub intent: Intent<'a, H>,
 }
 
-/// What an envelope asks for, as far as the gateway or a server that it plays must act on it.
+/// The task that an envelope sets the gateway, or a server that the gateway plays.
 #[derive(Debug)]
 pub enum Intent<'a, H: Handles> {
-    /// Nothing.
+    /// None: the room gets the envelope, and the gateway takes no further step.
     None,
     /// `mcp/request`: servers that it names carry it out.
     Request(Requested<'a, H>),
-    /// `mcp/proposal`.
+    /// `mcp/proposal`: the sender proposes a request.
     Propose {
         /// A new, unguessable id for the proposal's life.
         proposal: OperationId,
-        /// What is proposed. `by` is the sender.
+        /// The proposed request. `by` is the sender.
         terms: Terms<'a>,
         /// The same in full.
         content: H::Content,
     },
-    /// `mcp/response`.
+    /// `mcp/response`: the sender answers a request.
     Answer {
         /// [`Outcome::Ok`] or [`Outcome::Error`].
         outcome: Outcome,
@@ -71,6 +71,7 @@ pub struct Requested<'a, H: Handles> {
     pub tag: Option<H::Tag>,
     /// One call for each of [`Say::to`], with a new operation id, in that order.
     pub calls: Vec<(OperationId, H::Call)>,
-    /// The digest of the request under what the server lists now, and what comes with it if it decides about a proposal.
+    /// The digest of the request as the server lists its target now, and the shell's part of the decision, if the request decides
+    /// about a proposal.
     pub ruling: Option<(Option<Digest>, H::Ruling)>,
 }

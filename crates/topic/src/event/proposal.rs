@@ -2,7 +2,7 @@
 
 use model::{Digest, ParticipantId};
 
-/// What is proposed, by whom, and until when.
+/// The terms of a proposal: proposer, request, addressees, expiry.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a> {
     /// The proposer.
@@ -11,11 +11,11 @@ pub struct Terms<'a> {
     pub method: &'a str,
     /// The server's own name or URI, if the method has one.
     pub context: Option<&'a str>,
-    /// The servers or participants that the proposal names; none is anybody.
+    /// The servers or participants that the proposal names. A proposal that names none is for any of them.
     pub to: &'a [ParticipantId],
     /// The id of the envelope that proposes.
     pub envelope: &'a str,
-    /// The digest of what a reviewer is shown.
+    /// The digest of the request as reviewers see it.
     pub digest: Digest,
     /// When the proposal expires.
     pub expires_ms: u64,
@@ -26,7 +26,7 @@ pub struct Terms<'a> {
 pub enum Decision<'a> {
     /// The proposed request may run, once.
     Approve {
-        /// The digest of what the reviewer was shown.
+        /// The digest of the request as this reviewer saw it.
         shown: Digest,
         /// The digest of the same with what the server lists now; `None` if it cannot be made any more.
         current: Option<Digest>,

@@ -2,7 +2,7 @@
 
 use model::{LinkId, OperationId, Outcome, ParticipantId, Refusal};
 
-/// For whom a manifest counts.
+/// The callers for which a manifest counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ListScope {
     /// Every caller without a session of its own at that server.
@@ -11,7 +11,7 @@ pub enum ListScope {
     Link(LinkId),
 }
 
-/// What a server's question belongs to.
+/// The call or session that a server's question belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum About {
     /// An open call at the asking server; its caller is asked.
@@ -20,7 +20,7 @@ pub enum About {
     Session(LinkId),
 }
 
-/// What a server's notification is about.
+/// The subject of a server's notification.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'a> {
     /// An open call.
@@ -38,7 +38,7 @@ pub enum Subject<'a> {
     Task(TaskRef<'a>),
 }
 
-/// A task at a server, as far as it decides who is notified.
+/// A task at a server, with the facts that decide which callers get its notifications.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskRef<'a> {
     /// Its caller.
@@ -53,7 +53,7 @@ pub struct TaskRef<'a> {
     pub link: Option<LinkId>,
 }
 
-/// How a delivered operation ended at the far end.
+/// The end of a delivered operation at its receiver.
 #[derive(Debug, Clone)]
 pub enum End<A> {
     /// With an answer.
@@ -63,6 +63,6 @@ pub enum End<A> {
         /// The answer.
         answer: A,
     },
-    /// Without: it could not be delivered, was lost, or took too long.
+    /// Without an answer: the operation could not be delivered, was lost, or took too long.
     Failed(Box<Refusal>),
 }
