@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_back() {
+    fn names_are_unique() {
         for tool in BuiltinTool::ALL {
             assert_eq!(BuiltinTool::of(tool.name()), Some(tool));
         }
@@ -93,20 +93,20 @@ mod tests {
     }
 
     #[test]
-    fn whom_they_are_for() {
+    fn callers_that_may_use_each() {
         let check = |texts: &[&str], expected: &[&str]| {
             let granted = Capabilities::parse(texts.iter().copied()).unwrap();
             let mine: Vec<_> = BuiltinTool::ALL.into_iter().filter(|tool| tool.is_for(&granted)).collect();
             assert_eq!(mine.iter().map(|tool| tool.name()).collect::<Vec<_>>(), expected, "{texts:?}");
         };
         let (look, decide) = (["list_proposals", "show_proposal"], ["approve_proposal", "reject_proposal"]);
-        let (own, hear) =
+        let (own, read) =
             (["withdraw_proposal", "wait_for_proposal"], ["read_messages", "list_participants"]);
-        check(&[], &hear);
-        check(&["chat"], &[&["say"][..], &hear].concat());
-        check(&["mcp/request:tools/call:a*"], &[look, decide, hear].concat());
-        check(&["mcp/proposal:tools/call:a*"], &[&look[..], &own, &["say"], &hear].concat());
-        check(&["mcp/re*:tools/call"], &[&look[..], &decide, &["say"], &hear].concat());
+        check(&[], &read);
+        check(&["chat"], &[&["say"][..], &read].concat());
+        check(&["mcp/request:tools/call:a*"], &[look, decide, read].concat());
+        check(&["mcp/proposal:tools/call:a*"], &[&look[..], &own, &["say"], &read].concat());
+        check(&["mcp/re*:tools/call"], &[&look[..], &decide, &["say"], &read].concat());
         check(&["mcp/*"], &BuiltinTool::ALL.map(BuiltinTool::name));
     }
 }

@@ -92,8 +92,8 @@ pub enum Effect<H: Handles> {
         /// The cause, for records.
         cause: Cause,
     },
-    /// An envelope answers a request that the gateway sent to its sender alone, or notifies about the sender's requests: the
-    /// gateway's session with the sender receives it.
+    /// An envelope answers a request that the gateway sent to its sender alone, or notifies about such requests: the gateway's
+    /// session with the sender receives it.
     Receive {
         /// The sender's link.
         link: LinkId,

@@ -44,7 +44,7 @@ fn fnv1a(text: &str) -> u64 {
     })
 }
 
-/// Why a configuration of prefixes is refused.
+/// An error in a configuration of prefixes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
     /// Two servers with one name.

@@ -1,7 +1,7 @@
 //! The latest messages of a room, numbered and bounded, for late joiners and for readers.
 //!
 //! One ring serves both: `history` of a topic's configuration (design, section 6) and the tool `read_messages`. Offsets count
-//! within an epoch; another process is another epoch.
+//! within an epoch; each process has an epoch of its own.
 
 use std::{collections::VecDeque, fmt, str::FromStr};
 
@@ -12,7 +12,7 @@ pub const READABLE_MESSAGES_MAX: usize = 1000;
 /// Bytes of the messages that are kept. A longer message is not kept; its readers see a gap.
 pub const REPLAY_BYTES_MAX: usize = 4 << 20;
 
-/// A place in what was published: the next message to read.
+/// A place in the published messages: the next message to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     /// The epoch.
@@ -49,13 +49,13 @@ pub struct Replay<M> {
     pub first: Cursor,
     /// The place of the next message that will be published.
     pub next: Cursor,
-    /// Whether nothing between the place that was asked for and [`Replay::next`] has been dropped.
+    /// Whether the ring still has every message between the requested place and [`Replay::next`].
     pub complete: bool,
     /// The messages, oldest first, each with its place.
     pub messages: Vec<(u64, M)>,
 }
 
-/// How much a ring keeps.
+/// The numbers of messages that a ring keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kept {
     /// Messages for late joiners; 0 keeps none.
@@ -97,7 +97,7 @@ impl<M: Clone> Ring<M> {
         self.kept
     }
 
-    /// Keeps more or less from now on.
+    /// Changes the numbers of messages that are kept.
     pub(crate) fn keep(&mut self, kept: Kept) {
         self.kept = kept;
         self.shrink();
@@ -136,8 +136,8 @@ impl<M: Clone> Ring<M> {
         self.cursor(self.next.saturating_sub(self.kept.history as u64))
     }
 
-    /// The messages since a place for which `includes` holds. `at_most` counts the ring's newest messages, before that choice.
-    /// A place of another epoch is before everything.
+    /// The messages since a place for which `includes` holds, among the `at_most` newest of the ring. A place of another epoch is
+    /// before all messages.
     pub(crate) fn since(
         &self,
         from: Option<Cursor>,

@@ -1,4 +1,4 @@
-//! Envelopes in the room: admitted by kind and addressees, published, and acted on.
+//! Envelopes to the room: admission by kind and addressees, publication, and the receivers' part.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ impl<H: Handles> Topic<H> {
         Ok(Rule { capabilities: Arc::clone(&member.capabilities), at: Some(at) })
     }
 
-    /// Puts a message into the room's queue and, where that is configured, into the replay ring.
+    /// Puts a message into the room's queue and, if so configured, into the replay ring.
     pub(crate) fn publish(
         &mut self,
         effects: &mut Effects<H>,
@@ -99,8 +99,8 @@ impl<H: Handles> Topic<H> {
         effects.publish(RoomEffect::Publish { message, audience });
     }
 
-    /// Whether an envelope answers, or notifies about, a request that the gateway sent to one participant alone: that is between
-    /// the two.
+    /// Whether an envelope answers, or notifies about, a request that the gateway sent to one participant alone. Such an envelope
+    /// is not published.
     fn is_private(&self, kind: &str, correlation: Option<&str>) -> bool {
         let direct = || {
             let id = correlation?.parse::<OperationId>().ok()?;
@@ -114,8 +114,8 @@ impl<H: Handles> Topic<H> {
         self.serves(from) && kind.starts_with("mcp/request:notifications/")
     }
 
-    /// Who gets an envelope. The participant that a held call is for is asked by the gateway, and must not be asked again by the
-    /// request that fulfils the proposal.
+    /// The listeners that an envelope reaches. The gateway sends a held call to the participant that it is for, so that
+    /// participant must not also get the request that fulfils the proposal.
     fn reach_of(&self, kind: KindRef<'_>, correlation: Option<&str>) -> Reach {
         let fulfils = || {
             let proposal = self.proposals.known(self.proposals.of_envelope(correlation?)?)?;
@@ -167,7 +167,7 @@ impl<H: Handles> Topic<H> {
             return self.ignore(effects, &envelope, plays, Ignored::Repeat);
         }
         let Requested { method, context, tag, calls, ruling } = requested;
-        // A call that was held for a participant that serves is carried out by the gateway's session with it.
+        // The gateway's session with a participant that serves carries out a call that was held for it.
         let held = named.and_then(|id| self.proposals.known(id)).is_some_and(|proposal| proposal.held);
         let calls = envelope.to.iter().zip(calls);
         let calls = calls.filter_map(|(to, (operation, call))| {
@@ -202,7 +202,7 @@ impl<H: Handles> Topic<H> {
         self.proposals.known(proposal).is_some_and(|proposal| proposal.by == *by)
     }
 
-    /// The proposer, entitled by now, makes its own request: the proposal is withdrawn before that runs.
+    /// Runs a request that the proposer may by now make itself: the topic withdraws the proposal first.
     fn proposers_own(
         &mut self,
         effects: &mut Effects<H>,
@@ -218,7 +218,7 @@ impl<H: Handles> Topic<H> {
             return self.run_requests(effects, requests, None);
         }
         let Some(proposal) = self.proposals.get_mut(id) else {
-            // Over, it was carried out or given up; the request would make a second one of it.
+            // The proposal is over: carried out or given up. The request would run it a second time.
             let known = self.proposals.known(id);
             let withdrawn = known.is_some_and(|own| own.state() == ProposalState::Withdrawn);
             return match (withdrawn, known.is_some_and(|own| own.end_lost)) {
@@ -240,7 +240,7 @@ impl<H: Handles> Topic<H> {
             return refuse_all(effects, requests.calls, Cause::Limit);
         }
         proposal.deferred.push(requests);
-        // Also if it is being withdrawn: that may turn out not to be possible.
+        // The request waits also while a withdrawal is being written, because the journal may fail.
         let by = envelope.from.as_str();
         self.recall(effects, now_ms, id, format!("carried out by its proposer, {by}").into());
     }
@@ -319,7 +319,7 @@ impl<H: Handles> Topic<H> {
     }
 }
 
-/// Whether a fulfilment goes to the participants that the proposal names. It may name the proposer too, so that it hears of
+/// Whether a fulfilment goes to the participants that the proposal names. It may name the proposer too, so that the proposer gets
 /// it.
 fn is_to(proposed: &[ParticipantId], by: &ParticipantId, to: &[&str]) -> bool {
     let meant = |to: &str| proposed.iter().any(|one| one.as_str() == to);

@@ -1,6 +1,6 @@
 //! RFC 6570 URI templates, and the URIs that could be expansions of one.
 
-/// The most expressions of one template: more would only serve to cost time.
+/// The most expressions of one template: the limit bounds the time of a match.
 pub(crate) const EXPRESSIONS_MAX: usize = 32;
 
 /// The possible expansions of one expression.
@@ -52,8 +52,8 @@ impl Template {
         Some(Self { pieces })
     }
 
-    /// Whether the whole URI fits. Time is at most the product of the lengths, however the template was
-    /// written: all the places where a piece can end are followed at once.
+    /// Whether the whole URI fits. Time is at most the product of the lengths, whatever the template, because all possible ends
+    /// of a piece are followed at once.
     pub(crate) fn matches(&self, uri: &str) -> bool {
         let uri = uri.as_bytes();
         let mut ends = vec![false; uri.len() + 1];
