@@ -1,4 +1,4 @@
-//! Who may decide about a proposal, and who may see it.
+//! The rights to decide about a proposal and to see it.
 
 use std::sync::Arc;
 

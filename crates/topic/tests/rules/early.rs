@@ -1,4 +1,4 @@
-//! What comes before the journal has answered: fulfilments of openings, and answers to approvals.
+//! Envelopes that arrive before the journal has answered: fulfilments of openings, and answers to approvals.
 
 use model::LinkId;
 use topic::DeliveryMode;

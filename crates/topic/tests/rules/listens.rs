@@ -1,4 +1,4 @@
-//! Listen requests: judged filters, and what ends when the last one does.
+//! Listen requests: judged filters, and the end of the last one.
 
 use model::{LinkId, ListKind};
 use topic::{Event, Filter, Interest, LISTENS_MAX, ListScope, Manifest, Subject, TaskRef};
@@ -67,7 +67,7 @@ fn the_end_of_the_last_listen_request_ends_it_at_the_server() {
     assert_eq!(shown(&stage.answer(OWN, 2, 5)), expected);
     assert_eq!(updated(&mut stage), ["notify call 3 of 3 about demo://a"]);
     assert!(!stage.topic.follows(BOB, &id("one"), URI) && !stage.topic.watches(BOB, "t"));
-    // A link that is gone needs no word about it.
+    // The server is not notified about a link that is gone.
     assert_eq!(shown(&stage.leave(ANN)), ["left ann", "cancel 3", "drop 3", "closed 1"]);
     assert!(updated(&mut stage).is_empty());
 }

@@ -1,4 +1,4 @@
-//! Envelopes between a participant and the gateway alone.
+//! Private envelopes between a participant and the gateway.
 
 use model::{LinkId, OperationId};
 use topic::{DeliveryMode, Event};

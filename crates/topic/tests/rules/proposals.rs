@@ -1,4 +1,4 @@
-//! Proposals: two steps for everything, one end, and limits.
+//! Proposals: two steps for each change, one end, and limits.
 
 use model::ProposalState;
 use topic::{Cause, Decision, DeliveryMode, Limits};
@@ -12,7 +12,7 @@ use crate::{
 pub(crate) const REJECT: Decision<'static> = Decision::Reject { reason: Some("too broad") };
 pub(crate) const WITHDRAW: Decision<'static> = Decision::Withdraw { reason: None };
 
-/// Bob may only propose, ann may do all, cid nothing.
+/// Bob may only propose, ann may use all of MCP, cid has no capabilities.
 pub(crate) fn stage() -> Stage {
     stage_with(Limits::default())
 }

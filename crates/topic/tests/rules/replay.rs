@@ -1,4 +1,4 @@
-//! Messages that are kept: for listeners that come later, and for readers.
+//! Replay of messages, for late listeners and for readers.
 
 use model::LinkId;
 use topic::{Audience, Cursor, DeliveryMode, Event, Kept, Listener, Reach, Replay, RoomEffect};

@@ -1,4 +1,4 @@
-//! Effects as short lines of text, so that a test compares everything that follows from a step.
+//! Effects as short lines of text, so that a test compares all effects of a step.
 
 use std::fmt::Display;
 
@@ -7,12 +7,12 @@ use topic::{Audience, Cause, Ended, Ignored, Mirrored, Person, Reach, Receiver, 
 
 use crate::numbers::{Effect, Effects, Numbers};
 
-/// What follows from a step: the room's effects first, then the others.
+/// The effects of a step: the room's first, then the others.
 pub(crate) fn shown(effects: &Effects) -> Vec<String> {
     effects.room.iter().map(room).chain(effects.all.iter().map(effect)).collect()
 }
 
-/// Why the only effect refuses.
+/// The cause of the only effect, a refusal.
 #[track_caller]
 pub(crate) fn refused(effects: &Effects) -> Cause {
     match effects.all.as_slice() {
@@ -28,7 +28,7 @@ pub(crate) fn refused(effects: &Effects) -> Cause {
     }
 }
 
-/// Where the only effect delivers to, and under which own name.
+/// The server and own name of the only effect, a delivery.
 #[track_caller]
 pub(crate) fn delivered(effects: &Effects) -> (String, Option<String>) {
     match effects.all.as_slice() {

@@ -1,4 +1,4 @@
-//! Independent books of a simulated topic: they enter the effects of each step, and fail on an effect that must not be.
+//! Independent books of a simulated topic: they enter the effects of each step, and fail on a wrong effect.
 
 pub(crate) mod calls;
 pub(crate) mod deals;
@@ -45,7 +45,7 @@ pub(crate) struct Books {
     pub(crate) links: BTreeMap<LinkId, Link>,
     pub(crate) servers: BTreeMap<ParticipantId, Served>,
     pub(crate) standing: BTreeMap<ParticipantId, Standing>,
-    /// What servers may ask.
+    /// The capabilities of servers.
     pub(crate) asking: BTreeMap<ParticipantId, Arc<Capabilities>>,
     /// Open calls, the parked ones included.
     pub(crate) calls: BTreeMap<OperationId, Call>,
@@ -150,7 +150,7 @@ impl Books {
         }
     }
 
-    /// After a crash: all links are gone, and what was open is over.
+    /// Enters a crash: all links are gone, and all open operations are over.
     pub(crate) fn forget(&mut self) {
         self.links.clear();
         self.servers.clear();

@@ -11,7 +11,7 @@ use crate::{
     turn::Turn,
 };
 
-/// A message, and for which listeners it is.
+/// A message with its audience.
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
     pub(crate) message: u64,
@@ -42,14 +42,14 @@ impl Message {
 pub(crate) struct RoomListener {
     pub(crate) participant: ParticipantId,
     pub(crate) listener: Listener,
-    /// Who is here, as far as its welcome and presence since then say.
+    /// The participants that it knows, by its welcome and presence since then.
     pub(crate) knows: BTreeSet<ParticipantId>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     pub(crate) listeners: BTreeMap<LinkId, RoomListener>,
-    /// Who is here, as far as presence says.
+    /// The participants in the topic, by presence.
     pub(crate) here: BTreeSet<ParticipantId>,
     pub(crate) published: Vec<Message>,
     /// Whether this step has published its message.
@@ -121,7 +121,7 @@ impl Books {
         assert_eq!(**granted, *person.capabilities, "{}", person.id);
     }
 
-    /// A roster names all participants, whichever of them it is for.
+    /// Every roster names all participants.
     fn check_roster(&self, roster: &[Person], own: &ParticipantId) -> BTreeSet<ParticipantId> {
         let names: BTreeSet<ParticipantId> = roster.iter().map(|person| person.id.clone()).collect();
         assert_eq!(names.len(), roster.len());
