@@ -136,7 +136,7 @@ fn the_end_of_a_call_ends_its_questions_first() {
 }
 
 #[test]
-fn a_caller_or_server_that_leaves_settles_what_it_owed() {
+fn a_caller_or_server_that_leaves_ends_its_questions() {
     let mut stage = stage();
     stage.ask("one", 2, About::Call(op(1)), SAMPLING);
     let effects = stage.leave(ANN);

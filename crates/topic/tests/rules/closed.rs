@@ -48,7 +48,7 @@ fn the_oldest_are_forgotten_first() {
 }
 
 #[test]
-fn what_ended_before_a_restart_is_known_or_closed() {
+fn proposals_that_ended_before_a_restart_are_known_or_closed() {
     let mut stage = stage();
     let (by, to) = (id("bob"), [id("one")]);
     for number in 1..=ENDED_PROPOSALS_MAX as u128 + 1 {

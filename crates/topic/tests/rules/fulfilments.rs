@@ -35,7 +35,7 @@ fn a_fulfilment_is_an_approval_that_is_on_disk_before_a_server_has_it() {
 }
 
 #[test]
-fn a_fulfilment_that_is_not_what_was_proposed_is_refused() {
+fn a_fulfilment_that_differs_from_the_proposal_is_refused() {
     let check = |envelope: Envelope<'_>, cause: &str| {
         let mut stage = pending();
         let effects = shown(&stage.send(envelope));
@@ -90,7 +90,7 @@ fn a_participant_that_may_request_it_alone_fulfils() {
 }
 
 #[test]
-fn a_fulfilment_names_what_the_proposal_names_and_perhaps_its_proposer() {
+fn a_fulfilment_names_the_same_participants_and_perhaps_the_proposer() {
     let mut stage = pending();
     let expected = ["publish f1", "store p1 decided running by ann"];
     assert_eq!(shown(&stage.send(fulfilment(&["one", "bob"]))), expected);
@@ -216,7 +216,7 @@ fn the_answer_of_a_proposal_is_the_one_that_is_on_disk() {
 }
 
 #[test]
-fn no_server_carries_out_what_a_participant_is_to_answer_in_the_room() {
+fn no_server_carries_out_a_request_that_a_participant_answers_in_the_room() {
     let mut stage = stage();
     stage.proposes_to(BOB, "bob", 1, &[]);
     stage.stored(1);

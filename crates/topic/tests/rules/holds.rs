@@ -57,7 +57,7 @@ fn a_call_that_may_only_be_proposed_is_held() {
 }
 
 #[test]
-fn lists_show_what_could_be_called_or_proposed() {
+fn lists_show_entries_that_could_be_called_or_proposed() {
     let mut stage = stage();
     let held = |stage: &Stage, link| -> Vec<(String, bool)> {
         let snapshot = stage.topic.list_snapshot(link).unwrap();
@@ -111,7 +111,7 @@ fn a_held_call_ends_with_its_proposal() {
 }
 
 #[test]
-fn a_call_that_is_given_up_withdraws_its_proposal() {
+fn a_cancelled_call_withdraws_its_proposal() {
     let bob = &id("bob");
     let mut without = configured();
     without.retain(|server| server.id != id("one"));
@@ -141,7 +141,7 @@ fn a_call_that_is_given_up_withdraws_its_proposal() {
 }
 
 #[test]
-fn a_call_that_is_given_up_while_it_is_approved_never_runs() {
+fn a_call_that_is_cancelled_while_it_is_approved_never_runs() {
     let mut stage = held();
     stage.decide(1, "ann", APPROVE);
     assert_eq!(shown(&stage.cancel(BOB, 11)), ["drop 11"]);
@@ -195,7 +195,7 @@ fn a_call_that_cannot_be_proposed_is_refused() {
 }
 
 #[test]
-fn a_fulfilment_of_a_held_call_lets_the_call_go() {
+fn a_fulfilment_of_a_held_call_delivers_the_call() {
     let mut stage = held();
     let fulfilment = crate::envelope::Envelope::request(ANN, "f1", &["one"], &[21]).about("p1");
     assert_eq!(shown(&stage.send(fulfilment))[1], "store p1 decided running by ann");

@@ -40,7 +40,7 @@ fn updated(stage: &mut Stage) -> Vec<String> {
 }
 
 #[test]
-fn a_filter_is_judged_and_says_nothing_of_the_rest() {
+fn a_filter_is_judged_and_hides_the_rest() {
     let mut stage = stage();
     listen(&mut stage, BOB, 1, &[URI, "demo://b", "demo://none"], &["t"]);
     let filter = stage.topic.listening(op(1)).unwrap();
@@ -73,7 +73,7 @@ fn the_end_of_the_last_listen_request_ends_it_at_the_server() {
 }
 
 #[test]
-fn a_server_that_is_gone_needs_no_word() {
+fn a_server_that_is_gone_gets_no_notification() {
     let mut stage = stage();
     listen(&mut stage, ANN, 1, &[URI], &[]);
     let mut without = configured();

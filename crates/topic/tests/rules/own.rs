@@ -131,7 +131,7 @@ fn another_request_of_the_proposer_settles_nothing() {
 }
 
 #[test]
-fn a_request_to_the_room_settles_it_as_well() {
+fn a_request_to_the_room_settles_its_proposal() {
     let mut stage = pending();
     stage.proposes_to(BOB, "bob", 2, &["cid"]);
     stage.stored(2);

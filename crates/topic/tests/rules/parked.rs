@@ -133,7 +133,7 @@ fn a_caller_that_comes_back_is_admitted_like_any() {
 }
 
 #[test]
-fn giving_up_a_resumption_withdraws_the_proposal() {
+fn cancelling_a_resumption_withdraws_the_proposal() {
     for leaves in [true, false] {
         let mut stage = parked();
         stage.resume(BOB, 12, 1);
@@ -162,7 +162,7 @@ fn giving_up_a_resumption_withdraws_the_proposal() {
 }
 
 #[test]
-fn a_built_in_tool_waits_and_giving_it_up_changes_nothing() {
+fn cancelling_the_wait_of_a_built_in_tool_changes_nothing() {
     let mut stage = parked();
     stage.lists("portmoot", ListScope::Shared, tools(&["wait_for_proposal"]));
     stage.call(BOB, 12, "wait_for_proposal");

@@ -102,7 +102,7 @@ fn a_proposal_is_withdrawn_as_soon_as_its_opening_is_on_disk() {
 }
 
 #[test]
-fn an_approval_looks_at_the_proposers_standing() {
+fn an_approval_depends_on_the_proposers_standing() {
     for revoked in [true, false] {
         let mut stage = pending();
         stage.decide(1, "ann", APPROVE);

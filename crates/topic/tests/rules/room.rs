@@ -66,7 +66,7 @@ fn a_flood_is_withheld_with_a_time() {
 }
 
 #[test]
-fn rejoining_is_no_way_around_a_limit() {
+fn rejoining_does_not_reset_a_limit() {
     let mut stage = Stage::new();
     let rate = Some(RateLimit { burst: 1, per_minute: 60 });
     stage.limited(BOB, "bob", &["chat"], rate);
@@ -81,7 +81,7 @@ fn rejoining_is_no_way_around_a_limit() {
 }
 
 #[test]
-fn many_worn_limits_are_kept_until_they_are_full_again() {
+fn buckets_of_absent_participants_are_kept_until_they_are_full() {
     let mut stage = Stage::new();
     let rate = Some(RateLimit { burst: 1, per_minute: 60 });
     let visit = |stage: &mut Stage, number: u64| {
@@ -133,7 +133,7 @@ fn the_gateway_announces_in_a_participants_name() {
 }
 
 #[test]
-fn a_listener_that_is_revoked_or_replaced_learns_why() {
+fn a_listener_that_is_revoked_or_replaced_gets_the_reason() {
     let mut stage = Stage::new();
     stage.listener(BOB, "bob", &["chat"], DeliveryMode::All);
     let effects = stage.revoke("bob");

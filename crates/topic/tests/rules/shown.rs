@@ -54,11 +54,11 @@ fn room(effect: &RoomEffect<Numbers>) -> String {
                 let messages: Vec<&str> = replay.messages.iter().map(|(_, message)| &**message).collect();
                 format!("{}{}", messages.join(","), if replay.complete { "" } else { "..." })
             });
-            let (mode, here) = (listener.mode, people(roster));
+            let (mode, here) = (listener.mode, roster_text(roster));
             format!("enter {handle} {} {mode:?} among {here}{}", person.id, some(" replay ", replay))
         }
         RoomEffect::Renew { link, person, roster } => {
-            format!("renew {} {} among {}", link.0, person.id, people(roster))
+            format!("renew {} {} among {}", link.0, person.id, roster_text(roster))
         }
         RoomEffect::Joined(person) => format!("joined {}", person.id),
         RoomEffect::Left(participant) => format!("left {participant}"),
@@ -83,7 +83,7 @@ fn effect(effect: &Effect) -> String {
         }
         Effect::Withhold { handle, cause, .. } => format!("withhold from {handle}: {}", cause.as_str()),
         Effect::Receive { link, server, message } => {
-            format!("hear {message} from {}{}", link.0, some(" for ", server.as_deref()))
+            format!("receive {message} from {}{}", link.0, some(" for ", server.as_deref()))
         }
         Effect::Ignore { link, from, message, by, why } => {
             let why = match why {
@@ -195,7 +195,7 @@ fn ended(why: Ended) -> &'static str {
     }
 }
 
-fn people(all: &[Person]) -> String {
+fn roster_text(all: &[Person]) -> String {
     all.iter().map(|person| person.id.as_str()).collect::<Vec<_>>().join(",")
 }
 

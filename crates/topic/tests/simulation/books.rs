@@ -7,7 +7,7 @@ pub(crate) mod envelopes;
 pub(crate) mod interests;
 pub(crate) mod limits;
 pub(crate) mod mirrors;
-pub(crate) mod people;
+pub(crate) mod participants;
 pub(crate) mod questions;
 pub(crate) mod replay;
 pub(crate) mod room;
@@ -33,7 +33,7 @@ use deals::Deal;
 use envelopes::Log;
 use interests::Ends;
 use mirrors::Mirrors;
-use people::{Link, Served};
+use participants::{Link, Served};
 use questions::Question;
 use room::Room;
 use standing::Standing;
@@ -89,7 +89,7 @@ impl Books {
             self.count(name(effect));
             self.enter_one(effect, turn);
         }
-        self.finish_people(turn);
+        self.finish_participants(turn);
         self.finish_calls(turn);
         self.finish_questions(turn);
         self.finish_room(effects, turn);

@@ -36,7 +36,7 @@ pub(crate) struct Call {
     pub(crate) public: Option<String>,
     pub(crate) own: Option<String>,
     /// It came as a request in the room.
-    pub(crate) said: bool,
+    pub(crate) in_room: bool,
     pub(crate) mirrored: bool,
     pub(crate) order: u64,
     pub(crate) listen: Option<Listen>,

@@ -53,7 +53,7 @@ pub(crate) struct Room {
     pub(crate) here: BTreeSet<ParticipantId>,
     pub(crate) published: Vec<Message>,
     /// Whether this step has published its message.
-    said: bool,
+    publishes: bool,
     pub(crate) kept: topic::Kept,
     /// The place of the oldest message that is kept.
     pub(crate) oldest: usize,
@@ -134,7 +134,7 @@ impl Books {
     fn published(&mut self, message: u64, audience: &Audience, turn: &Turn) {
         let own = turn.message.as_ref().expect("only an envelope is published");
         assert_eq!(own.message, message);
-        assert!(!std::mem::replace(&mut self.room.said, true), "published twice");
+        assert!(!std::mem::replace(&mut self.room.publishes, true), "published twice");
         for (link, listener) in &self.room.listeners {
             let includes = audience.includes(*link, listener.participant.as_str(), listener.listener);
             assert_eq!(includes, own.is_for(*link, listener), "{link} {listener:?} {own:?}");
@@ -143,7 +143,7 @@ impl Books {
     }
 
     pub(crate) fn finish_room(&mut self, effects: &Effects, turn: &Turn) {
-        let published = std::mem::take(&mut self.room.said);
+        let published = std::mem::take(&mut self.room.publishes);
         let withheld =
             effects.all.iter().any(|effect| matches!(effect, crate::numbers::Effect::Withhold { .. }));
         assert!(!(published && withheld), "published and withheld");

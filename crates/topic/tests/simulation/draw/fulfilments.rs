@@ -110,7 +110,7 @@ impl World {
                 tag: request.tag,
                 public: own.clone(),
                 own,
-                said: true,
+                in_room: true,
                 ..blank(*call, drawn.link, from.clone(), server.clone(), method)
             };
             turn.calls.insert(*call, (*operation, open));

@@ -86,12 +86,12 @@ impl Books {
             let (context, at) = (open.public.as_deref(), open.server.as_str());
             // A built-in tool that is named in the room is admitted like any request there.
             let kind = KindRef::request(open.method, open.own.as_deref());
-            let said = || {
-                open.said
+            let by_envelope = || {
+                open.in_room
                     && kind
                         .is_ok_and(|kind| self.granted(&open.by).is_some_and(|own| own.admits(kind, &[at])))
             };
-            let admitted = || self.admits(&open.by, open.method, context, at) || said();
+            let admitted = || self.admits(&open.by, open.method, context, at) || by_envelope();
             let fine = match open.place {
                 Place::AtServer => open.proposal.is_some() || admitted(),
                 Place::Held => admitted() || self.proposes(&open.by, open.method, context, at),
@@ -360,7 +360,7 @@ pub(crate) fn blank(
     method: &'static str,
 ) -> Call {
     let (tag, proposal, public, own, listen) = <_>::default();
-    let (place, answered, said, mirrored, order) = (Place::AtServer, false, false, false, 0);
+    let (place, answered, in_room, mirrored, order) = (Place::AtServer, false, false, false, 0);
     Call {
         call,
         link,
@@ -373,7 +373,7 @@ pub(crate) fn blank(
         method,
         public,
         own,
-        said,
+        in_room,
         mirrored,
         order,
         listen,

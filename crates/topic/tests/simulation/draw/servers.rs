@@ -6,7 +6,7 @@ use model::{Capabilities, LinkId, ParticipantId};
 use topic::{Ended, UpstreamNames};
 
 use crate::{
-    books::{Books, people::Served},
+    books::{Books, participants::Served},
     names::{SERVERS, SERVING, id},
     numbers::{Event, RoomEffect},
     turn::Turn,

@@ -6,7 +6,7 @@ use model::{Capabilities, LinkId, ParticipantId, RateLimit};
 use topic::{Cursor, DeliveryMode, Ended, Join, Listener};
 
 use crate::{
-    books::{limits::LIMITS, people::Link},
+    books::{limits::LIMITS, participants::Link},
     names::{CALLERS, GRANTS, SERVERS, id, parse},
     numbers::{Effect, Event, RoomEffect},
     turn::{Arrival, Turn},

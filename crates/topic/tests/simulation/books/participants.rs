@@ -76,7 +76,7 @@ impl Books {
         assert_eq!(gone.handle, handle);
     }
 
-    pub(crate) fn finish_people(&mut self, turn: &Turn) {
+    pub(crate) fn finish_participants(&mut self, turn: &Turn) {
         for (link, _) in &turn.leaving {
             assert!(!self.links.contains_key(link), "{link} did not learn of its end");
         }
