@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Notice, ParticipantId, Target};
 use platform::millis;
-use topic::{About, Cause, End, Request, Resume, Subject, Verdict, Which};
+use topic::{About, Cause, End, OperationRef, Request, Resume, Subject, Verdict};
 use upstream::Question;
 use wire::mcp::relay;
 
@@ -101,12 +101,12 @@ impl Dispatch {
 
     /// Cancels the request that a client gave this name.
     pub fn cancel(self: &Arc<Self>, link: &Link, tag: Tag) {
-        self.take(Event::Cancel { link: link.id, which: Which::Tag(tag) });
+        self.take(Event::Cancel { link: link.id, which: OperationRef::Tag(tag) });
     }
 
     /// Cancels a call whose caller has gone.
     pub fn abandon(self: &Arc<Self>, call: &Call) {
-        self.take(Event::Cancel { link: call.link.id, which: Which::Id(call.id) });
+        self.take(Event::Cancel { link: call.link.id, which: OperationRef::Id(call.id) });
     }
 
     /// Takes a client's answer to the question of this number.

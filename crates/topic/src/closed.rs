@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-/// Digests at most; the first to expire is dropped first.
+/// The most ended proposals whose envelope ids are kept as digests; the first to expire is dropped first.
 pub const CLOSED_PROPOSALS_MAX: usize = 100_000;
 
 /// Digests with the times until which they are kept.
