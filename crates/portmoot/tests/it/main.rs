@@ -42,6 +42,8 @@ mod mirrored_calls;
 mod mixed_eras;
 mod one_path;
 mod paging;
+mod path_cases;
+mod path_coverage;
 mod path_log;
 mod participants;
 mod peer;
