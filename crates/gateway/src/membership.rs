@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use model::{Capabilities, LinkId, ParticipantId, RateLimit, Refusal, Request, Target};
+use model::{Capabilities, Form, LinkId, ParticipantId, RateLimit, Refusal, Request, Target};
 use topic::{Cursor, Ended, Join, Kept, Listener, UpstreamNames, View};
 use upstream::config::ServerConfig;
 use upstream::dial_in::DialIn;
@@ -45,8 +45,17 @@ impl Dispatch {
         let (participant, capabilities) = (&link.participant.id, Arc::clone(capabilities));
         let rate = rate.map(|rate| RateLimit { per_minute: rate.per_minute, burst: rate.burst });
         let handle = Arc::clone(link);
-        let join =
-            Join { link: link.id, handle, participant, capabilities, rate, listener, since, promotes, notified };
+        let join = Join {
+            link: link.id,
+            handle,
+            participant,
+            capabilities,
+            rate,
+            listener,
+            since,
+            promotes,
+            notified,
+        };
         self.take(Event::Join(join));
         if let Some(refusal) = link.rejected() {
             return Err(refusal.clone());
@@ -90,7 +99,8 @@ impl Dispatch {
         let (link, handle, capabilities) = (self.own.id, Server::Gateway, Arc::new(Capabilities::gateway()));
         self.take(Event::Serve { link, server: &own, handle, capabilities });
         for (server, capabilities) in &all {
-            let kept = old.iter().find(|(known, _)| known.id == server.id && known.serves() == server.serves());
+            let kept =
+                old.iter().find(|(known, _)| known.id == server.id && known.serves() == server.serves());
             let link = kept.map_or_else(|| self.context.link(), |(_, link)| *link);
             let (handle, capabilities) = (Server::Upstream(Arc::clone(server)), Arc::clone(capabilities));
             self.take(Event::Serve { link, server: &server.id, handle, capabilities });
@@ -130,9 +140,8 @@ impl Dispatch {
         old: &[(Arc<ConfiguredServer>, LinkId)],
     ) -> Arc<ConfiguredServer> {
         let spec = UpstreamSpec::new(server.clone(), &limits.servers());
-        let same = |(known, _): &&(Arc<ConfiguredServer>, LinkId)| {
-            known.serves() && *known.upstream.spec() == spec
-        };
+        let same =
+            |(known, _): &&(Arc<ConfiguredServer>, LinkId)| known.serves() && *known.upstream.spec() == spec;
         if let Some((known, _)) = old.iter().find(same) {
             return Arc::clone(known);
         }
@@ -163,7 +172,9 @@ impl Dispatch {
             }
         }
         for (server, _) in all {
-            let Some(dialed) = server.dial_in.as_ref().filter(|dialed| dialed.link().is_none()) else { continue };
+            let Some(dialed) = server.dial_in.as_ref().filter(|dialed| dialed.link().is_none()) else {
+                continue;
+            };
             server.upstream.reset_backoff();
             if let Some(link) = dialed.connect_existing(|| self.with(|topic| topic.listener(&server.id))) {
                 dial_in::disconnected(self, &server.id, link);
@@ -224,8 +235,48 @@ impl ConfiguredServer {
 pub(crate) fn closed(dispatch: &Arc<Dispatch>, link: &Link, why: Option<Ended>) {
     link.outlet().close(why);
     dial_in::disconnected(dispatch, &link.participant.id, link.id);
+    let releases = releases(dispatch, link);
     for server in dispatch.servers() {
-        server.upstream.release(&link.caller(None));
+        if releases {
+            server.upstream.release(&link.caller(None));
+        }
         server.upstream.forget(link.id);
+    }
+}
+
+/// Whether sessions at servers end with this link. The modern links of a participant share their sessions, which end with the
+/// last of them.
+fn releases(dispatch: &Dispatch, link: &Link) -> bool {
+    match link.form {
+        Form::Legacy => true,
+        Form::Modern => {
+            dispatch.with(|topic| topic.handles(&link.participant.id).all(|other| other.form != Form::Modern))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::envelopes::tests::Stage;
+    use crate::link::{NoOutlet, plain_client};
+
+    #[tokio::test]
+    async fn sessions_of_modern_links_end_with_the_last_of_them() {
+        let stage = Stage::new(&["mcp/*"]);
+        let (dispatch, ann) = (&stage.dispatch, &stage.ann);
+        let join = |form| {
+            let (id, outlet) = (dispatch.context.link(), Box::new(NoOutlet));
+            let link = Link::new(id, Arc::clone(&ann.participant), form, plain_client(), outlet);
+            dispatch.join(&link, &ann.participant.capabilities, Joining::default()).unwrap();
+            link
+        };
+        let (legacy, first, second) = (join(Form::Legacy), join(Form::Modern), join(Form::Modern));
+        dispatch.leave(&legacy);
+        assert!(releases(dispatch, &legacy), "a legacy link has sessions of its own");
+        dispatch.leave(&first);
+        assert!(!releases(dispatch, &first), "the other link uses them");
+        dispatch.leave(&second);
+        assert!(releases(dispatch, &second), "a legacy link of the same participant does not use them");
     }
 }

@@ -46,7 +46,7 @@ fn a_fulfilment_that_is_not_what_was_proposed_is_refused() {
     let mismatch = "conflict: this is not what was proposed";
     check(fulfilment(&["two"]), mismatch);
     check(fulfilment(&["one", "two"]), mismatch);
-    check(fulfilment(&["one"]).redefined(), "redefined");
+    check(fulfilment(&["one"]).redefined(), "conflict: the server describes the tool otherwise now");
     let mut other = fulfilment(&["one"]);
     if let Act::Request(requested) = &mut other.act {
         requested.context = Some("b");

@@ -33,6 +33,8 @@ fn an_answer_to_the_gateways_own_request_is_not_published() {
     let answer = |link, id| Envelope::answer(link, id, &["portmoot"], &about);
     assert_eq!(shown(&stage.send(answer(WORKER, "a1"))), ["hear a1 from 7 for worker"]);
     assert_eq!(shown(&stage.send(answer(BOB, "a2"))), ["hear a2 from 2"], "bob serves nothing");
+    let astray = Envelope::answer(WORKER, "a3", &["bob"], &about);
+    assert_eq!(shown(&stage.send(astray)), ["hear a3 from 7 for worker"], "addressees do not make it public");
     let notice = Envelope::new(WORKER, "n1", "mcp/request:notifications/progress", &[]).about(&about);
     assert_eq!(shown(&stage.send(notice)), ["hear n1 from 7 for worker"]);
 }
