@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::config::{Access, BuiltIn, Config, Limits, McpCalls, TopicConfig};
+use access::grants::Grants;
+use access::identities::local_user;
 use auth::{Identities, Participant, Sealer};
-use gateway::admin::grants::Grants;
-use gateway::admin::identities::local_user;
 use gateway::audit::Recorder;
-use gateway::config::{Access, BuiltIn, Config, Limits, McpCalls, TopicConfig};
 use gateway::{Registry, Start};
 use model::TopicName;
 
@@ -17,7 +17,7 @@ pub(crate) fn config(limits: Limits) -> Config {
         name: TopicName::new("main").unwrap(),
         access: Access::Restricted,
         anonymous: None,
-        anonymous_rate: gateway::GUEST_RATE,
+        anonymous_rate: access::GUEST_RATE,
         history: 0,
         servers: Vec::new(),
         mcp_calls: McpCalls::Kinds,

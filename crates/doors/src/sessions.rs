@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use access::is_guest;
 use auth::Participant;
 use foldhash::{HashMap, HashMapExt};
-use gateway::{Dispatch, Link, Registry, is_guest};
+use gateway::{Dispatch, Link, Registry};
 use model::ParticipantId;
 use platform::{Mutex, MutexGuard, random};
 use siphasher::sip128::SipHasher13;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::config::Limits;
 use axum::Router;
-use gateway::config::Limits;
 use gateway::{Dispatch, Registry};
 use model::TopicName;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};

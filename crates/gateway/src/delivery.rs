@@ -110,7 +110,12 @@ fn send(
     }
 }
 
-fn subscribe(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: &Arc<ConfiguredServer>, own: Option<Arc<str>>) {
+fn subscribe(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    server: &Arc<ConfiguredServer>,
+    own: Option<Arc<str>>,
+) {
     let (dispatch, call, server) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(server));
     tokio::spawn(async move {
         let done = match server.upstream.session(&call.link.caller(call.client.as_ref())).await {

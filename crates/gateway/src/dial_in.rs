@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use model::{LinkId, ParticipantId};
 use platform::unix_ms;
-use topic::View;
+use topic::ListScope;
 use upstream::dial_in::{Absence, DialIn, Outbox, Receipt};
 use wire::mcpx::Envelope;
 use wire::time::rfc3339;
@@ -95,7 +95,7 @@ pub(crate) fn disconnected(dispatch: &Dispatch, participant: &ParticipantId, lin
         let Some(dispatch) = dispatch.upgrade().filter(|_| absence == Absence::Expired) else { return };
         // The configuration may have changed meanwhile.
         if dialed_in(&dispatch, &id).is_some_and(|now| Arc::ptr_eq(&now, &dialed)) {
-            dispatch.listed(&id, View::Shared, &[], &[]);
+            dispatch.listed(&id, ListScope::Shared, &[], &[]);
         }
     });
 }

@@ -16,13 +16,13 @@ use topic::{Effects, Ended, Kept, RoomEffect, TopicConfig, Verdict};
 use upstream::Manifest;
 
 use crate::audit::Recorder;
-use crate::config::McpCalls;
 use crate::context::Context;
 use crate::link::{Link, NoOutlet, plain_client};
 use crate::lists::PageCache;
 use crate::live::{Effect, Event, Live, Topic};
 use crate::mirror;
 use crate::tasks::table::Tasks;
+use access::config::McpCalls;
 
 /// The log's target for every event that is sent and every effect that is carried out.
 const PATH: &str = "gateway::path";

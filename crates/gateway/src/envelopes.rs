@@ -90,7 +90,7 @@ impl Dispatch {
             correlation_digest,
             message: envelope.frame().clone(),
             bytes: envelope.frame().len(),
-            act: ask.act(),
+            intent: ask.intent(),
         }));
         let (admitted, why) = match &effects.verdict {
             Some(Verdict::Admitted { rule, .. }) => (true, rule.as_str()),

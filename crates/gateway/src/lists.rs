@@ -58,7 +58,7 @@ fn finish(dispatch: &Arc<Dispatch>, call: &Call, list: ListKind, manifests: &Man
 
 /// One page, as a result's body.
 fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests) -> Result<Vec<u8>, Refusal> {
-    let Some(outlook) = dispatch.with(|topic| topic.outlook(call.link.id)) else {
+    let Some(snapshot) = dispatch.with(|topic| topic.list_snapshot(call.link.id)) else {
         return Err(Refusal::new(RefusalCode::UnknownTarget, "the session has ended"));
     };
     let asked = Asked {
@@ -68,7 +68,7 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
         offers_tasks: list == ListKind::Tools && task::is_offered(call.client().version),
         cursor: relay::param_text(&call.request, "cursor"),
     };
-    asked.page(dispatch.context.sealer(), &dispatch.pages, outlook, manifests)
+    asked.page(dispatch.context.sealer(), &dispatch.pages, snapshot, manifests)
 }
 
 /// The arguments that a modern call of a tool mirrors in HTTP headers, by the tool's schema (2026-07-28, "x-mcp-header"). `tool`

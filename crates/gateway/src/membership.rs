@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use model::{Capabilities, Form, LinkId, ParticipantId, RateLimit, Refusal, Request, Target};
-use topic::{Cursor, Ended, Join, Kept, Listener, UpstreamNames, View};
+use topic::{Cursor, Ended, Join, Kept, Listener, UpstreamNames, ListScope};
 use upstream::config::ServerConfig;
 use upstream::dial_in::DialIn;
 use upstream::{Environment, Manifest, Upstream, UpstreamSpec};
 
-use crate::config::{BuiltIn, Limits};
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{ConfiguredServer, Event, Server};
 use crate::servers::OneTopic;
 use crate::{builtin, dial_in, handshake};
+use access::config::{BuiltIn, Limits};
 
 /// How a link joins.
 #[derive(Debug, Clone, Copy, Default)]
@@ -114,7 +114,7 @@ impl Dispatch {
     /// Lists what every server lists now.
     pub(crate) fn list_servers(self: &Arc<Self>) {
         for server in self.servers() {
-            self.listed(&server.id, View::Shared, &server.manifests(), &[]);
+            self.listed(&server.id, ListScope::Shared, &server.manifests(), &[]);
         }
     }
 
@@ -124,7 +124,7 @@ impl Dispatch {
         self.take(Event::Keep { kept });
         let listed = Arc::new(builtin::manifest(built_in));
         *self.own_manifest.write() = Arc::clone(&listed);
-        self.listed(&ParticipantId::gateway(), View::Shared, &[listed], &[]);
+        self.listed(&ParticipantId::gateway(), ListScope::Shared, &[listed], &[]);
     }
 
     /// What the gateway's own participant lists.

@@ -1,8 +1,8 @@
 //! Registry: servers, topics, identities and grants that are in force.
 
-mod access;
 mod events;
 mod reload;
+mod visitors;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -18,15 +18,15 @@ use tokio::sync::Notify;
 use upstream::Upstream;
 use upstream::config::ServerConfig;
 
-pub use access::Visitor;
+pub use visitors::Visitor;
 
-use crate::admin::grants::Grants;
 use crate::audit::Recorder;
 use crate::bounds::{Bounds, Held};
-use crate::config::{Config, Limits};
 use crate::context::Context;
 use crate::dispatch::Dispatch;
 use crate::live::Event;
+use access::config::{Config, Limits};
+use access::grants::Grants;
 
 /// What a registry starts with.
 pub struct Start {

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Weak};
 
 use model::{LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
-use topic::{About, Subject, View, Which};
+use topic::{About, ListScope, OperationRef, Subject};
 use upstream::{Manifest, Question, Session, SessionEvents};
 use wire::mcp::relay;
 use wire::rpc::Id;
@@ -75,12 +75,12 @@ impl Dispatch {
     pub(crate) fn listed(
         self: &Arc<Self>,
         server: &ParticipantId,
-        view: View,
+        scope: ListScope,
         manifests: &[Arc<Manifest>],
         announced: &[ListKind],
     ) {
         let manifest = topic_manifest(manifests);
-        self.take(Event::Listed { server, view, manifest, changed: announced });
+        self.take(Event::Listed { server, scope, manifest, changed: announced });
     }
 
     /// Takes a notification of a session that belongs to no call.
@@ -92,7 +92,9 @@ impl Dispatch {
                 let subject = Subject::Resource { own: &own, session: session.key().owner() };
                 self.notice(&server.id, subject, notice);
             }
-            "notifications/tasks/status" | "notifications/tasks" => tasks::state_notice(self, session, notice),
+            "notifications/tasks/status" | "notifications/tasks" => {
+                tasks::state_notice(self, session, notice)
+            }
             "notifications/progress" => tasks::progress(self, session, notice),
             method => match self.owner(session) {
                 Some(owner) => {
@@ -108,7 +110,9 @@ impl Dispatch {
     pub(crate) fn session_question(self: &Arc<Self>, session: &Arc<Session>, question: &Question) -> bool {
         let Some(owner) = session.key().owner() else { return false };
         let form = self.with(|topic| topic.handle(owner).map(|link| link.form));
-        let Some(server) = self.server_of(session).filter(|_| form == Some(session.form())) else { return false };
+        let Some(server) = self.server_of(session).filter(|_| form == Some(session.form())) else {
+            return false;
+        };
         let task = self.tasks.related(session, &question.request().payload);
         if task.as_ref().is_some_and(|task| !tasks::may_keep(self, task)) {
             return false;
@@ -128,7 +132,7 @@ impl Dispatch {
     pub(crate) fn session_withdrawn(self: &Arc<Self>, session: &Session, id: Id) {
         let Ok(server) = ParticipantId::new(session.upstream()) else { return };
         let Some(link) = self.with(|topic| Some(topic.server(&server)?.link)) else { return };
-        let which = Which::Tag(Tag::of_server(session.instance(), id));
+        let which = OperationRef::Tag(Tag::of_server(session.instance(), id));
         self.take(Event::Cancel { link, which });
     }
 
@@ -136,9 +140,9 @@ impl Dispatch {
     pub(crate) fn session_changed(self: &Arc<Self>, session: &Arc<Session>, announced: &[ListKind]) {
         let Some(server) = self.server_of(session) else { return };
         match self.owner(session) {
-            Some(owner) => self.listed(&server.id, View::Link(owner), &[session.manifest()], announced),
+            Some(owner) => self.listed(&server.id, ListScope::Link(owner), &[session.manifest()], announced),
             None if session.key().is_own() => {}
-            None => self.listed(&server.id, View::Shared, &server.manifests(), announced),
+            None => self.listed(&server.id, ListScope::Shared, &server.manifests(), announced),
         }
         let (dispatch, session) = (self.weak(), Arc::clone(session));
         tokio::spawn(async move {

@@ -7,10 +7,10 @@ use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::unix_ms;
 use store::{JournalWriter, Record, StoreError};
 
-use super::grants::{GrantRequest, Grants};
-use super::journal::AccessJournal;
 use crate::audit::GRANTS;
 use crate::registry::Registry;
+use access::AccessJournal;
+use access::grants::{GrantRequest, Grants};
 
 /// Changes the capabilities of participants of a running gateway. Every attempt is recorded in the audit log.
 pub struct GrantService {

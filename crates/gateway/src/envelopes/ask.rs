@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{Answer, Digest, Form, GATEWAY, KindRef, Method, OperationId, ParticipantId, Refusal, Request};
-use topic::{Act, Requested};
+use topic::{Intent, Requested};
 use wire::mcp::task::Wish;
 use wire::mcp::{Params, relay};
 use wire::mcpx::check::{self, strict};
@@ -48,17 +48,17 @@ pub(super) struct Wanted {
 
 impl Ask {
     /// The same for the topic. Calls and ruling are taken out.
-    pub(super) fn act(&mut self) -> Act<'_, Live> {
+    pub(super) fn intent(&mut self) -> Intent<'_, Live> {
         match self {
-            Self::Nothing | Self::Unproposable(_) => Act::None,
-            Self::Mismatch => Act::Mismatch,
-            Self::Cancel(tag) => Act::Cancel { tag: tag.clone() },
-            Self::Answer(answer) => Act::Answer { outcome: answer.outcome, answer: answer.clone() },
+            Self::Nothing | Self::Unproposable(_) => Intent::None,
+            Self::Mismatch => Intent::Mismatch,
+            Self::Cancel(tag) => Intent::Cancel { tag: tag.clone() },
+            Self::Answer(answer) => Intent::Answer { outcome: answer.outcome, answer: answer.clone() },
             Self::Propose(draft) => {
                 let (proposal, content) = (draft.id, Arc::clone(&draft.content));
-                Act::Propose { proposal, terms: draft.terms(), content }
+                Intent::Propose { proposal, terms: draft.terms(), content }
             }
-            Self::Request(wanted) => Act::Request(Requested {
+            Self::Request(wanted) => Intent::Request(Requested {
                 method: wanted.method.clone(),
                 context: wanted.context.as_deref(),
                 tag: wanted.tag.take(),
@@ -241,8 +241,8 @@ mod tests {
 
     fn check(kind: &str, expected: Option<(&str, Option<&str>)>) {
         let mut ask = noted(KindRef::parse(kind).unwrap());
-        let found = match ask.act() {
-            Act::Request(requested) => {
+        let found = match ask.intent() {
+            Intent::Request(requested) => {
                 assert!(requested.calls.is_empty() && requested.ruling.is_none(), "{kind}");
                 Some((requested.method.as_str().to_owned(), requested.context.map(str::to_owned)))
             }

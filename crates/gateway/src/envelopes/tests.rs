@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::audit::Recorder;
-use crate::config::{Limits, McpCalls};
 use crate::context::Context;
 use crate::dispatch::{Settings, Shared};
 use crate::link::{NoOutlet, plain_client};
 use crate::membership::Joining;
+use access::config::{Limits, McpCalls};
 
 pub(crate) struct Stage {
     pub(crate) dispatch: Arc<Dispatch>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use auth::Sealer;
 use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use platform::unix_ms;
-use topic::Outlook;
+use topic::ListSnapshot;
 use wire::mcp::list::Hints;
 
 use super::cache::{LIST_BYTES_MAX, PageCache, Source};
@@ -36,7 +36,7 @@ impl Asked<'_> {
         &self,
         sealer: &Sealer,
         pages: &PageCache,
-        outlook: Outlook,
+        snapshot: ListSnapshot,
         manifests: &Manifests,
     ) -> Result<Vec<u8>, Refusal> {
         let start = match &self.cursor {
@@ -50,11 +50,11 @@ impl Asked<'_> {
         let next = |len: usize| {
             (len > end).then(|| cursor::seal(sealer, self.participant, self.list, unix_ms(), end))
         };
-        let source = Source::new(self.list, self.offers_tasks, outlook, manifests);
+        let source = Source::new(self.list, self.offers_tasks, snapshot, manifests);
         if let Some(rendered) = pages.get(&source) {
             return Ok(self.cut(&rendered, start, next(rendered.items.len())));
         }
-        let merged = Merged::new(&source.outlook, self.list, manifests, self.offers_tasks);
+        let merged = Merged::new(&source.snapshot, self.list, manifests, self.offers_tasks);
         if merged.bytes() > LIST_BYTES_MAX {
             // A list that cannot be kept is not rendered in full.
             return Ok(self.cut(&merged.render(start..end), 0, next(merged.len())));

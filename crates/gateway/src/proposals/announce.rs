@@ -15,11 +15,11 @@ use wire::time::rfc3339;
 
 use super::content::Proposed;
 use crate::call::{Incoming, Names};
-use crate::config::McpCalls;
 use crate::dispatch::Dispatch;
 use crate::live::{Event, ProposalView};
 use crate::record::Record;
 use crate::room_reply::RoomReply;
+use access::config::McpCalls;
 
 /// The kind of the envelope that tells a proposer the state of its proposal.
 pub const PROPOSAL_STATE: &str = "portmoot/proposal";

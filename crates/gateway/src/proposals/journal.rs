@@ -162,7 +162,8 @@ impl Restored {
 
 /// The public name under which a held call was judged, if its server gives it another name.
 fn public_name(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<String> {
-    let own = opened.context.as_deref().filter(|_| matches!(&*opened.method, "tools/call" | "prompts/get"))?;
+    let own =
+        opened.context.as_deref().filter(|_| matches!(&*opened.method, "tools/call" | "prompts/get"))?;
     let server = dispatch.server(&ParticipantId::new(opened.to.first()?).ok()?)?;
     let prefix = &*server.upstream.spec().config.prefix;
     (!prefix.is_empty()).then(|| topic::public_name(prefix, own))

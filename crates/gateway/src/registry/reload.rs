@@ -11,13 +11,13 @@ use tokio::sync::Notify;
 use upstream::{Environment, Upstream, UpstreamSpec};
 
 use super::Registry;
-use crate::admin::grants::Grants;
 use crate::bounds::Bounds;
-use crate::config::{Access, Config, Limits, ParticipantConfig, TopicConfig};
 use crate::dispatch::{Dispatch, Settings, Shared};
 use crate::live::Event;
 use crate::proposals::journal;
 use crate::{handshake, run};
+use access::config::{Access, Config, Limits, ParticipantConfig, TopicConfig};
+use access::grants::Grants;
 
 /// Longest sleep between two looks for what has expired.
 const EXPIRY_MAX: Duration = Duration::from_secs(5);
@@ -169,7 +169,7 @@ impl Registry {
 /// The participants of a topic that are no servers: those that are present, and those that have left proposals behind.
 fn callers(dispatch: &Dispatch) -> Vec<ParticipantId> {
     dispatch.with(|topic| {
-        let present = topic.everybody().into_iter().filter(|one| !one.serves).map(|one| one.person.id);
+        let present = topic.participants().into_iter().filter(|one| !one.serves).map(|one| one.person.id);
         let mut all: Vec<ParticipantId> = present.chain(topic.proposers().cloned()).collect();
         all.sort_unstable();
         all.dedup();

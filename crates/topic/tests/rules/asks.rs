@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{Capabilities, Capability, RateLimit};
-use topic::{About, Cause, Event, Limits, View};
+use topic::{About, Cause, Event, Limits, ListScope};
 
 use crate::{
     shown::{refused, shown},
@@ -17,7 +17,7 @@ fn stage() -> Stage {
 fn with(limits: Limits) -> Stage {
     let mut stage = Stage::with(limits);
     stage.caller(BOB, "bob", &["mcp/*"]);
-    stage.lists("one", View::Shared, tools(&["a"]));
+    stage.lists("one", ListScope::Shared, tools(&["a"]));
     stage.call(ANN, 1, "one_a");
     stage
 }
@@ -164,7 +164,7 @@ fn a_caller_or_server_that_leaves_settles_what_it_owed() {
 #[test]
 fn questions_are_limited_for_each_link_and_each_server() {
     let mut stage = with(Limits { asks_per_link_max: 1, asks_per_server_max: 2, ..Limits::default() });
-    stage.lists("two", View::Shared, tools(&["a"]));
+    stage.lists("two", ListScope::Shared, tools(&["a"]));
     stage.call(ANN, 2, "two_a");
     stage.call(BOB, 3, "one_a");
     stage.caller(model::LinkId(4), "dan", &["mcp/*"]);

@@ -1,7 +1,7 @@
 //! Audiences of what is published: which listeners each message is for.
 
 use model::LinkId;
-use topic::{Audience, DeliveryMode, Event, Listener, Reach, RoomEffect, View};
+use topic::{Audience, DeliveryMode, Event, ListScope, Listener, Reach, RoomEffect};
 
 use crate::{
     envelope::Envelope,
@@ -30,7 +30,7 @@ fn a_message_is_for_its_addressees_in_directed_modes() {
         assert_eq!((audience.from, &audience.reach), (Some(ANN), &Reach::Listeners));
         let got = modes.map(|mode| audience.includes(BOB, "bob", Listener { mode, echo: false }));
         assert_eq!(got, expected, "{kind} {to:?}");
-        assert_eq!(audience.is_everybody(), to.is_empty());
+        assert_eq!(audience.is_broadcast(), to.is_empty());
     };
     check("mcp/response:x", &[], [true, true, true]);
     check("mcp/response:x", &["cid", "bob"], [true, true, true]);
@@ -52,7 +52,7 @@ fn a_participant_that_is_asked_by_the_gateway_is_not_asked_again_in_the_room() {
     let mut stage = Stage::new();
     stage.step(Event::Configure { upstreams: &serving() });
     stage.server(LinkId(8), "worker");
-    stage.lists("worker", View::Shared, tools(&["a"]));
+    stage.lists("worker", ListScope::Shared, tools(&["a"]));
     stage.promoting(BOB, "bob", &["mcp/proposal:*"]);
     stage.call(BOB, 11, "worker_a");
     let (by, to) = (id("bob"), [id("worker")]);

@@ -5,7 +5,7 @@ use topic::DeliveryMode;
 
 use crate::{
     envelope::Envelope,
-    numbers::Act,
+    numbers::Intent,
     proposals::REJECT,
     shown::shown,
     stage::{ANN, BOB, Stage, op},
@@ -26,8 +26,8 @@ fn fulfilment<'a>(id: &'a str) -> Envelope<'a> {
 }
 
 fn answer<'a>(id: &'a str, about: &'a str, value: u8) -> Envelope<'a> {
-    let act = Act::Answer { outcome: model::Outcome::Ok, answer: value };
-    Envelope { act, ..Envelope::answer(DAN, id, &["ann", "bob"], about) }
+    let intent = Intent::Answer { outcome: model::Outcome::Ok, answer: value };
+    Envelope { intent, ..Envelope::answer(DAN, id, &["ann", "bob"], about) }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use topic::{Cause, DeliveryMode};
 
 use crate::{
     envelope::Envelope,
-    numbers::Act,
+    numbers::Intent,
     proposals::{pending, stage},
     shown::{refused, shown},
     stage::{ANN, APPROVE, BOB, CID, ONE, Stage, configured, id, op},
@@ -48,12 +48,12 @@ fn a_fulfilment_that_is_not_what_was_proposed_is_refused() {
     check(fulfilment(&["one", "two"]), mismatch);
     check(fulfilment(&["one"]).redefined(), "conflict: the server describes the tool otherwise now");
     let mut other = fulfilment(&["one"]);
-    if let Act::Request(requested) = &mut other.act {
+    if let Intent::Request(requested) = &mut other.intent {
         requested.context = Some("b");
     }
     check(other, mismatch);
     let mut bare = fulfilment(&["one"]);
-    if let Act::Request(requested) = &mut bare.act {
+    if let Intent::Request(requested) = &mut bare.intent {
         requested.ruling = None;
     }
     check(bare, mismatch);
@@ -175,7 +175,7 @@ fn only_a_participant_that_was_asked_answers_for_a_proposal() {
     wrong.kind = "mcp/response:tools/call:b";
     assert_eq!(shown(&stage.send(wrong)), ["publish a2"], "it answers something else");
     let mut error = answer(LinkId(4), "a3");
-    error.act = Act::Answer { outcome: model::Outcome::Error, answer: 6 };
+    error.intent = Intent::Answer { outcome: model::Outcome::Error, answer: 6 };
     let expected = ["publish a3", "store p1 ended failed with 6: it was answered with an error"];
     assert_eq!(shown(&stage.send(error)), expected);
 }

@@ -1,7 +1,7 @@
 //! Calls that may only be proposed, of callers whose wire cannot say a proposal.
 
 use model::{LinkId, ListKind, RefusalCode};
-use topic::{Cause, Event, Manifest, Target, Verdict, View};
+use topic::{Cause, Event, ListScope, Manifest, Target, Verdict};
 
 use crate::{
     numbers::Effect,
@@ -18,8 +18,8 @@ pub(crate) fn stage() -> Stage {
 fn with(limits: topic::Limits) -> Stage {
     let mut stage = Stage::with(limits);
     stage.server(OWN, "portmoot");
-    stage.lists("portmoot", View::Shared, tools(&["proxy"]));
-    stage.lists("one", View::Shared, Manifest { prompts: items(&["p"]), ..tools(&["a", "b"]) });
+    stage.lists("portmoot", ListScope::Shared, tools(&["proxy"]));
+    stage.lists("one", ListScope::Shared, Manifest { prompts: items(&["p"]), ..tools(&["a", "b"]) });
     stage.promoting(BOB, "bob", &["mcp/proposal:tools/*", "mcp/request:tools/call:one_b"]);
     stage
 }
@@ -60,18 +60,18 @@ fn a_call_that_may_only_be_proposed_is_held() {
 fn lists_show_what_could_be_called_or_proposed() {
     let mut stage = stage();
     let held = |stage: &Stage, link| -> Vec<(String, bool)> {
-        let outlook = stage.topic.outlook(link).unwrap();
-        outlook.list(ListKind::Tools).into_iter().map(|one| (one.public.to_string(), one.held)).collect()
+        let snapshot = stage.topic.list_snapshot(link).unwrap();
+        snapshot.list(ListKind::Tools).into_iter().map(|one| (one.public.to_string(), one.held)).collect()
     };
     assert_eq!(held(&stage, BOB), [("one_a".into(), true), ("one_b".into(), false)]);
     assert!(stage.sees(BOB, ListKind::Prompts).is_empty());
-    let effects = stage.lists("one", View::Shared, tools(&["a", "b", "c"]));
+    let effects = stage.lists("one", ListScope::Shared, tools(&["a", "b", "c"]));
     assert_eq!(notified(&effects, ListKind::Tools), ["link 1", "link 2"]);
     let effects = stage.regrant("bob", &["mcp/proposal:tools/*", "mcp/request:tools/call:one_a"]);
     let changed = notified(&effects, ListKind::Tools);
     assert_eq!(changed, ["link 2"], "which entries are held has changed");
-    let (before, after) = (stage.topic.outlook(BOB).unwrap(), stage.topic.outlook(ANN).unwrap());
-    assert!(before.is_same(&stage.topic.outlook(BOB).unwrap()) && !before.is_same(&after));
+    let (before, after) = (stage.topic.list_snapshot(BOB).unwrap(), stage.topic.list_snapshot(ANN).unwrap());
+    assert!(before.is_same(&stage.topic.list_snapshot(BOB).unwrap()) && !before.is_same(&after));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_call_that_is_given_up_withdraws_its_proposal() {
         assert_eq!(shown(&stage.stored(1)), [concluded]);
         assert_eq!((stage.topic.operations_len(), stage.topic.proposals_len()), (0, 0));
     };
-    check(Event::Cancel { link: BOB, which: topic::Which::Id(op(11)) }, &[stored, "drop 11"]);
+    check(Event::Cancel { link: BOB, which: topic::OperationRef::Id(op(11)) }, &[stored, "drop 11"]);
     check(Event::Leave { link: BOB }, &["left bob", stored, "drop 11", "closed 2"]);
     let revoke = ["left bob", stored, "drop 11", "closed 2: revoked"];
     check(Event::Revoke { participant: bob }, &revoke);

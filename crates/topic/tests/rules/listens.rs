@@ -1,7 +1,7 @@
 //! Listen requests: judged filters, and what ends when the last one does.
 
 use model::{LinkId, ListKind};
-use topic::{Event, Filter, Interest, LISTENS_MAX, Manifest, Subject, TaskRef, View};
+use topic::{Event, Filter, Interest, LISTENS_MAX, ListScope, Manifest, Subject, TaskRef};
 
 use crate::{
     shown::{delivered, refused, shown},
@@ -15,7 +15,7 @@ fn stage() -> Stage {
     stage.server(OWN, "portmoot");
     stage.lists(
         "one",
-        View::Shared,
+        ListScope::Shared,
         Manifest { resources: items(&[URI, "demo://b"]), ..Manifest::default() },
     );
     stage.join(BOB, "bob", &["mcp/request:resources/*:demo://a"], |join| join.notified = false);

@@ -164,7 +164,7 @@ fn the_topic_knows_its_participants_and_links() {
     stage.listener(BOB, "bob", &["chat"], DeliveryMode::All);
     stage.caller(CID, "ann", &["mcp/*"]);
     let here = |present: &Present| (present.person.id.to_string(), present.serves, present.links);
-    let mut all: Vec<_> = stage.topic.everybody().iter().map(here).collect();
+    let mut all: Vec<_> = stage.topic.participants().iter().map(here).collect();
     all.sort();
     let expected =
         [("ann", false, 2), ("bare", true, 1), ("bob", false, 1), ("one", true, 1), ("two", true, 1)];

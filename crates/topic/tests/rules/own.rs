@@ -4,7 +4,7 @@ use topic::{DeliveryMode, Limits};
 
 use crate::{
     envelope::Envelope,
-    numbers::{Act, Effects},
+    numbers::{Effects, Intent},
     proposals::{WITHDRAW, stage_with},
     shown::shown,
     stage::{ANN, APPROVE, BOB, EXPIRES_MS, ONE, Stage},
@@ -120,7 +120,7 @@ fn a_withdrawal_of_the_proposers_that_cannot_be_written_is_made_by_the_topic() {
 fn another_request_of_the_proposer_settles_nothing() {
     let mut stage = pending();
     let mut other = Envelope::request(BOB, "r1", &["one"], &[11]).about("p1");
-    if let Act::Request(requested) = &mut other.act {
+    if let Intent::Request(requested) = &mut other.intent {
         requested.context = Some("b");
     }
     assert_eq!(shown(&stage.send(other)), ["publish r1", "deliver 11 to one"]);

@@ -1,7 +1,7 @@
 //! Callers that are answered for now, and come back.
 
 use model::LinkId;
-use topic::{Cause, Event, Limits, Target, UpstreamNames, View};
+use topic::{Cause, Event, Limits, ListScope, Target, UpstreamNames};
 
 use crate::{
     holds::{held, stage},
@@ -164,7 +164,7 @@ fn giving_up_a_resumption_withdraws_the_proposal() {
 #[test]
 fn a_built_in_tool_waits_and_giving_it_up_changes_nothing() {
     let mut stage = parked();
-    stage.lists("portmoot", View::Shared, tools(&["wait_for_proposal"]));
+    stage.lists("portmoot", ListScope::Shared, tools(&["wait_for_proposal"]));
     stage.call(BOB, 12, "wait_for_proposal");
     assert!(shown(&stage.wait(12, 1, None)).is_empty());
     assert!(shown(&stage.wait(12, 1, None)).is_empty(), "it waits already");

@@ -196,12 +196,13 @@ fn an_envelope_proposes_once() {
     let mut stage = stage();
     stage.proposes(BOB, "bob", 1);
     let (by, to) = (id("ann"), [id("one")]);
-    let again = |proposal| topic::Act::Propose {
+    let again = |proposal| topic::Intent::Propose {
         proposal: op(proposal),
         terms: crate::stage::terms(&by, &to, "p1"),
         content: proposal,
     };
-    let envelope = |act| Envelope { act, ..Envelope::new(ANN, "p1", "mcp/proposal:tools/call:a", &["one"]) };
+    let envelope =
+        |intent| Envelope { intent, ..Envelope::new(ANN, "p1", "mcp/proposal:tools/call:a", &["one"]) };
     let why = "malformed: this cannot be proposed: an envelope of this id has proposed already";
     let expected = ["publish p1".to_owned(), format!("not proposed p2 of ann: {why}")];
     assert_eq!(shown(&stage.send(envelope(again(2)))), expected);

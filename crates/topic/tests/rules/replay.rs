@@ -94,7 +94,7 @@ fn a_replay_holds_what_the_listener_would_have_got() {
     let to_dan = Audience::new(Some(BOB), &["dan"], "chat", Reach::Listeners);
     let proposal = Audience::new(Some(BOB), &["dan"], "mcp/proposal:x", Reach::Listeners);
     let not_cid = Audience::new(None, &["cid"], "mcp/request:x", Reach::Except(id("cid")));
-    publish(&mut stage, "all", Audience::everybody());
+    publish(&mut stage, "all", Audience::broadcast());
     publish(&mut stage, "cid", to_cid);
     publish(&mut stage, "dan", to_dan);
     publish(&mut stage, "proposal", proposal);

@@ -82,7 +82,7 @@ fn effect(effect: &Effect) -> String {
             format!("closed {handle}{}", some(": ", why.map(ended)))
         }
         Effect::Withhold { handle, cause, .. } => format!("withhold from {handle}: {}", cause.as_str()),
-        Effect::Hear { link, server, message } => {
+        Effect::Receive { link, server, message } => {
             format!("hear {message} from {}{}", link.0, some(" for ", server.as_deref()))
         }
         Effect::Ignore { link, from, message, by, why } => {

@@ -7,8 +7,8 @@ use model::{
     RefusalCode, TopicName,
 };
 use topic::{
-    About, Decision, DeliveryMode, End, Interest, Item, Join, Limits, Listener, Manifest, Request, Resume,
-    Target, Terms, TopicConfig, UpstreamNames, View, Which,
+    About, Decision, DeliveryMode, End, Interest, Item, Join, Limits, ListScope, Listener, Manifest,
+    OperationRef, Request, Resume, Target, Terms, TopicConfig, UpstreamNames,
 };
 
 use crate::numbers::{Effects, Event, Numbers, Topic};
@@ -227,8 +227,8 @@ impl Stage {
         self.step(Event::Execute { proposal, operation: op(operation), server: &id(server), call })
     }
 
-    pub(crate) fn lists(&mut self, name: &str, view: View, manifest: Manifest) -> Effects {
-        self.step(Event::Listed { server: &id(name), view, manifest, changed: &[] })
+    pub(crate) fn lists(&mut self, name: &str, scope: ListScope, manifest: Manifest) -> Effects {
+        self.step(Event::Listed { server: &id(name), scope, manifest, changed: &[] })
     }
 
     pub(crate) fn call(&mut self, link: LinkId, operation: u128, tool: &str) -> Effects {
@@ -284,7 +284,7 @@ impl Stage {
     }
 
     pub(crate) fn cancel(&mut self, link: LinkId, operation: u128) -> Effects {
-        self.step(Event::Cancel { link, which: Which::Id(op(operation)) })
+        self.step(Event::Cancel { link, which: OperationRef::Id(op(operation)) })
     }
 
     pub(crate) fn ask(
@@ -300,8 +300,8 @@ impl Stage {
     }
 
     pub(crate) fn sees(&self, link: LinkId, list: ListKind) -> Vec<String> {
-        let outlook = self.topic.outlook(link).unwrap();
-        outlook.list(list).iter().map(|one| one.public.to_string()).collect()
+        let snapshot = self.topic.list_snapshot(link).unwrap();
+        snapshot.list(list).iter().map(|one| one.public.to_string()).collect()
     }
 
     pub(crate) fn links(&self, name: &str) -> Vec<LinkId> {

@@ -1,6 +1,6 @@
 //! The gateway is about to stop: callers are answered for now, and proposals last.
 
-use topic::{Event, View};
+use topic::{Event, ListScope};
 
 use crate::{
     holds::{held, stage},
@@ -11,7 +11,7 @@ use crate::{
 /// Held 11 behind proposal 1, resumption 12 and built-in call 13 wait for it; held 14 is not proposed yet.
 fn waiting() -> Stage {
     let mut stage = held();
-    stage.lists("portmoot", View::Shared, tools(&["wait_for_proposal"]));
+    stage.lists("portmoot", ListScope::Shared, tools(&["wait_for_proposal"]));
     stage.resume(BOB, 12, 1);
     stage.call(BOB, 13, "wait_for_proposal");
     stage.wait(13, 1, None);

@@ -108,7 +108,7 @@ impl Books {
         match effect {
             Effect::NotJoined { handle, .. } => assert_eq!(Some(*handle), turn.refused),
             Effect::Closed { link, handle, why } => self.closed(*link, *handle, *why, turn),
-            Effect::Withhold { .. } | Effect::Hear { .. } | Effect::Ignore { .. } => {}
+            Effect::Withhold { .. } | Effect::Receive { .. } | Effect::Ignore { .. } => {}
             Effect::Deliver { operation, call, link, server, own, proposal } => {
                 let proposal = proposal.as_ref().map(|view| view.id);
                 self.delivered(*operation, *call, (*link, *server), own.as_deref(), proposal, turn);

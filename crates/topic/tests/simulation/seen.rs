@@ -174,7 +174,7 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             Cause::Reserved => "withheld: reserved",
             _ => "withheld: malformed",
         },
-        Effect::Hear { .. } => "passed on",
+        Effect::Receive { .. } => "passed on",
         Effect::Ignore { why: Ignored::Repeat, .. } => "repeat",
         Effect::Ignore { why: Ignored::Mismatch, .. } => "mismatch",
         Effect::Ignore { why: Ignored::NotAsked, .. } => "not asked",

@@ -149,8 +149,8 @@ impl World {
     }
 
     fn entries(&self, link: LinkId, list: ListKind) -> Entries {
-        let Some(outlook) = self.topic.outlook(link) else { return Vec::new() };
-        let seen = outlook.list(list).into_iter();
+        let Some(snapshot) = self.topic.list_snapshot(link) else { return Vec::new() };
+        let seen = snapshot.list(list).into_iter();
         let entry =
             |one: Listing<'_>| (one.public.into_owned(), one.held, one.upstream.clone(), one.own.clone());
         seen.map(entry).collect()
@@ -176,9 +176,9 @@ impl World {
     fn check_lists(&mut self) {
         let links: Vec<LinkId> = self.books.links.keys().copied().collect();
         let Some(link) = self.prng.pick(&links).copied() else { return };
-        let outlook = self.topic.outlook(link).unwrap();
+        let snapshot = self.topic.list_snapshot(link).unwrap();
         for list in ListKind::ALL {
-            let all = outlook.list(list);
+            let all = snapshot.list(list);
             let names: std::collections::BTreeSet<&str> = all.iter().map(|one| &*one.public).collect();
             assert_eq!(names.len(), all.len(), "public names are unique");
             for one in &all {

@@ -1,7 +1,7 @@
 //! Requests in the room: to servers, to fulfil a proposal, or the proposer's own.
 
 use model::{Digest, LinkId, Method, OperationId, ParticipantId, ProposalState};
-use topic::{Act, Requested};
+use topic::{Intent, Requested};
 
 use crate::{
     books::{
@@ -136,7 +136,7 @@ impl World {
         let named = drawn.correlation.as_deref().and_then(|envelope| self.books.deal_of(envelope));
         let held = named.is_some_and(|id| self.books.deals[&id].held);
         let handed = request.calls.iter().map(|(_, operation, call)| (*operation, *call)).collect();
-        let act = Act::Request(Requested {
+        let intent = Intent::Request(Requested {
             method: Method::Known(method),
             context: Some(&request.context),
             tag: request.tag,
@@ -151,7 +151,7 @@ impl World {
         if let Some((proposal, decided)) = &turn.decision {
             self.books.decides(*proposal, decided.ruling);
         }
-        let (fate, effects) = self.sends(drawn, turn, act);
+        let (fate, effects) = self.sends(drawn, turn, intent);
         if fate != Fate::Published {
             return assert!(calls.keys().all(|call| !self.books.has(*call)));
         }

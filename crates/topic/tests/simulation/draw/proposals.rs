@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{Capabilities, Digest, LinkId, OperationId, ParticipantId};
-use topic::{Act, Decision};
+use topic::{Decision, Intent};
 
 use crate::{
     books::{
@@ -50,8 +50,9 @@ impl World {
         if self.books.peek(&drawn, self.now_ms) == Fate::Published {
             self.books.deals.insert(proposal, deal.clone());
         }
-        let act = Act::Propose { proposal, terms: terms(&deal), content };
-        let (fate, effects) = self.sends(drawn, Turn { proposing: Some(proposal), ..Turn::default() }, act);
+        let intent = Intent::Propose { proposal, terms: terms(&deal), content };
+        let (fate, effects) =
+            self.sends(drawn, Turn { proposing: Some(proposal), ..Turn::default() }, intent);
         if fate == Fate::Published {
             self.check_proposed(proposal, not, &effects.all);
         }

@@ -106,8 +106,8 @@ impl World {
     fn draw_name(&mut self, link: LinkId, list: ListKind) -> String {
         let prefix = self.prng.any(&SERVERS).1;
         // Mostly something that this caller sees.
-        let outlook = self.topic.outlook(link);
-        let seen = outlook.as_ref().map(|outlook| outlook.list(list)).unwrap_or_default();
+        let snapshot = self.topic.list_snapshot(link);
+        let seen = snapshot.as_ref().map(|snapshot| snapshot.list(list)).unwrap_or_default();
         let seen: Vec<String> = seen.iter().map(|one| one.public.to_string()).collect();
         match self.prng.pick(&seen) {
             Some(seen) if !self.prng.one_in(4) => seen.clone(),

@@ -5,9 +5,9 @@ use model::{Refusal, RefusalCode};
 use platform::Mutex;
 use store::{IssuedToken, JournalWriter, State, StoreError};
 
-use super::grants::Grants;
-use super::identities::identities;
 use crate::config::Config;
+use crate::grants::Grants;
+use crate::identities::identities;
 
 /// The journal as far as access follows from it. Changes are made one at a time.
 pub struct AccessJournal {
@@ -63,10 +63,7 @@ impl AccessJournal {
     ///
     /// # Errors
     /// `unsupported` without a journal, and the refusal of the change itself.
-    pub(super) fn change<T>(
-        &self,
-        change: impl FnOnce(&JournalWriter) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
+    pub fn change<T>(&self, change: impl FnOnce(&JournalWriter) -> Result<T, Refusal>) -> Result<T, Refusal> {
         let _changes = self.changes.lock();
         let journal = self.journal.as_ref().ok_or_else(|| {
             Refusal::new(RefusalCode::Unsupported, "this gateway keeps nothing on disk")

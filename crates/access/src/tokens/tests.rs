@@ -6,7 +6,7 @@ use auth::{Credential, Identities, Participant};
 use model::TopicName;
 
 use super::*;
-use crate::admin::identities::identities;
+use crate::identities::identities;
 use crate::config::{ParticipantConfig, TopicConfig};
 
 fn config(participants: Vec<ParticipantConfig>) -> Config {

@@ -1,4 +1,4 @@
-//! Access: who a token's bearer is, which topics a participant may enter, and what it may do there.
+//! Visitors: the bearer of a token, the topics that a participant may enter, and what it may do there.
 //!
 //! The one place where grants meet the configuration.
 
@@ -12,14 +12,14 @@ use platform::unix_ms;
 use store::audit::Verdict;
 
 use super::Registry;
-use crate::admin::grants::Grants;
 use crate::audit::UNKNOWN_PARTICIPANT;
-use crate::config::{Access, Config, TopicConfig};
 use crate::dispatch::Dispatch;
-use crate::guests::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, is_guest};
 use crate::link::Link;
 use crate::live::Event;
 use crate::membership::Joining;
+use access::config::{Access, Config, TopicConfig};
+use access::grants::Grants;
+use access::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, is_guest};
 
 /// A participant that comes to a topic, and the topic.
 pub type Visitor = (Arc<Dispatch>, Arc<Participant>);

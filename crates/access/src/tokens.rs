@@ -6,9 +6,9 @@ use auth::{LOCAL_USER, TokenHash, encode_token};
 use model::{Capabilities, GATEWAY, ParticipantId, Refusal, RefusalCode};
 use store::{IssuedToken, JournalWriter, Record, State, StoreError};
 
-use super::identities::configured;
 use crate::config::Config;
 use crate::guests::ANONYMOUS_PREFIX;
+use crate::identities::configured;
 
 /// A request for a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
