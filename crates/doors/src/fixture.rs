@@ -32,6 +32,11 @@ pub(crate) fn config(limits: Limits) -> Config {
 pub(crate) fn registry(limits: Limits) -> Arc<Registry> {
     let config = config(limits);
     let identities = Identities::local(local_user(&config));
+    registry_for(config, identities)
+}
+
+/// A registry with this configuration and these identities.
+pub(crate) fn registry_for(config: Config, identities: Identities) -> Arc<Registry> {
     let audit = Recorder::open(&config, None).unwrap();
     let (grants, sealer) = (Grants::default(), Sealer::new(&[7; 32], None));
     Registry::start(Start { config, identities, grants, sealer, guard: None, journal: None, audit })

@@ -118,10 +118,16 @@ fn subscribe(
 ) {
     let (dispatch, call, server) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(server));
     tokio::spawn(async move {
+        let (link, uri) = (call.link.id, uri_of(&call, own.as_deref()));
         let done = match server.upstream.session(&call.link.caller(call.client.as_ref())).await {
-            Ok(session) => session.subscribe(call.link.id, uri_of(&call, own.as_deref())).await,
+            Ok(_) if call.is_over() => return,
+            Ok(session) => session.subscribe(link, uri).await,
             Err(refusal) => Err(refusal),
         };
+        if !dispatch.with(|topic| topic.follows(link, &server.id, uri)) {
+            // Its caller has cancelled it or left meanwhile, and nothing else would end it at the server.
+            server.upstream.unsubscribe(link, uri);
+        }
         match done {
             Ok(answer) => answer_with(&dispatch, &call, answer),
             Err(refusal) => fail(&dispatch, &call, refusal),
@@ -130,9 +136,8 @@ fn subscribe(
 }
 
 fn unsubscribe(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: &ConfiguredServer, own: Option<Arc<str>>) {
-    if let Some(session) = server.upstream.open_session(&call.link.caller(call.client.as_ref())) {
-        session.unsubscribe(call.link.id, uri_of(call, own.as_deref()));
-    }
+    // In whichever session it was made, and if that is closed, for its successor.
+    server.upstream.unsubscribe(call.link.id, uri_of(call, own.as_deref()));
     answer_body(dispatch, call, "{}".into());
 }
 

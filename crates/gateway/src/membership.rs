@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use model::{Capabilities, Form, LinkId, ParticipantId, RateLimit, Refusal, Request, Target};
-use topic::{Cursor, Ended, Join, Kept, Listener, UpstreamNames, ListScope};
+use topic::{Cursor, Ended, Join, Kept, ListScope, Listener, UpstreamNames};
 use upstream::config::ServerConfig;
 use upstream::dial_in::DialIn;
 use upstream::{Environment, Manifest, Upstream, UpstreamSpec};
@@ -12,7 +12,7 @@ use upstream::{Environment, Manifest, Upstream, UpstreamSpec};
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{ConfiguredServer, Event, Server};
-use crate::servers::OneTopic;
+use crate::servers::{OneTopic, listed};
 use crate::{builtin, dial_in, handshake};
 use access::config::{BuiltIn, Limits};
 
@@ -61,7 +61,7 @@ impl Dispatch {
             return Err(refusal.clone());
         }
         if listener.is_some() {
-            dial_in::connected(self, participant, link.id);
+            dial_in::connected(self, participant);
         }
         Ok(())
     }
@@ -69,6 +69,23 @@ impl Dispatch {
     /// Lets a link leave. What it opened is cancelled.
     pub fn leave(self: &Arc<Self>, link: &Link) {
         self.take(Event::Leave { link: link.id });
+    }
+
+    /// Gives a participant what it may do now, or ends its links and withdraws its proposals if it may not be here. It need not
+    /// be present.
+    pub(crate) fn refresh(self: &Arc<Self>, participant: &ParticipantId) {
+        loop {
+            let standing = (self.standing)(participant);
+            match &standing {
+                None => self.take(Event::Revoke { participant }),
+                Some(now) if self.with(|topic| topic.capabilities(participant) == Some(now)) => return,
+                Some(now) => self.take(Event::Regrant { participant, capabilities: Arc::clone(now) }),
+            };
+            // A change that came in between must not be undone by what it replaced.
+            if (self.standing)(participant) == standing {
+                return;
+            }
+        }
     }
 
     /// Configures the topic's servers, in this order: new ones join, missing ones leave, the others stay as they are. Then come
@@ -113,18 +130,16 @@ impl Dispatch {
 
     /// Lists what every server lists now.
     pub(crate) fn list_servers(self: &Arc<Self>) {
-        for server in self.servers() {
-            self.listed(&server.id, ListScope::Shared, &server.manifests(), &[]);
-        }
+        self.servers().iter().for_each(|server| self.list_shared(server, &[]));
     }
 
     /// Lists these built-in tools. The room keeps what its readers may read if one of them reads it.
     fn list_own(self: &Arc<Self>, built_in: &[BuiltIn]) {
         let kept = Kept { history: self.settings.history, readable: built_in.contains(&BuiltIn::Room) };
         self.take(Event::Keep { kept });
-        let listed = Arc::new(builtin::manifest(built_in));
-        *self.own_manifest.write() = Arc::clone(&listed);
-        self.listed(&ParticipantId::gateway(), ListScope::Shared, &[listed], &[]);
+        let manifest = Arc::new(builtin::manifest(built_in));
+        *self.own_manifest.write() = Arc::clone(&manifest);
+        self.take(listed(&ParticipantId::gateway(), ListScope::Shared, &[manifest], &[]));
     }
 
     /// What the gateway's own participant lists.
@@ -175,10 +190,7 @@ impl Dispatch {
             let Some(dialed) = server.dial_in.as_ref().filter(|dialed| dialed.link().is_none()) else {
                 continue;
             };
-            server.upstream.reset_backoff();
-            if let Some(link) = dialed.connect_existing(|| self.with(|topic| topic.listener(&server.id))) {
-                dial_in::disconnected(self, &server.id, link);
-            }
+            dial_in::connected_to(self, server, dialed);
         }
     }
 

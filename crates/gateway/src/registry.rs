@@ -5,7 +5,7 @@ mod reload;
 mod visitors;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use auth::{Identities, Sealer};
@@ -60,6 +60,8 @@ pub struct Registry {
     epoch: AtomicU64,
     /// The number of the next guest.
     guests: AtomicU64,
+    /// Whether the local user is known beside the bearers of tokens.
+    serves_pipe: AtomicBool,
     topics: RwLock<HashMap<TopicName, Arc<Dispatch>>>,
     upstreams: RwLock<Vec<(ServerConfig, Arc<Upstream>)>>,
     held: Arc<Held>,
@@ -87,6 +89,7 @@ impl Registry {
             epoch: AtomicU64::new(1),
             // No guest of another process has the same name.
             guests: AtomicU64::new(u64::from_le_bytes(random()) >> 16),
+            serves_pipe: AtomicBool::new(false),
             topics: RwLock::default(),
             upstreams: RwLock::default(),
             held,

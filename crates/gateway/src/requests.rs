@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Notice, ParticipantId, Target};
 use platform::millis;
-use topic::{About, Cause, End, Request, Resume, Subject, Verdict, OperationRef};
+use topic::{About, Cause, End, OperationRef, Request, Resume, Subject, Verdict};
 use upstream::Question;
 use wire::mcp::relay;
 

@@ -20,7 +20,9 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         Effect::Withhold { handle, message, refusal, cause: _ } => {
             envelopes::withhold(dispatch, &handle, &message, &refusal);
         }
-        Effect::Receive { link, server, message } => dial_in::receive(dispatch, link, server.as_ref(), &message),
+        Effect::Receive { link, server, message } => {
+            dial_in::receive(dispatch, link, server.as_ref(), &message)
+        }
         Effect::Ignore { link: _, from, message, by, why } => {
             envelopes::ignored(dispatch, &from, &message, &by, why);
         }

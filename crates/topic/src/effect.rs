@@ -92,8 +92,8 @@ pub enum Effect<H: Handles> {
         /// The cause, for records.
         cause: Cause,
     },
-    /// An envelope answers a request that the gateway sent to its sender alone, or notifies about such requests: the gateway's
-    /// session with the sender receives it.
+    /// The gateway's session with a participant receives an envelope of it: a private answer, which is not published, or a
+    /// notification of a participant that serves.
     Receive {
         /// The sender's link.
         link: LinkId,

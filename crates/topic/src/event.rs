@@ -16,7 +16,7 @@ pub use server::{About, End, ListScope, Subject, TaskRef};
 
 use crate::{
     audience::Audience, config::UpstreamNames, handles::Handles, interests::LogLevel, manifest::Manifest,
-    proposals::Ended as EndedProposal, replay::Kept,
+    proposals::EndedProposal, replay::Kept,
 };
 
 /// An event that a topic takes. An event of a link that is not in the topic has no effects, unless its docs say otherwise.

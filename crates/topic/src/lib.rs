@@ -70,7 +70,7 @@ pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
 };
 pub use proposal_view::{DECIDERS_SHOWN_MAX, ProposalView};
-pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX, Ended as EndedProposal};
+pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX, EndedProposal};
 pub use replay::{Cursor, Kept, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay};
 pub use request_log::REQUESTS_MAX;
 pub use topic::{Present, Server, Topic};

@@ -78,7 +78,7 @@ pub(crate) struct Decided<H: Handles> {
 
 /// The end of a proposal from before a restart.
 #[derive(Debug, Clone)]
-pub struct Ended<H: Handles> {
+pub struct EndedProposal<H: Handles> {
     /// One of the states that are over.
     pub state: ProposalState,
     /// The reason, in words for the proposer.

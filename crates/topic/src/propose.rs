@@ -9,7 +9,7 @@ use crate::{
     effect::{Cause, Effect, Effects, Record},
     event::Terms,
     operations::State,
-    proposals::{Decided, Ended, Phase, Proposal},
+    proposals::{Decided, EndedProposal, Phase, Proposal},
     refusals,
 };
 
@@ -145,12 +145,12 @@ impl<H: Handles> Topic<H> {
         id: OperationId,
         terms: Terms<'_>,
         content: H::Content,
-        (held, end): (bool, Ended<H>),
+        (held, end): (bool, EndedProposal<H>),
     ) {
         if self.proposals.known(id).is_some() {
             return;
         }
-        let Ended { state, reason, decided, answer } = end;
+        let EndedProposal { state, reason, decided, answer } = end;
         let decided = decided.map(|(by, ruling)| Decided { by, handle: Some(ruling) });
         let over = Some((state, reason));
         let entry = entry(terms, content, Phase::Pending);

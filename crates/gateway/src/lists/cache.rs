@@ -36,7 +36,12 @@ struct Kept {
 }
 
 impl Source {
-    pub(super) fn new(list: ListKind, offers_tasks: bool, snapshot: ListSnapshot, manifests: &Manifests) -> Self {
+    pub(super) fn new(
+        list: ListKind,
+        offers_tasks: bool,
+        snapshot: ListSnapshot,
+        manifests: &Manifests,
+    ) -> Self {
         let manifests = manifests.iter().map(|(_, manifest)| Arc::downgrade(manifest)).collect();
         Self { list, offers_tasks, snapshot, manifests }
     }
@@ -68,7 +73,8 @@ impl PageCache {
             return;
         }
         let mut kept = self.0.lock();
-        kept.all.retain(|(known, _)| known.snapshot.is_concurrent(&source.snapshot) && !known.is_same(&source));
+        kept.all
+            .retain(|(known, _)| known.snapshot.is_concurrent(&source.snapshot) && !known.is_same(&source));
         kept.bytes = kept.all.iter().map(|(_, rendered)| bytes_of(rendered)).sum();
         while kept.all.len() >= LISTS_MAX || kept.bytes.saturating_add(bytes) > LIST_BYTES_MAX {
             let Some((_, oldest)) = kept.all.pop_front() else { break };

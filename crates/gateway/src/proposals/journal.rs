@@ -121,12 +121,12 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
             let (id, terms) = (restored.id, restored.terms(&proposal.opened, expires_ms));
             let (held, public) = (proposal.opened.held, public_name(dispatch, &proposal.opened));
             dispatch.take(Event::Restore { proposal: id, terms, content, held, public: public.as_deref() });
-            proposers.push(proposal.opened.by.as_str());
+            proposers.push(restored.by);
         }
     }
     proposers.sort_unstable();
     proposers.dedup();
-    proposers.into_iter().for_each(|proposer| dispatch.refresh(proposer));
+    proposers.iter().for_each(|proposer| dispatch.refresh(proposer));
 }
 
 /// The names of a proposal in the journal, parsed.

@@ -44,7 +44,7 @@ impl Registry {
             None => self.refresh_all(),
             Some(participant) => {
                 self.moved();
-                self.topics().iter().for_each(|dispatch| self.refresh(dispatch, participant));
+                self.topics().iter().for_each(|dispatch| dispatch.refresh(participant));
             }
         }
     }
@@ -60,7 +60,7 @@ impl Registry {
         self.moved();
         for dispatch in self.topics() {
             for participant in callers(&dispatch) {
-                self.refresh(&dispatch, &participant);
+                dispatch.refresh(&participant);
             }
         }
     }

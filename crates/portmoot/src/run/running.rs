@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use access::AccessJournal;
 use access::config::Config;
-use access::identities::{local_user, tokens_configured};
+use access::identities::tokens_configured;
 use auth::Sealer;
 use client::Guard;
 use doors::Doors;
@@ -109,7 +109,7 @@ impl Gateway {
         let name = TopicName::new(topic).map_err(|_| unknown())?;
         let dispatch = self.registry.topic(&name).ok_or_else(unknown)?;
         // The process that starts the gateway on a pipe is its user.
-        let user = local_user(&self.registry.config());
+        let user = self.registry.pipe_user();
         self.doors.stdio(&dispatch, &user, input, output).await
     }
 

@@ -1,4 +1,4 @@
-//! Audiences of what is published: which listeners each message is for.
+//! Audiences of published messages: the listeners that get each.
 
 use model::LinkId;
 use topic::{Audience, DeliveryMode, Event, ListScope, Listener, Reach, RoomEffect};
@@ -63,7 +63,7 @@ fn a_participant_that_is_asked_by_the_gateway_is_not_asked_again_in_the_room() {
     assert_eq!(shown(&stage.send(request("f1")))[0], "publish f1 except for worker");
     let expected = ["approved p1 at ", "ruled 9", "drop 21", "deliver 11 to worker as a for p1"];
     assert_eq!(shown(&stage.stored(1)), expected);
-    // Over, the request is still not for it; other kinds and other proposals are.
+    // Once the proposal is over, the participant still does not get the request; it gets other kinds and other proposals.
     stage.answer(LinkId(8), 11, 5);
     stage.stored(1);
     assert_eq!(shown(&stage.send(request("f2")))[0], "publish f2 except for worker");

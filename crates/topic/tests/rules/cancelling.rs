@@ -77,7 +77,7 @@ fn a_server_withdraws_its_questions_by_name() {
 }
 
 #[test]
-fn an_envelope_cancels_what_its_sender_requested() {
+fn an_envelope_cancels_a_request_of_its_sender() {
     let mut stage = stage();
     let kind = "mcp/request:notifications/cancelled";
     for (link, id, operation) in [(ANN, "r1", 1), (BOB, "r2", 2)] {

@@ -45,14 +45,14 @@ fn tools_of_the_gateway_are_listed_to_callers_that_could_use_them() {
     stage.server(OWN, "portmoot");
     stage.lists("bare", ListScope::Shared, tools(&["say", "approve_proposal"]));
     stage.promoting(BOB, "bob", &["mcp/proposal:tools/call:x"]);
-    // The gateway lists nothing yet: the names are the server's.
+    // The gateway has no lists yet, so the names are the server's.
     assert_eq!(delivered(&stage.call(ANN, 1, "approve_proposal")).0, "bare");
     stage.lists("portmoot", ListScope::Shared, tools(&["list_proposals", "approve_proposal", "proxy"]));
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["list_proposals", "approve_proposal", "proxy", "say"]);
     assert_eq!(stage.sees(BOB, ListKind::Tools), ["list_proposals"]);
     assert_eq!(delivered(&stage.call(ANN, 2, "approve_proposal")).0, "portmoot");
     assert_eq!(delivered(&stage.call(BOB, 3, "list_proposals")).0, "portmoot");
-    // It is neither held nor the server's.
+    // The call is neither held nor delivered to the server.
     assert_eq!(refused(&stage.call(BOB, 4, "approve_proposal")), Cause::NotAdmitted);
     let effects = stage.regrant("bob", &["mcp/request:tools/call:y"]);
     assert_eq!(notified(&effects, ListKind::Tools), ["link 2"]);

@@ -1,4 +1,4 @@
-//! Changed lists: which callers are notified, and where.
+//! Changed lists: the callers that are notified, on links or on listen requests.
 
 use model::{LinkId, ListKind};
 use topic::{Event, Filter, Interest, ListScope, Manifest};
@@ -60,7 +60,7 @@ fn templates_notify_as_resources() {
     let templates = items(&["demo://{x}"]);
     let manifest = Manifest { templates: templates.clone(), ..Manifest::default() };
     assert_eq!(shown(&stage.lists("bare", ListScope::Shared, manifest)), ["Resources changed for link 1"]);
-    // A link that sees both change is notified once.
+    // A link for which both lists change is notified once.
     let manifest = Manifest { resources: items(&["demo://a"]), ..Manifest::default() };
     assert_eq!(shown(&stage.lists("bare", ListScope::Shared, manifest)), ["Resources changed for link 1"]);
 }
@@ -91,7 +91,7 @@ fn a_listener_that_may_not_see_a_change_gets_none() {
     listen(&mut stage, ANN, 1, &[ListKind::Tools, ListKind::Resources]);
     assert!(shown(&stage.lists("two", ListScope::Shared, tools(&["a"]))).is_empty());
     assert_eq!(shown(&stage.lists("one", ListScope::Shared, tools(&["a"]))), ["Tools changed for call 1"]);
-    // What a caller may do changes what it sees.
+    // Changed capabilities change a caller's lists.
     assert_eq!(shown(&stage.regrant("ann", &["mcp/*"])), ["Tools changed for call 1"]);
 }
 

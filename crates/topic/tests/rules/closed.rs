@@ -1,4 +1,4 @@
-//! Proposals that ended long ago: only digests of their envelopes are kept, and nothing runs again.
+//! Closed proposals: the topic keeps only digests of their envelopes, and runs none of them again.
 
 use topic::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX, EndedProposal, Event};
 
@@ -48,7 +48,7 @@ fn the_oldest_are_forgotten_first() {
 }
 
 #[test]
-fn what_ended_before_a_restart_is_known_or_closed() {
+fn proposals_that_ended_before_a_restart_are_known_or_closed() {
     let mut stage = stage();
     let (by, to) = (id("bob"), [id("one")]);
     for number in 1..=ENDED_PROPOSALS_MAX as u128 + 1 {
@@ -65,7 +65,7 @@ fn what_ended_before_a_restart_is_known_or_closed() {
     assert_eq!(shown(&stage.send(named(11)))[1], "refuse 11: decided");
     close(&mut stage, 500, "p1");
     assert_eq!(shown(&stage.send(late(ANN, "f1")))[1], "refuse 11: decided");
-    // A digest counts only for a proposal that is not known.
+    // A digest counts only for an unknown proposal.
     close(&mut stage, 500, "p2");
     let again = Envelope::request(ANN, "f2", &["one"], &[21]).about("p2");
     let expected = ["refuse 21: decided", "refuse decision 9 of ann on p2 and its calls: decided"];

@@ -1,5 +1,5 @@
-//! What a call costs: printed, and bounded loosely, because machines are noisy. Run it by hand with
-//! `cargo test --release -p portmoot-topic --test rules cost -- --ignored --nocapture`.
+//! Cost of a call: printed, and bounded loosely, because machines are noisy. Run it by hand with `cargo test --release -p
+//! portmoot-topic --test rules cost -- --ignored --nocapture`.
 
 use std::time::Instant;
 

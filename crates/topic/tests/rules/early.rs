@@ -1,4 +1,4 @@
-//! What comes before the journal has answered: fulfilments of openings, and answers to approvals.
+//! Envelopes that arrive before the journal has answered: fulfilments of openings, and answers to approvals.
 
 use model::LinkId;
 use topic::DeliveryMode;
@@ -78,7 +78,7 @@ fn an_early_answer_ends_with_the_approval_that_it_answered() {
 }
 
 #[test]
-fn an_answer_to_a_fulfilment_that_came_too_late_counts_for_nothing() {
+fn an_answer_to_a_late_fulfilment_does_not_count() {
     let mut stage = opening();
     stage.stored(1);
     stage.decide(1, "ann", REJECT);

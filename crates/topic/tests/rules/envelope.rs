@@ -42,7 +42,7 @@ impl<'a> Envelope<'a> {
         Self { correlation: Some(correlation), ..self }
     }
 
-    /// The server lists something else now than the reviewer was shown.
+    /// The server now lists another definition than the reviewer saw.
     pub(crate) fn redefined(mut self) -> Self {
         if let Intent::Request(requested) = &mut self.intent {
             requested.ruling = Some((Some(Digest([8; 32])), RULING));

@@ -35,7 +35,7 @@ fn a_fulfilment_is_an_approval_that_is_on_disk_before_a_server_has_it() {
 }
 
 #[test]
-fn a_fulfilment_that_is_not_what_was_proposed_is_refused() {
+fn a_fulfilment_that_differs_from_the_proposal_is_refused() {
     let check = |envelope: Envelope<'_>, cause: &str| {
         let mut stage = pending();
         let effects = shown(&stage.send(envelope));
@@ -57,7 +57,7 @@ fn a_fulfilment_that_is_not_what_was_proposed_is_refused() {
         requested.ruling = None;
     }
     check(bare, mismatch);
-    // A request that names a proposal which never was is one of its sender's own.
+    // A request that names an unknown proposal is its sender's own.
     let mut stage = pending();
     let stray = Envelope::request(ANN, "f1", &["one"], &[11]).about("p7");
     assert_eq!(shown(&stage.send(stray)), ["publish f1", "deliver 11 to one"]);
@@ -90,12 +90,12 @@ fn a_participant_that_may_request_it_alone_fulfils() {
 }
 
 #[test]
-fn a_fulfilment_names_what_the_proposal_names_and_perhaps_its_proposer() {
+fn a_fulfilment_names_the_same_participants_and_perhaps_the_proposer() {
     let mut stage = pending();
     let expected = ["publish f1", "store p1 decided running by ann"];
     assert_eq!(shown(&stage.send(fulfilment(&["one", "bob"]))), expected);
     assert_eq!(shown(&stage.stored(1))[2], "deliver 11 to one for p1");
-    // A proposal to everybody is fulfilled at any server, once.
+    // Any server may fulfil a proposal without addressees, once.
     let mut stage = self::stage();
     stage.proposes_to(BOB, "bob", 1, &[]);
     stage.stored(1);
@@ -149,7 +149,7 @@ fn a_fulfilment_in_the_room_is_answered_there() {
     assert_eq!(shown(&stage.stored(1)), ["approved p1 at ", "ruled 9"]);
     let other = Envelope::answer(LinkId(4), "a0", &["ann"], "f0");
     assert_eq!(shown(&stage.send(other)), ["publish a0"]);
-    // The proposer is not among the addressees, so it is relayed.
+    // The proposer is not among the addressees, so the gateway relays the answer to it.
     let answer = Envelope::answer(LinkId(4), "a1", &["ann"], "f1");
     let expected = ["publish a1", "relay a1 to bob", "store p1 ended completed with 5"];
     assert_eq!(shown(&stage.send(answer)), expected);
@@ -216,7 +216,7 @@ fn the_answer_of_a_proposal_is_the_one_that_is_on_disk() {
 }
 
 #[test]
-fn no_server_carries_out_what_a_participant_is_to_answer_in_the_room() {
+fn no_server_carries_out_a_request_that_a_participant_answers_in_the_room() {
     let mut stage = stage();
     stage.proposes_to(BOB, "bob", 1, &[]);
     stage.stored(1);

@@ -1,4 +1,4 @@
-//! Subscriptions of a link's own, and levels of log messages.
+//! Subscriptions of links, and levels of log messages.
 
 use model::LinkId;
 use topic::{Event, Interest, ListScope, LogLevel, Manifest, SUBSCRIPTIONS_MAX, Subject, Target};

@@ -1,4 +1,4 @@
-//! Envelopes that are published and not acted on: repeats, mismatches, and answers of participants that were not asked.
+//! Envelopes that receivers ignore: repeats, mismatches, and answers of participants that were not asked.
 
 use model::LinkId;
 use topic::DeliveryMode;
@@ -35,7 +35,7 @@ fn a_request_that_comes_again_is_not_acted_on_twice() {
         ["publish r", "deliver 3 to one"],
         "ids belong to senders"
     );
-    // A request that no server acts on may come again.
+    // A request on which no server acts may be repeated.
     for _ in 0..2 {
         assert_eq!(shown(&stage.send(Envelope::request(ANN, "s", &["dan"], &[4]))), ["publish s"]);
     }

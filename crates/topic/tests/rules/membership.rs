@@ -1,4 +1,4 @@
-//! Joining and leaving, and what each listener of the room gets of it, in order.
+//! Joining and leaving, and the room's announcements of both, in order.
 
 use model::LinkId;
 use topic::{Cause, DeliveryMode, Present, RoomEffect};
@@ -83,7 +83,7 @@ fn a_listener_is_welcomed_before_its_own_presence() {
         }
         other => panic!("{other:?}"),
     }
-    // A participant that is there already only enters.
+    // A participant that is already present only enters.
     let effects = stage.listener(CID, "ann", &["mcp/*"], DeliveryMode::Directed);
     assert_eq!(shown(&effects), ["enter 3 ann Directed among ann,bare,bob,one,two"]);
     assert_eq!(stage.topic.listener(&id("ann")), Some(CID));
@@ -152,7 +152,7 @@ fn a_listener_is_welcomed_anew_with_other_capabilities() {
     assert_eq!(shown(&stage.say(BOB, "chat", &[])), ["publish m"]);
     assert_eq!(refused(&stage.say(BOB, "notes/x", &[])), Cause::NotAdmitted);
     assert_eq!(stage.topic.capabilities(&id("bob")).map(|own| own.len()), Some(1));
-    // The newcomer itself is welcomed with what it brings.
+    // The newcomer's own welcome has its new capabilities.
     let effects = stage.listener(LinkId(4), "bob", &["chat", "notes/*"], DeliveryMode::All);
     let expected = ["exit 2: replaced", "enter 4 bob All among ann,bare,bob,one,two", "closed 2: replaced"];
     assert_eq!(shown(&effects), expected);

@@ -1,4 +1,4 @@
-//! MCP clients' calls, shown to listeners that get every message.
+//! Mirrors of MCP clients' calls, for listeners that get every message.
 
 use model::LinkId;
 use topic::{DeliveryMode, ListScope, Listener, RoomEffect};
@@ -104,7 +104,7 @@ fn calls_are_shown_while_some_listener_gets_every_message() {
     stage.listener(DAN, "dan", &[], DeliveryMode::All);
     stage.leave(DAN);
     assert!(shows(&mut stage));
-    // Another connection of the same participant, that gets less, takes its place.
+    // Another connection of the same participant replaces it, in a narrower delivery mode.
     stage.listener(LinkId(5), "cid", &["chat"], DeliveryMode::Directed);
     assert!(!shows(&mut stage));
     stage.listener(LinkId(6), "cid", &["chat"], DeliveryMode::All);
@@ -124,7 +124,7 @@ fn only_mcp_clients_calls_to_servers_are_shown() {
     stage.listener(CID, "cid", &[], DeliveryMode::All);
     stage.promoting(BOB, "bob", &["mcp/*"]);
     assert_eq!(shown(&stage.call(BOB, 3, "x")), ["deliver 3 to bare"], "the topic does not mirror");
-    // A call that was held is published as proposal and fulfilment instead.
+    // A held call is published as proposal and fulfilment instead.
     let mut stage = holds::held();
     stage.listener(CID, "cid", &[], DeliveryMode::All);
     assert_eq!(shown(&stage.approved(1))[2], "deliver 11 to one as a for p1");

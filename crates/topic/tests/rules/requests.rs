@@ -1,4 +1,4 @@
-//! A request's life: admitted, delivered, ended once.
+//! Callers' requests: admission, delivery, one end.
 
 use model::{LinkId, ListKind, RateLimit, RefusalCode};
 use topic::{Cause, Event, ListScope, Manifest, Target, Verdict};

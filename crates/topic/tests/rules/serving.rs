@@ -54,7 +54,7 @@ fn its_tools_stay_listed_while_it_is_away() {
 #[test]
 fn the_seat_of_a_server_side_is_taken_once() {
     let mut stage = stage();
-    // A second one is the same server, reached by another handle.
+    // A second event names the same server with another handle.
     let capabilities = std::sync::Arc::new(model::Capabilities::upstream());
     let (server, handle) = (&id("worker"), "again".to_owned());
     assert!(shown(&stage.step(Event::Serve { link: LinkId(9), server, handle, capabilities })).is_empty());
@@ -105,7 +105,7 @@ fn a_server_that_takes_a_participants_name_ends_its_links() {
     stage.lists("worker", ListScope::Shared, tools(&["w"]));
     assert_eq!(delivered(&stage.call(ANN, 2, "worker_w")).0, "worker");
     assert_eq!(stage.topic.server(&id("worker")).map(|server| server.link), Some(SERVED));
-    // It leaves as the one server that it is.
+    // It leaves once, as one server.
     let effects = stage.step(Event::Configure { upstreams: &configured() });
     assert_eq!(shown(&effects)[0], "left worker");
     assert!(!stage.topic.has_participant(&id("worker")));

@@ -38,7 +38,7 @@ impl World {
         (0..self.prng.below(3)).map(|_| self.prng.any(&all).to_owned()).collect()
     }
 
-    /// Envelopes that ask for nothing of the gateway.
+    /// Envelopes without a task for the gateway.
     pub(crate) fn say(&mut self) {
         let (link, kind) = (self.speaker(), self.prng.any(&KINDS).to_owned());
         let direct = OperationId((u128::from(DIRECT) << 64) + 5).to_string();
@@ -68,7 +68,7 @@ impl World {
         self.books.configured.iter().any(|names| names.id.as_str() == name && (held || !names.serves))
     }
 
-    /// Sends an envelope, and checks what follows before it is acted on.
+    /// Sends an envelope, and checks the effects before its receivers act.
     pub(crate) fn sends(
         &mut self,
         drawn: Envelope,

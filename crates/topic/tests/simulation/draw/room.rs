@@ -81,7 +81,7 @@ impl World {
         let fulfilled = self.books.deals.iter().filter(|(_, deal)| deal.is_known());
         let fulfilled = fulfilled.filter_map(|(id, deal)| Some((*id, deal.fulfilment.as_ref()?)));
         let mut all: Vec<_> = fulfilled.filter(|(_, own)| own.envelope == request).collect();
-        // Of several participants that use one id it answers the one that it names.
+        // If several participants use one id, the answer is for the one that it names.
         if all.len() > 1 {
             all.retain(|(_, own)| drawn.to.iter().any(|to| to == own.by.as_str()));
         }
