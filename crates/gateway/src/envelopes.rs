@@ -267,4 +267,4 @@ fn addressees(envelope: &Envelope) -> Vec<&str> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

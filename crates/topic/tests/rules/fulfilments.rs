@@ -46,7 +46,7 @@ fn a_fulfilment_that_differs_from_the_proposal_is_refused() {
     let mismatch = "conflict: this is not what was proposed";
     check(fulfilment(&["two"]), mismatch);
     check(fulfilment(&["one", "two"]), mismatch);
-    check(fulfilment(&["one"]).redefined(), "redefined");
+    check(fulfilment(&["one"]).redefined(), "conflict: the server describes the tool otherwise now");
     let mut other = fulfilment(&["one"]);
     if let Intent::Request(requested) = &mut other.intent {
         requested.context = Some("b");
