@@ -14,6 +14,7 @@ use wire::rpc::Message;
 use wire::time::rfc3339;
 
 use super::content::Proposed;
+use super::journal;
 use crate::call::{Incoming, Names};
 use crate::dispatch::Dispatch;
 use crate::live::{Event, ProposalView};
@@ -147,8 +148,9 @@ pub(crate) fn answered(
     post(dispatch, &Post { from, to: &to, head, opened, id, correlation, payload: &payload });
 }
 
-/// A proposal is over: the proposer is notified.
+/// A proposal is over: the proposer is notified, and the topic keeps the digest of its envelope.
 pub(crate) fn concluded(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
+    journal::close(dispatch, [&*proposal.envelope]);
     let method = proposal.content.opened.method.as_str();
     let answer = proposal.answer.as_ref().map(|answer| payload::answer(answer, method, None));
     Record::of(dispatch).concluded(proposal, answer.as_deref());
