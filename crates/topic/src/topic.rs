@@ -175,6 +175,12 @@ impl<H: Handles> Topic<H> {
         links.filter_map(|(link, id)| Some((link, self.handle(link)?, id.clone()))).collect()
     }
 
+    /// The sending sides of a caller's links, in no order.
+    pub fn handles<'a>(&'a self, participant: &ParticipantId) -> impl Iterator<Item = &'a H::Link> {
+        let links = self.members.of_id(participant).map_or(&[][..], |member| &member.links);
+        links.iter().filter_map(|link| self.members.link(*link)?.handle.as_ref())
+    }
+
     /// The sending side of a caller's link.
     pub fn handle(&self, link: LinkId) -> Option<H::Link> {
         self.members.link(link)?.handle.clone()

@@ -1,4 +1,4 @@
-//! What an envelope asks of the gateway: its payload read strictly (MCPx v0.1, section 4.3), calls for its addressees.
+//! Request of an envelope to the gateway: its payload read strictly (MCPx v0.1, section 4.3), calls for its addressees.
 
 use std::sync::Arc;
 

@@ -72,10 +72,12 @@ impl Cause {
             Cause::TakenBack => "taken_back",
             Cause::Own => "own",
             Cause::Decided => "decided",
-            Cause::Differs => "conflict",
+            Cause::Differs => "differs",
             Cause::Mismatch => "conflict: this is not what was proposed",
-            Cause::Redefined => "redefined",
-            Cause::Repeated => "repeat",
+            Cause::Redefined => "conflict: the server describes the tool otherwise now",
+            Cause::Repeated => {
+                "malformed: this cannot be proposed: an envelope of this id has proposed already"
+            }
             Cause::LogUnavailable => "log_unavailable",
         }
     }

@@ -103,7 +103,7 @@ fn a_decision_that_came_before_the_opening_was_on_disk_waits_for_it() {
     assert_eq!(effects, ["proposed p1", "store p1 decided withdrawn by bob"]);
     let other = Decision::Approve { shown: Digest([8; 32]), current: Some(SHOWN) };
     let (effects, mut stage) = decide("ann", None, other);
-    assert_eq!(effects, ["proposed p1", "refuse decision 9 of ann on p1: conflict"]);
+    assert_eq!(effects, ["proposed p1", "refuse decision 9 of ann on p1: differs"]);
     assert_eq!(stage.decide(1, "ann", APPROVE).all.len(), 1, "it is still open");
 }
 

@@ -66,7 +66,10 @@ fn an_early_answer_ends_with_the_approval_that_it_answered() {
     let mut stage = opening();
     stage.send(fulfilment("f1").redefined());
     stage.send(answer("a1", "f1", 5));
-    assert_eq!(shown(&stage.stored(1))[1], "refuse decision 9 of ann on p1: redefined");
+    assert_eq!(
+        shown(&stage.stored(1))[1],
+        "refuse decision 9 of ann on p1: conflict: the server describes the tool otherwise now"
+    );
     assert_eq!(stage.topic.proposal(op(1)).unwrap().fulfilment, None);
     assert_eq!(shown(&stage.send(answer("a2", "f1", 6))), ["publish a2"]);
     stage.send(fulfilment("f2"));

@@ -46,7 +46,7 @@ fn a_fulfilment_that_differs_from_the_proposal_is_refused() {
     let mismatch = "conflict: this is not what was proposed";
     check(fulfilment(&["two"]), mismatch);
     check(fulfilment(&["one", "two"]), mismatch);
-    check(fulfilment(&["one"]).redefined(), "redefined");
+    check(fulfilment(&["one"]).redefined(), "conflict: the server describes the tool otherwise now");
     let mut other = fulfilment(&["one"]);
     if let Intent::Request(requested) = &mut other.intent {
         requested.context = Some("b");
@@ -116,7 +116,10 @@ fn a_fulfilment_that_no_server_can_carry_out_has_failed() {
     let mut stage = fulfilled();
     stage.leave(ANN);
     let effects = shown(&stage.stored(1));
-    assert_eq!(effects[2..], ["refuse 11: moot", "store p1 ended failed: what this belonged to is over"]);
+    assert_eq!(
+        effects[2..],
+        ["refuse 11: moot", "store p1 ended failed: the call or session of this is over"]
+    );
 }
 
 #[test]

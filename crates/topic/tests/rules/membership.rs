@@ -13,7 +13,15 @@ fn a_participant_joins_with_its_first_link_and_leaves_with_its_last() {
     let mut stage = Stage::new();
     assert!(shown(&stage.caller(LinkId(2), "ann", &["mcp/*"])).is_empty());
     assert_eq!(stage.links("ann"), [ANN, LinkId(2)]);
+    let handles = |stage: &Stage| {
+        let mut all: Vec<u64> = stage.topic.handles(&id("ann")).copied().collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(handles(&stage), [1, 2]);
     assert_eq!(shown(&stage.leave(ANN)), ["closed 1"]);
+    assert_eq!(handles(&stage), [2]);
+    assert_eq!(stage.topic.handles(&id("one")).count(), 0, "a server has no sending side");
     assert_eq!(shown(&stage.leave(LinkId(2))), ["left ann", "closed 2"]);
     assert!(shown(&stage.leave(LinkId(2))).is_empty());
     assert_eq!(shown(&stage.caller(LinkId(3), "ann", &[])), ["joined ann"]);

@@ -33,6 +33,8 @@ fn an_answer_to_the_gateways_own_request_is_not_published() {
     let answer = |link, id| Envelope::answer(link, id, &["portmoot"], &about);
     assert_eq!(shown(&stage.send(answer(WORKER, "a1"))), ["receive a1 from 7 for worker"]);
     assert_eq!(shown(&stage.send(answer(BOB, "a2"))), ["receive a2 from 2"], "bob serves nothing");
+    let astray = Envelope::answer(WORKER, "a3", &["bob"], &about);
+    assert_eq!(shown(&stage.send(astray)), ["receive a3 from 7 for worker"], "whatever it names");
     let notice = Envelope::new(WORKER, "n1", "mcp/request:notifications/progress", &[]).about(&about);
     assert_eq!(shown(&stage.send(notice)), ["receive n1 from 7 for worker"]);
 }

@@ -203,7 +203,8 @@ fn an_envelope_proposes_once() {
     };
     let envelope =
         |intent| Envelope { intent, ..Envelope::new(ANN, "p1", "mcp/proposal:tools/call:a", &["one"]) };
-    let expected = ["publish p1", "not proposed p2 of ann: repeat"];
+    let why = "malformed: this cannot be proposed: an envelope of this id has proposed already";
+    let expected = ["publish p1".to_owned(), format!("not proposed p2 of ann: {why}")];
     assert_eq!(shown(&stage.send(envelope(again(2)))), expected);
     stage.stored(1);
     stage.decide(1, "ann", REJECT);
