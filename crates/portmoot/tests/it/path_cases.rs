@@ -68,8 +68,8 @@ fn nothing_follows_from_what_the_journal_cannot_take() {
     assert_eq!((reply.status, &reply.json()["code"]), (503, &json!("log_unavailable")), "{reply:?}");
     assert_eq!(reviewed.shown("p1")["state"], "pending");
     agent.send(ECHO, "p2", &["tools"], json!({}), &echoes("x"));
-    let told = agent.receive_until(|received| received["payload"]["proposal"] == "p2");
-    assert_eq!(told["payload"]["state"], "rejected", "{told}");
+    let notice = agent.receive_until(|received| received["payload"]["proposal"] == "p2");
+    assert_eq!(notice["payload"]["state"], "rejected", "{notice}");
     assert!(reviewed.fulfil("f1", "p1")["error"].is_object());
     assert_eq!(reviewed.executed(), 0);
     reviewed.restart("TERM");

@@ -141,9 +141,9 @@ impl Reviewed {
 #[track_caller]
 pub(crate) fn propose(agent: &mut Socket, envelope: &str) {
     agent.send(ECHO, envelope, &["tools"], json!({}), &echoes("x"));
-    let told = agent.receive_until(|received| received["kind"] == "portmoot/proposal");
+    let notice = agent.receive_until(|received| received["kind"] == "portmoot/proposal");
     assert_eq!(
-        (&told["payload"]["proposal"], &told["payload"]["state"]),
+        (&notice["payload"]["proposal"], &notice["payload"]["state"]),
         (&json!(envelope), &json!("pending"))
     );
 }
