@@ -15,5 +15,5 @@ mod sealing;
 pub mod tokens;
 
 pub use guests::{ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, is_guest};
-pub use journal::AccessJournal;
+pub use journal::{AccessJournal, not_written};
 pub use sealing::sealer;

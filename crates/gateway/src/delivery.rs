@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use model::{Answer, LinkId, OperationId, Outcome, Payload, Refusal, RefusalCode, Request};
+use bytes::Bytes;
+use model::{Answer, Form, LinkId, OperationId, Outcome, Payload, Refusal, RefusalCode, Request};
 use topic::End;
 use upstream::{CallEvents, Caller, Outgoing, Session};
 use wire::mcp::relay;
@@ -152,8 +153,20 @@ pub(crate) fn answer_with(dispatch: &Arc<Dispatch>, call: &Call, answer: Answer)
 
 /// Answers a call with a result in its caller's form.
 pub(crate) fn answer_body(dispatch: &Arc<Dispatch>, call: &Call, body: Vec<u8>) {
-    let payload = Payload::body(call.request.payload.form, body);
-    answer_with(dispatch, call, Answer { outcome: Outcome::Ok, payload });
+    answer_with(dispatch, call, own_answer(call.request.payload.form, body));
+}
+
+/// An answer of the gateway's own.
+pub(crate) fn own_answer(form: Form, body: impl Into<Bytes>) -> Answer {
+    Answer { outcome: Outcome::Ok, payload: Payload::body(form, body) }
+}
+
+/// Answers a call with the body of its result, or refuses it.
+pub(crate) fn finish(dispatch: &Arc<Dispatch>, call: &Call, body: Result<Vec<u8>, Refusal>) {
+    match body {
+        Ok(body) => answer_body(dispatch, call, body),
+        Err(refusal) => fail(dispatch, call, refusal),
+    }
 }
 
 /// Ends a call that gets no answer.

@@ -209,7 +209,7 @@ pub(crate) fn withhold(dispatch: &Dispatch, link: &Link, message: &Bytes, refusa
     }
 }
 
-/// Records an envelope on which these receivers do not act. If its kind and payload differ, its sender is told.
+/// Records an envelope on which these receivers do not act. If its kind and payload differ, its sender gets an error.
 pub(crate) fn ignored(
     dispatch: &Arc<Dispatch>,
     from: &ParticipantId,

@@ -31,6 +31,7 @@ mod registry;
 mod requests;
 mod room_reply;
 mod run;
+mod sealed;
 mod servers;
 mod tag;
 mod tasks;

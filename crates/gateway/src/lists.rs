@@ -37,23 +37,16 @@ pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind)
     if dispatch.settled.load(Ordering::Acquire)
         && let Some(manifests) = manifests::known(dispatch, call)
     {
-        return finish(dispatch, call, list, &manifests);
+        return delivery::finish(dispatch, call, page(dispatch, call, list, &manifests));
     }
     let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
     tokio::spawn(async move {
         dispatch.wait_for_servers().await;
         let manifests = manifests::opened(&dispatch, &call).await;
         if !call.is_over() {
-            finish(&dispatch, &call, list, &manifests);
+            delivery::finish(&dispatch, &call, page(&dispatch, &call, list, &manifests));
         }
     });
-}
-
-fn finish(dispatch: &Arc<Dispatch>, call: &Call, list: ListKind, manifests: &Manifests) {
-    match page(dispatch, call, list, manifests) {
-        Ok(body) => delivery::answer_body(dispatch, call, body),
-        Err(refusal) => delivery::fail(dispatch, call, refusal),
-    }
 }
 
 /// One page, as a result's body.

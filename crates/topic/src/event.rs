@@ -169,10 +169,11 @@ pub enum Event<'a, H: Handles> {
         /// The end.
         end: EndedProposal<H>,
     },
-    /// Proposals that ended before a restart and are no longer kept: digests of their envelopes' ids, each with the time
-    /// until which a request that names it is refused.
-    RestoreClosed {
-        /// The digests.
+    /// Proposals are over: digests of their envelopes' ids, each with the time until which a request that names it is refused,
+    /// whether or not the topic still keeps the proposal. Sent after each [`Effect::Concluded`](crate::Effect::Concluded), and
+    /// for all proposals of before a restart.
+    Closed {
+        /// The digests, in the order of their times.
         closed: Vec<(u64, u128)>,
     },
     /// A participant decides about a proposal. Any participant that could make the request may approve or reject it, except its

@@ -18,6 +18,7 @@ mod asks;
 mod audience;
 mod builtin;
 mod catalog;
+mod closed;
 mod config;
 mod decide;
 mod diff;
@@ -53,6 +54,7 @@ mod view;
 pub use audience::{Audience, DeliveryMode, Listener, Reach};
 pub use builtin::BuiltinTool;
 pub use catalog::{Route, UpstreamIndex};
+pub use closed::CLOSED_PROPOSALS_MAX;
 pub use config::{Limits, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
 pub use effect::{
     Cause, Effect, Effects, Ended, Ignored, Mirrored, Person, Receiver, Record, RoomEffect, Rule, Verdict,
@@ -70,7 +72,7 @@ pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
 };
 pub use proposal_view::{DECIDERS_SHOWN_MAX, ProposalView};
-pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX, EndedProposal};
+pub use proposals::{ENDED_PROPOSALS_MAX, EndedProposal};
 pub use replay::{Cursor, Kept, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay};
 pub use request_log::REQUESTS_MAX;
 pub use topic::{Present, Server, Topic};

@@ -34,7 +34,7 @@ pub struct ProposalView<H: Handles> {
     pub fulfilment: Option<Arc<str>>,
     /// The outcome and the answer.
     pub answer: Option<H::Answer>,
-    /// The time of its latest change, on the clock of [`Topic::step`].
+    /// The time of its latest change, on the clock of [`Topic::step`](crate::Topic::step).
     pub updated_ms: u64,
     /// While it is pending, participants in the topic that could decide; [`DECIDERS_SHOWN_MAX`] at most. Empty in lists of
     /// proposals.

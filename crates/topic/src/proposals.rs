@@ -1,19 +1,17 @@
 //! Proposals of a topic: terms and phase of each, and those that are over.
 
 use std::{
-    collections::{BTreeSet, HashMap as Map, HashSet, VecDeque},
+    collections::{BTreeSet, HashMap as Map, VecDeque},
     sync::Arc,
 };
 
 use foldhash::{HashMap, HashMapExt};
 use model::{Capabilities, Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
 
-use crate::Handles;
+use crate::{Handles, closed::ClosedDigests};
 
 /// The most ended proposals that queries still return.
 pub const ENDED_PROPOSALS_MAX: usize = 1000;
-/// The most ended proposals whose envelope ids are kept as digests, so that no request fulfils one again.
-pub const CLOSED_PROPOSALS_MAX: usize = 100_000;
 /// The most requests of a proposer that wait for the withdrawal of its own proposal.
 pub(crate) const DEFERRED_MAX: usize = 16;
 
@@ -199,18 +197,16 @@ pub(crate) struct Proposals<H: Handles> {
     /// By the envelope that fulfils.
     by_fulfilment: Map<Arc<str>, Vec<OperationId>>,
     ended: VecDeque<OperationId>,
-    /// Digests of the envelopes of older ones, with the time until which they are kept.
-    closed: VecDeque<(u64, u128)>,
-    is_closed: HashSet<u128>,
+    /// Digests of the envelopes of those that are over, kept or not.
+    pub(crate) closed: ClosedDigests,
     opened: u64,
 }
 
 impl<H: Handles> Default for Proposals<H> {
     fn default() -> Self {
-        let (counts, open, deadlines, by_envelope, by_fulfilment, ended, closed, is_closed, opened) =
-            <_>::default();
+        let (counts, open, deadlines, by_envelope, by_fulfilment, ended, closed, opened) = <_>::default();
         let all = HashMap::new();
-        Self { all, counts, open, deadlines, by_envelope, by_fulfilment, ended, closed, is_closed, opened }
+        Self { all, counts, open, deadlines, by_envelope, by_fulfilment, ended, closed, opened }
     }
 }
 
@@ -387,28 +383,6 @@ impl<H: Handles> Proposals<H> {
                 self.by_envelope.remove(&gone.envelope);
             }
         }
-    }
-
-    /// Refuses requests that name an ended proposal by a digest of its envelope, until then.
-    pub(crate) fn close(&mut self, until_ms: u64, digest: u128) {
-        if self.is_closed.insert(digest) {
-            self.closed.push_back((until_ms, digest));
-        }
-        if self.closed.len() > CLOSED_PROPOSALS_MAX
-            && let Some((_, oldest)) = self.closed.pop_front()
-        {
-            self.is_closed.remove(&oldest);
-        }
-    }
-
-    /// Whether a digest is that of an ended proposal's envelope.
-    pub(crate) fn is_closed(&mut self, now_ms: u64, digest: u128) -> bool {
-        while self.closed.front().is_some_and(|(until_ms, _)| *until_ms <= now_ms) {
-            if let Some((_, old)) = self.closed.pop_front() {
-                self.is_closed.remove(&old);
-            }
-        }
-        self.is_closed.contains(&digest)
     }
 
     /// The proposals of one participant that are not over, in the order of opening.

@@ -31,7 +31,7 @@ pub(crate) fn plain(cause: Cause) -> Refusal {
         }
         Cause::Failed => Refusal::new(RefusalCode::UpstreamFailed, "the server could not take this"),
         Cause::Expired => Refusal::new(RefusalCode::UpstreamTimeout, "there was no answer in time"),
-        Cause::Moot => Refusal::new(RefusalCode::Cancelled, "what this belonged to is over"),
+        Cause::Moot => Refusal::new(RefusalCode::Cancelled, "the call or session of this is over"),
         Cause::Taken => Refusal::new(RefusalCode::Forbidden, "this name is taken"),
         Cause::Replaced => {
             Refusal::new(RefusalCode::Conflict, "another connection of the same participant took over")
@@ -46,8 +46,8 @@ pub(crate) fn plain(cause: Cause) -> Refusal {
             .hint("wait for the decision of another participant, or withdraw it"),
         Cause::Decided => Refusal::new(RefusalCode::Conflict, "this proposal is decided already"),
         Cause::Differs => {
-            Refusal::new(RefusalCode::Conflict, "the proposal is not what was shown when this was decided")
-                .hint("look at it again and decide about what it is now")
+            Refusal::new(RefusalCode::Conflict, "the decision is about another request than the proposed one")
+                .hint("look at the proposal again and decide about it as it is now")
         }
         Cause::Mismatch => {
             Refusal::new(RefusalCode::Conflict, "this is not what was proposed").hint(

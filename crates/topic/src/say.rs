@@ -158,7 +158,7 @@ impl<H: Handles> Topic<H> {
     ) {
         let named = envelope.correlation.and_then(|id| self.proposals.of_envelope(id));
         let closed = || envelope.correlation_digest.filter(|_| named.is_none());
-        let is_closed = closed().is_some_and(|digest| self.proposals.is_closed(now_ms, digest));
+        let is_closed = closed().is_some_and(|digest| self.proposals.closed.contains(now_ms, digest));
         let plays = self.played(&envelope);
         if named.is_none() && !is_closed && plays.is_empty() {
             return;

@@ -56,8 +56,8 @@ impl<H: Handles> Topic<H> {
             Event::RestoreEnded { proposal, terms, content, held, end } => {
                 self.restore_ended(now_ms, proposal, terms, content, (held, end));
             }
-            Event::RestoreClosed { closed } => {
-                closed.into_iter().for_each(|(until_ms, digest)| self.proposals.close(until_ms, digest));
+            Event::Closed { closed } => {
+                closed.into_iter().for_each(|(until_ms, digest)| self.proposals.closed.add(until_ms, digest));
             }
             Event::Decide { proposal, by, outside, decision, fulfilment, ruling } => {
                 let (state, reason) = match decision {

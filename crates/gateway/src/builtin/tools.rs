@@ -10,9 +10,10 @@ use topic::BuiltinTool;
 use wire::mcp::ListKind;
 use wire::mcp::list::{Hints, render};
 
-use super::answer::{finish, spawn};
+use super::answer::spawn;
 use super::{arguments, definitions, held_tasks, messages, participants, reviews};
 use crate::call::Call;
+use crate::delivery::finish;
 use crate::dispatch::Dispatch;
 use crate::live::ProposalView;
 use crate::proposals::content::Waits;

@@ -1,4 +1,4 @@
-//! What an envelope asks of the gateway: its payload read strictly (MCPx v0.1, section 4.3), calls for its addressees.
+//! Request of an envelope to the gateway: its payload read strictly (MCPx v0.1, section 4.3), calls for its addressees.
 
 use std::sync::Arc;
 
@@ -164,15 +164,16 @@ fn request(
     // An empty target has no place in a kind.
     let kind = call.kind(Head::Response).or_else(|_| kind_of(Head::Response, call.method(), None));
     let kind = kind.unwrap_or_default();
+    // Also of a proposal that the topic knows now: it may keep only the digest by the time of the step.
+    let digest = |about: &str| store::closed_digest(dispatch.name().as_str(), about);
     let made = Made { link, envelope: envelope.id(), kind, request, tag, wish };
-    let closed = envelope.correlation_id().filter(|_| !fulfils);
     Ok(Ask::Request(Box::new(Wanted {
         method: made.request.method.clone(),
         context: call.target().map(str::to_owned),
         tag: made.tag.clone(),
         calls: to.iter().map(|to| made.call(dispatch, to)).collect(),
         ruling,
-        correlation_digest: closed.map(|about| store::closed_digest(dispatch.name().as_str(), about)),
+        correlation_digest: envelope.correlation_id().map(digest),
     })))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use auth::Sealer;
-use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
+use model::{Form, ListKind, ParticipantId, Refusal};
 use platform::unix_ms;
 use topic::ListSnapshot;
 use wire::mcp::list::Hints;
@@ -11,6 +11,7 @@ use wire::mcp::list::Hints;
 use super::cache::{LIST_BYTES_MAX, PageCache, Source};
 use super::cursor;
 use super::merged::{Manifests, Merged, Rendered};
+use crate::sealed;
 
 /// Items on one page of a merged list.
 pub const PAGE_ITEMS_MAX: usize = 1000;
@@ -42,7 +43,7 @@ impl Asked<'_> {
         let start = match &self.cursor {
             Some(sealed) => {
                 let start = cursor::open(sealer, self.participant, self.list, unix_ms(), sealed);
-                start.ok_or_else(bad_cursor)?
+                start.ok_or_else(sealed::bad_cursor)?
             }
             None => 0,
         };
@@ -74,9 +75,4 @@ impl Asked<'_> {
         let places = start..start.saturating_add(PAGE_ITEMS_MAX);
         rendered.items.page(self.list, places, next.as_deref(), &rendered.extras, hints)
     }
-}
-
-fn bad_cursor() -> Refusal {
-    Refusal::new(RefusalCode::Malformed, "this cursor is not known here")
-        .hint("list again from the beginning")
 }

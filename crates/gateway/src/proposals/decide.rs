@@ -50,7 +50,7 @@ pub(crate) struct Refused {
     pub(crate) ruling: Arc<Ruling>,
     /// Whether calls that came with it are refused too, so that the participant learns of it there.
     pub(crate) answered: bool,
-    /// What the participant is told.
+    /// The refusal that the participant gets.
     pub(crate) refusal: Box<Refusal>,
     /// Why, for the record.
     pub(crate) cause: Cause,

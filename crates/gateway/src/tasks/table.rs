@@ -22,7 +22,7 @@ pub(crate) struct Tasks {
 struct Table {
     all: HashMap<Key, (Arc<Task>, TaskPlace)>,
     /// By the call that became the task: its progress token stays valid.
-    calls: HashMap<(u64, CallNumber), Arc<Task>>,
+    calls: foldhash::HashMap<(u64, CallNumber), Arc<Task>>,
     swept: bool,
 }
 

@@ -43,7 +43,8 @@ pub struct Join<'a, H: Handles> {
     pub handle: H::Link,
     /// The participant whose link it is.
     pub participant: &'a ParticipantId,
-    /// The participant's capabilities. They count as [`Event::Regrant`], whether or not the participant is in the topic already.
+    /// The participant's capabilities. They count as [`Event::Regrant`](crate::Event::Regrant), whether or not the participant is in
+    /// the topic already.
     pub capabilities: Arc<Capabilities>,
     /// The participant's rate limit; `None` is without limit. Replaces an older one.
     pub rate: Option<RateLimit>,

@@ -16,7 +16,7 @@ pub enum ListScope {
 pub enum About {
     /// An open call at the asking server; its caller is asked.
     Call(OperationId),
-    /// The session that this link has of its own at the asking server (see [`Event::Attach`]).
+    /// The session that this link has of its own at the asking server (see [`Event::Attach`](crate::Event::Attach)).
     Session(LinkId),
 }
 

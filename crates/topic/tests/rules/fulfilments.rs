@@ -116,7 +116,10 @@ fn a_fulfilment_that_no_server_can_carry_out_has_failed() {
     let mut stage = fulfilled();
     stage.leave(ANN);
     let effects = shown(&stage.stored(1));
-    assert_eq!(effects[2..], ["refuse 11: moot", "store p1 ended failed: what this belonged to is over"]);
+    assert_eq!(
+        effects[2..],
+        ["refuse 11: moot", "store p1 ended failed: the call or session of this is over"]
+    );
 }
 
 #[test]

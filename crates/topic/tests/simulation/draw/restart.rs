@@ -117,7 +117,7 @@ impl World {
         if !closed.is_empty() {
             self.books.count("closed again");
         }
-        self.live(Event::RestoreClosed { closed }, Turn::default());
+        self.live(Event::Closed { closed }, Turn::default());
     }
 
     /// At the end every call and question is answered, and none is open.
