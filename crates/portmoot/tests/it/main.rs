@@ -43,6 +43,8 @@ mod mixed_eras;
 mod one_path;
 mod paging;
 mod participants;
+mod path_cases;
+mod path_coverage;
 mod path_log;
 mod peer;
 mod program;
