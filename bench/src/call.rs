@@ -63,6 +63,20 @@ pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","p
 /// What follows its answer.
 pub const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
+/// A request for a page of the list of tools.
+pub fn list(cursor: &str) -> String {
+    let params = if cursor.is_empty() { String::new() } else { format!(r#""cursor":"{cursor}""#) };
+    format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{{{params}}}}}"#)
+}
+
+/// Where the next page begins, if there is one.
+pub fn next_cursor(body: &[u8]) -> Option<String> {
+    const KEY: &[u8] = b"\"nextCursor\":\"";
+    let rest = body.get(memmem::rfind(body, KEY)? + KEY.len()..)?;
+    let end = memchr::memchr(b'"', rest)?;
+    String::from_utf8(rest[..end].to_vec()).ok()
+}
+
 impl Call {
     /// A call that can be sent again and again.
     ///

@@ -2,14 +2,18 @@
 //! are sent, the crowd that hears them, and the stage on which servers and load are started.
 
 pub mod call;
+pub mod callgrind;
 pub mod calls;
 pub mod crowd;
 pub mod envelope;
 pub mod fan_floor;
 pub mod fanout;
 pub mod flags;
+pub mod instruction_rows;
+pub mod instructions;
 pub mod isolation;
 pub mod memory;
+pub mod path_stages;
 pub mod proc;
 pub mod reply;
 pub mod stage;

@@ -48,7 +48,7 @@ impl Drop for Server {
         // In order first, so that a gateway ends its children.
         let _ = Command::new("kill").arg(self.pid().to_string()).status();
         let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(5) {
+        while begun.elapsed() < Duration::from_secs(30) {
             if self.child.try_wait().is_ok_and(|ended| ended.is_some()) {
                 return;
             }
@@ -117,13 +117,7 @@ impl Stage {
     ///
     /// # Panics
     /// When it does not listen.
-    pub fn serve_with(
-        &self,
-        core: u32,
-        port: u16,
-        env: &[(String, String)],
-        words: &[String],
-    ) -> Server {
+    pub fn serve_with(&self, core: u32, port: u16, env: &[(String, String)], words: &[String]) -> Server {
         let mut command = self.pinned(core, words);
         let log = fs::File::create(self.home.join(format!("{port}.log"))).expect("a log");
         command
@@ -138,7 +132,7 @@ impl Stage {
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(
-                begun.elapsed() < Duration::from_secs(20),
+                begun.elapsed() < Duration::from_secs(60),
                 "{words:?} does not listen; its log is in {}",
                 self.home.display()
             );
@@ -167,13 +161,22 @@ impl Stage {
     /// # Panics
     /// When the configuration cannot be written.
     pub fn gateway_of(&self, portmoot: &str, port: u16, config: &str, env: &[(String, String)]) -> Server {
+        let words = [vec![portmoot.to_owned()], self.configured(port, config)].concat();
+        self.serve_with(SERVER, port, env, &words)
+    }
+
+    /// The words with which a gateway serves this configuration, its data empty.
+    ///
+    /// # Panics
+    /// When the configuration cannot be written.
+    pub fn configured(&self, port: u16, config: &str) -> Vec<String> {
         let file = self.home.join(format!("{port}.toml"));
         let data = self.home.join(format!("{port}.data"));
+        let _ = fs::remove_dir_all(&data);
         let head =
             format!("[server]\nlisten = \"127.0.0.1:{port}\"\ndata_dir = {:?}\n", data.display().to_string());
         fs::write(&file, head + config).expect("a configuration");
-        let words = [portmoot, "serve", "--yes", "--config", &file.display().to_string()].map(str::to_owned);
-        self.serve_with(SERVER, port, env, &words)
+        ["serve", "--yes", "--config", &file.display().to_string()].map(str::to_owned).to_vec()
     }
 
     /// Runs the load to its end.
@@ -190,8 +193,7 @@ impl Stage {
     /// When it cannot be started.
     pub fn figures(&self, name: &str, words: &[String]) -> Figures {
         let all: Vec<String> = std::iter::once(self.own(name)).chain(words.iter().cloned()).collect();
-        let output =
-            self.pinned(LOAD, &all).stderr(Stdio::inherit()).output().expect("the load");
+        let output = self.pinned(LOAD, &all).stderr(Stdio::inherit()).output().expect("the load");
         Figures::read(&String::from_utf8_lossy(&output.stdout))
     }
 
@@ -201,11 +203,7 @@ impl Stage {
     /// When it cannot be started.
     pub fn aside(&self, words: &[String]) -> Child {
         let all: Vec<String> = std::iter::once(self.own("load")).chain(words.iter().cloned()).collect();
-        self.pinned(LOAD, &all)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the load")
+        self.pinned(LOAD, &all).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the load")
     }
 
     /// Waits until a tool answers.
@@ -215,13 +213,12 @@ impl Stage {
     pub fn ready(&self, port: u16, era: &str, tool: &str) {
         let begun = Instant::now();
         loop {
-            let words =
-                format!("--to 127.0.0.1:{port} --era {era} --tool {tool} -c 1 --warmup 0 --secs 0.05");
+            let words = format!("--to 127.0.0.1:{port} --era {era} --tool {tool} -c 1 --calls 1");
             let figures = self.load(&split(&words));
             if figures.get("calls") > 0.0 && figures.get("wrong") == 0.0 {
                 return;
             }
-            assert!(begun.elapsed() < Duration::from_secs(20), "{tool} ({era}) does not answer: {figures:?}");
+            assert!(begun.elapsed() < Duration::from_secs(60), "{tool} ({era}) does not answer: {figures:?}");
             sleep(Duration::from_millis(100));
         }
     }

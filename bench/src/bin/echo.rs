@@ -1,4 +1,5 @@
 //! The upstream: one tool `echo`. `echo http PORT ERA` or `echo stdio ERA`; ERA is `legacy` or `modern`.
+//! `echo stdio ERA --tools N`: N tools, of which the others do the same.
 //! `echo stdio ERA --flood` also says a log message without end once it was called with `flood` in the text.
 
 use std::borrow::Cow;
@@ -12,6 +13,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, body::Incoming};
 use hyper_util::rt::TokioIo;
 use memchr::{memchr, memmem};
+use portmoot_bench::flags::Flags;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -19,7 +21,10 @@ fn main() -> io::Result<()> {
     let words: Vec<String> = std::env::args().collect();
     match words[1].as_str() {
         "http" => http(words[2].parse().expect("a port"), words[3] == "modern"),
-        _ => stdio(words[2] == "modern", words.iter().any(|word| word == "--flood")),
+        _ => {
+            let flags = Flags::read();
+            stdio(words[2] == "modern", flags.has("--flood"), &tools(flags.get("--tools", 1)))
+        }
     }
 }
 
@@ -45,11 +50,21 @@ struct Arguments<'m> {
     text: &'m RawValue,
 }
 
-const TOOLS: &str =
-    r#""tools":[{"name":"echo","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}]"#;
+/// The list of this many tools. The description makes each as long as tools are.
+fn tools(count: usize) -> String {
+    let tool = |at: usize| {
+        let name = if at == 0 { "echo".to_owned() } else { format!("tool_{at:05}") };
+        let about =
+            if count > 1 { format!(r#""description":"{}","#, "Echoes. ".repeat(22)) } else { String::new() };
+        format!(
+            r#"{{"name":"{name}",{about}"inputSchema":{{"type":"object","properties":{{"text":{{"type":"string"}}}}}}}}"#
+        )
+    };
+    format!(r#""tools":[{}]"#, (0..count).map(tool).collect::<Vec<_>>().join(","))
+}
 
 /// Appends the answer, if the message needs one; says whether the method is known.
-fn answer(frame: &[u8], modern: bool, out: &mut Vec<u8>) -> Option<bool> {
+fn answer(frame: &[u8], modern: bool, tools: &str, out: &mut Vec<u8>) -> Option<bool> {
     let message: Message<'_> = serde_json::from_slice(frame).ok()?;
     let id = message.id?;
     let kind = if modern { r#","resultType":"complete""# } else { "" };
@@ -65,7 +80,7 @@ fn answer(frame: &[u8], modern: bool, out: &mut Vec<u8>) -> Option<bool> {
                 r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":{text}}}]{kind}}}}}"#
             )
         }
-        "tools/list" => write!(out, r#"{{"jsonrpc":"2.0","id":{id},"result":{{{TOOLS}{kind}{lasting}}}}}"#),
+        "tools/list" => write!(out, r#"{{"jsonrpc":"2.0","id":{id},"result":{{{tools}{kind}{lasting}}}}}"#),
         "initialize" if !modern => write!(
             out,
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"echo","version":"1"}}}}}}"#
@@ -86,7 +101,7 @@ fn answer(frame: &[u8], modern: bool, out: &mut Vec<u8>) -> Option<bool> {
     Some(known)
 }
 
-fn stdio(modern: bool, floods: bool) -> io::Result<()> {
+fn stdio(modern: bool, floods: bool, tools: &str) -> io::Result<()> {
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     let (mut waiting, mut out, mut buffer) = (Vec::new(), Vec::new(), vec![0; 64 << 10]);
     loop {
@@ -101,7 +116,7 @@ fn stdio(modern: bool, floods: bool) -> io::Result<()> {
             if floods && memmem::find(line, b"flood").is_some() {
                 return flood(&mut output);
             }
-            if answer(line, modern, &mut out).is_some() {
+            if answer(line, modern, tools, &mut out).is_some() {
                 out.push(b'\n');
             }
             at += end + 1;
@@ -135,7 +150,7 @@ async fn http(port: u16, modern: bool) -> io::Result<()> {
             }
             let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
             let mut out = Vec::with_capacity(body.len() + 64);
-            if let Some(known) = answer(&body, modern, &mut out) {
+            if let Some(known) = answer(&body, modern, &tools(1), &mut out) {
                 // A modern server gives the status that a legacy one has no use for.
                 if modern && !known {
                     *response.status_mut() = StatusCode::NOT_FOUND;

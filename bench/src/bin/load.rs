@@ -4,6 +4,8 @@
 //!  [--size BYTES] [--fixed] [--rate CALLS_PER_S] [--pid PID]...`
 //! `--fixed`: the server knows one answer; nothing is said before and only the status is checked.
 //! `--flood`: asks the upstream to flood, and does not wait for an answer that will not come.
+//! `--calls N`: ends after N calls in all. `--bearer TOKEN`: sent with each request.
+//! `load ... --initialize N`: N sessions are opened on one connection. `--list N`: every `--bearer` gets the list of tools N times.
 //! `load ... --hold SESSIONS [--streams]`: opens sessions (each with a held GET), and tells the memory of the processes.
 //! `load --child 'COMMAND ARGS' [--depth N]`: a server on a pipe, without anything between.
 
@@ -12,6 +14,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use memchr::memmem;
 use portmoot_bench::call::{self, Call, Era, INITIALIZE, INITIALIZED};
 use portmoot_bench::flags::Flags;
 use portmoot_bench::proc::{cpu_ns, rss_kib};
@@ -32,8 +35,20 @@ struct Shared {
     flood: bool,
     connections: usize,
     rate: Option<f64>,
+    calls: Option<u64>,
+    bearer: String,
     seen: RefCell<Seen>,
 }
+
+impl Shared {
+    fn is_over(&self) -> bool {
+        let seen = self.seen.borrow();
+        seen.over || self.calls.is_some_and(|calls| seen.next >= FIRST + calls)
+    }
+}
+
+/// The number of the first call.
+const FIRST: u64 = 1_000_000_000;
 
 #[derive(Default)]
 struct Seen {
@@ -73,8 +88,16 @@ async fn main() -> io::Result<()> {
         flood: flags.has("--flood"),
         connections: flags.get("-c", 16),
         rate: flags.all("--rate").first().map(|rate| rate.parse().expect("a rate")),
-        seen: RefCell::new(Seen { next: 1_000_000_000, ..Seen::default() }),
+        calls: flags.all("--calls").first().map(|calls| calls.parse().expect("a count")),
+        bearer: authorization(flags.text("--bearer", "")),
+        seen: RefCell::new(Seen { next: FIRST, ..Seen::default() }),
     });
+    if flags.has("--initialize") {
+        return initialize(&shared, flags.get("--initialize", 0)).await;
+    }
+    if flags.has("--list") {
+        return list(&shared, &flags.all("--bearer"), flags.get("--list", 1)).await;
+    }
     if flags.has("--hold") {
         return hold(&shared, flags.get("--hold", 0), flags.has("--streams"), &pids).await;
     }
@@ -92,6 +115,12 @@ async fn main() -> io::Result<()> {
                 }
             });
         }
+    }
+    if shared.calls.is_some() {
+        local.await;
+        let seen = shared.seen.borrow();
+        println!("calls={} wrong={} first_wrong={:?}", seen.next - FIRST, seen.wrong, seen.first_wrong);
+        return Ok(());
     }
     local.run_until(measure(&shared, &pids, flags.get("--warmup", 0.5), flags.get("--secs", 2.0))).await;
     // Sessions are ended, so that the next run finds an empty gateway.
@@ -152,22 +181,28 @@ impl<'s> Client<'s> {
     async fn begin(&mut self) -> io::Result<()> {
         match self.shared.era {
             Era::Modern => {
-                self.extra = format!("Mcp-Method: tools/call\r\nMcp-Name: {}\r\n", self.shared.tool)
+                let (bearer, tool) = (&self.shared.bearer, &self.shared.tool);
+                self.extra = format!("{bearer}Mcp-Method: tools/call\r\nMcp-Name: {tool}\r\n");
             }
             Era::Legacy if self.shared.fixed => {}
             Era::Legacy => {
-                self.extra.clear();
-                let reply = self.say(INITIALIZE).await?;
-                if reply.status != 200 {
-                    return Err(io::Error::other(format!(
-                        "initialize: {}",
-                        String::from_utf8_lossy(&reply.body)
-                    )));
-                }
-                self.extra = reply.session.map(|id| format!("Mcp-Session-Id: {id}\r\n")).unwrap_or_default();
+                let bearer = self.shared.bearer.clone();
+                self.initialize(bearer).await?;
                 self.say(INITIALIZED).await?;
             }
         }
+        Ok(())
+    }
+
+    /// Opens a session.
+    async fn initialize(&mut self, bearer: String) -> io::Result<()> {
+        self.extra.clone_from(&bearer);
+        let reply = self.say(INITIALIZE).await?;
+        if reply.status != 200 {
+            return Err(io::Error::other(format!("initialize: {}", String::from_utf8_lossy(&reply.body))));
+        }
+        let session = reply.session.map(|id| format!("Mcp-Session-Id: {id}\r\n"));
+        self.extra = bearer + &session.unwrap_or_default();
         Ok(())
     }
 
@@ -188,7 +223,7 @@ async fn connection(shared: &Shared, at: usize) -> io::Result<()> {
     let mut call = Call::new(call::post(shared.era, &shared.to, &shared.path, &client.extra, &body));
     let pause = shared.rate.map(|rate| Duration::from_secs_f64(shared.connections as f64 / rate));
     let mut due = Instant::now() + pause.unwrap_or_default().mul_f64(at as f64 / shared.connections as f64);
-    while !shared.seen.borrow().over {
+    while !shared.is_over() {
         if let Some(pause) = pause {
             tokio::time::sleep_until(due.into()).await;
             due += pause;
@@ -202,10 +237,48 @@ async fn connection(shared: &Shared, at: usize) -> io::Result<()> {
         let what = || format!("{} {}", reply.status, String::from_utf8_lossy(&reply.body));
         shared.seen.borrow_mut().done(since, right, what);
     }
-    if shared.era == Era::Legacy && client.extra.starts_with("Mcp-Session-Id") {
+    if shared.era == Era::Legacy && client.extra.contains("Mcp-Session-Id") {
         client.end().await?;
         reply::read(&mut client.socket, &mut client.buffer).await?;
     }
+    Ok(())
+}
+
+/// The header of a token.
+fn authorization(token: &str) -> String {
+    if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") }
+}
+
+/// Opens sessions and leaves them.
+async fn initialize(shared: &Shared, sessions: usize) -> io::Result<()> {
+    let mut client = Client::connect(shared).await?;
+    for _ in 0..sessions {
+        client.initialize(shared.bearer.clone()).await?;
+    }
+    println!("calls={sessions} wrong=0");
+    Ok(())
+}
+
+/// Fetches the whole list of tools, page by page, as often as asked for each token.
+async fn list(shared: &Shared, tokens: &[&str], times: usize) -> io::Result<()> {
+    let (mut pages, mut tools) = (0, 0);
+    for token in tokens {
+        let mut client = Client::connect(shared).await?;
+        client.initialize(authorization(token)).await?;
+        for _ in 0..times {
+            let mut cursor = Some(String::new());
+            while let Some(at) = cursor {
+                let reply = client.say(&call::list(&at)).await?;
+                if reply.status != 200 || memmem::find(&reply.body, b"\"tools\"").is_none() {
+                    return Err(io::Error::other(String::from_utf8_lossy(&reply.body).into_owned()));
+                }
+                pages += 1;
+                tools += memmem::find_iter(&reply.body, b"\"inputSchema\"").count();
+                cursor = call::next_cursor(&reply.body);
+            }
+        }
+    }
+    println!("calls={pages} tools={tools} wrong=0");
     Ok(())
 }
 

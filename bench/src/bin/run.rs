@@ -1,11 +1,12 @@
-//! Runs everything and prints medians: `run calls`, `run memory`, `run isolation`, `run fanout`.
+//! Runs everything and prints medians: `run calls`, `run memory`, `run isolation`, `run fanout`,
+//! `run instructions`.
 //!
 //! Servers sit on core 0, load and upstreams on core 1. Variants take turns within each round, so that only figures of one
 //! table may be compared. See the README for flags.
 
 use portmoot_bench::flags::Flags;
 use portmoot_bench::stage::Stage;
-use portmoot_bench::{calls, fanout, isolation, memory};
+use portmoot_bench::{calls, fanout, instructions, isolation, memory};
 
 fn main() {
     let flags = Flags::read();
@@ -15,8 +16,9 @@ fn main() {
         "memory" => memory::run(&stage, &flags),
         "isolation" => isolation::run(&stage, &flags),
         "fanout" => fanout::run(&stage, &flags),
+        "instructions" => instructions::run(&stage, &flags),
         _ => eprintln!(
-            "run calls|memory|isolation|fanout [--portmoot FILE] [--mcp-proxy FILE] [--rounds N] [--secs S]"
+            "run calls|memory|isolation|fanout|instructions [--portmoot FILE] [--mcp-proxy FILE] [--rounds N] [--secs S]"
         ),
     }
 }

@@ -11,6 +11,7 @@ mod pair;
 mod request;
 mod respond;
 mod response;
+mod timer;
 mod ws;
 
 use std::convert::Infallible;
@@ -26,7 +27,7 @@ use axum::Router;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -39,6 +40,7 @@ use handover::Watched;
 use head::Head;
 use origin::{Foreign, Hosts};
 use pair::Pairs;
+use timer::HeadTimer;
 
 /// Seconds a client may take to send its headers.
 const HEADER_READ_SECS: u64 = 30;
@@ -134,7 +136,7 @@ pub(crate) async fn connection(
         async move { Ok::<_, Infallible>(route(&endpoints, connection, request).await) }
     });
     let mut connection = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
+        .timer(HeadTimer::default())
         .header_read_timeout(Duration::from_secs(HEADER_READ_SECS))
         .max_buf_size(header_bytes_max.max(HEAD_BUFFER_BYTES_MIN))
         .serve_connection(TokioIo::new(socket), service)

@@ -141,23 +141,22 @@ impl Dispatch {
 
     /// Takes one event: steps the topic, then carries out the effects.
     pub(crate) fn take(self: &Arc<Self>, event: Event<'_>) -> Option<Verdict> {
-        let effects = self.step(event);
-        self.run_all(effects.all);
+        let mut effects = self.step(event);
+        self.run_all(effects.all.drain(..));
         effects.verdict
     }
 
     /// Steps the topic. The caller carries out the effects with [`Dispatch::run_all`].
     pub(crate) fn step(&self, event: Event<'_>) -> Effects<Live> {
         tracing::trace!(target: PATH, event = <&str>::from(&event));
-        let (effects, deadline_ms) = {
-            let mut topic = self.topic.lock();
-            let mut effects = topic.step(self.context.now_ms(), event);
-            if !effects.room.is_empty() {
-                let events = std::mem::take(&mut effects.room);
-                self.room.push(events.into_iter().filter_map(|effect| self.room_event(effect)));
-            }
-            (effects, topic.next_deadline_ms())
-        };
+        let mut topic = self.topic.lock();
+        let mut effects = topic.step(self.context.now_ms(), event);
+        if !effects.room.is_empty() {
+            let events = std::mem::take(&mut effects.room);
+            self.room.push(events.into_iter().filter_map(|effect| self.room_event(effect)));
+        }
+        let deadline_ms = topic.next_deadline_ms();
+        drop(topic);
         if let Some(deadline_ms) = deadline_ms
             && deadline_ms < self.armed_ms.load(Ordering::Relaxed)
         {

@@ -71,14 +71,14 @@ impl Dispatch {
                 Event::Request(Request { link, operation, tag, method, target, interest, call })
             }
         };
-        let effects = self.step(event);
+        let mut effects = self.step(event);
         if let Some(verdict) = &effects.verdict {
             self.count(verdict);
             if is_recorded || matches!(verdict, Verdict::Refused(_)) {
                 Record::of(self).request(permit, &call, verdict);
             }
         }
-        self.run_all(effects.all);
+        self.run_all(effects.all.drain(..));
         call
     }
 

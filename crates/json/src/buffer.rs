@@ -1,6 +1,8 @@
 //! Buffers that JSON is written into.
 
-/// A growing text: `Vec<u8>` or `String`.
+use smallvec::SmallVec;
+
+/// A growing text: `Vec<u8>`, `String`, or bytes of which few need no allocation.
 pub trait Buffer: sealed::Sealed {
     /// JSON that was written before, as this buffer takes it: `[u8]` or `str`.
     type Raw: ?Sized;
@@ -19,9 +21,31 @@ mod sealed {
     pub trait Sealed {}
     impl Sealed for Vec<u8> {}
     impl Sealed for String {}
+    impl<const N: usize> Sealed for smallvec::SmallVec<[u8; N]> where [u8; N]: smallvec::Array<Item = u8> {}
 }
 
 impl Buffer for Vec<u8> {
+    type Raw = [u8];
+
+    fn with_room(bytes: usize) -> Self {
+        Self::with_capacity(bytes)
+    }
+
+    #[inline]
+    fn put(&mut self, text: &str) {
+        self.extend_from_slice(text.as_bytes());
+    }
+
+    #[inline]
+    fn put_raw(&mut self, raw: &[u8]) {
+        self.extend_from_slice(raw);
+    }
+}
+
+impl<const N: usize> Buffer for SmallVec<[u8; N]>
+where
+    [u8; N]: smallvec::Array<Item = u8>,
+{
     type Raw = [u8];
 
     fn with_room(bytes: usize) -> Self {

@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use smallvec::SmallVec;
 
+use crate::escape::put_text;
+
 /// A place in a frame: `start` inclusive, `end` exclusive, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span {
@@ -71,6 +73,18 @@ impl Splice {
     pub fn replace(&mut self, span: Span, with: &[u8]) {
         let start = self.text.len();
         self.text.extend_from_slice(with);
+        self.edit(span, start);
+    }
+
+    /// Replaces the bytes at `span` by `text` as a JSON string.
+    pub fn replace_by_text(&mut self, span: Span, text: &str) {
+        let start = self.text.len();
+        put_text(&mut self.text, text);
+        self.edit(span, start);
+    }
+
+    /// Enters an edit whose new bytes begin at `start` of the text.
+    fn edit(&mut self, span: Span, start: usize) {
         // Always in order. Insertions at one place keep theirs, and come before what replaces the bytes after it.
         let order = |span: &Span| (span.start, !span.is_empty());
         let at = self.edits.partition_point(|(other, _)| order(other) <= order(&span));

@@ -118,12 +118,12 @@ impl<H: Handles> Topic<H> {
         now_ms: u64,
         link: LinkId,
     ) -> Result<(), (Cause, Option<Box<model::Refusal>>)> {
-        let moot = (Cause::Moot, Some(Box::new(refusals::plain(Cause::Moot))));
-        let Some(own) = self.members.link(link) else { return Err(moot) };
+        let moot = || (Cause::Moot, Some(Box::new(refusals::plain(Cause::Moot))));
+        let Some(own) = self.members.link(link) else { return Err(moot()) };
         let (seat, open) = (own.seat, own.open.len());
         let full = open >= self.limits.operations_per_link_max
             || self.operations.len() >= self.limits.operations_max;
-        let Some(member) = self.members.get_mut(seat) else { return Err(moot) };
+        let Some(member) = self.members.get_mut(seat) else { return Err(moot()) };
         if let Err(wait_ms) = member.take_token(now_ms) {
             return Err((Cause::RateLimited, Some(refusals::too_soon(wait_ms))));
         }

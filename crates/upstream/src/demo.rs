@@ -3,7 +3,6 @@
 //! `portmoot serve` starts it when no server is configured. Each answer is a function of the request and the time.
 
 use bytes::Bytes;
-use json::Span;
 use model::{Answer, Form, Outcome, Payload, Request};
 use platform::unix_ms;
 use serde_json::{Map, Value, json};
@@ -40,15 +39,15 @@ pub(crate) fn serve(frame: Bytes) -> Option<Bytes> {
 
 /// Answers a caller's request; `own` is the server's own name or URI, if the caller wrote another.
 pub(crate) fn respond(request: &Request, own: Option<&str>) -> Answer {
-    let (body, form, method) = (request.payload.to_body(), request.payload.form, request.method.as_str());
+    let (body, form, method) = (request.payload.body_bytes(), request.payload.form, request.method.as_str());
     let name = own.or_else(|| request.target.as_ref().map(model::Target::as_str));
     let modern = form == Form::Modern;
     if let Some(result) =
-        (method == "tools/call" && name == Some("echo")).then(|| echo(&body, modern)).flatten()
+        (method == "tools/call" && name == Some("echo")).then(|| echo(body, modern)).flatten()
     {
         return Answer { outcome: Outcome::Ok, payload: Payload::body(form, result) };
     }
-    let mut params: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let mut params: Value = serde_json::from_slice(body).unwrap_or_default();
     if let (Some(own), Some(params)) = (own, params.as_object_mut()) {
         let key = if method == "resources/read" { "uri" } else { "name" };
         params.insert(key.into(), own.into());
@@ -62,9 +61,14 @@ pub(crate) fn respond(request: &Request, own: Option<&str>) -> Answer {
 
 /// The result of a valid `echo`, with the text as the client wrote it. Benchmarks call `echo`: building a tree here would
 /// dominate what they measure.
-fn echo(params: &Bytes, modern: bool) -> Option<Vec<u8>> {
-    let members = json::members(params, Span::all(params)).ok()?;
-    let arguments = json::members(params, members.get("arguments")?.span).ok()?;
+fn echo(params: &[u8], modern: bool) -> Option<Vec<u8>> {
+    let mut place = None;
+    let outline = json::outline(params, &[b"arguments"], |key, member| {
+        if key == b"arguments" {
+            place = Some(member.span);
+        }
+    })?;
+    let arguments = outline.members(params, place?, 1).ok()?;
     let text = arguments.get("text").filter(|text| text.raw.starts_with(b"\""))?;
     let after: &[u8] = if modern { MODERN_RESULT.as_bytes() } else { b"" };
     Some([b"{\"content\":[{\"type\":\"text\",\"text\":", text.raw, b"}]", after, b"}"].concat())
@@ -205,8 +209,7 @@ mod tests {
     fn the_fast_path_of_echo_gives_the_same_result() {
         for modern in [false, true] {
             let params = br#"{"name":"echo","arguments":{"text":"a\"\u00e9"}}"#;
-            let fast: Value =
-                serde_json::from_slice(&echo(&Bytes::from_static(params), modern).unwrap()).unwrap();
+            let fast: Value = serde_json::from_slice(&echo(params, modern).unwrap()).unwrap();
             let params: Value = serde_json::from_slice(params).unwrap();
             assert_eq!(fast, answer("tools/call", &params, modern, 0).unwrap());
         }

@@ -4,7 +4,7 @@ use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use access::Guests;
 use access::config::Config;
@@ -13,9 +13,9 @@ use gateway::Dispatch;
 use model::Refusal;
 use platform::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::handover::Handover;
+use super::timer::SpareTimer;
 use crate::links::ClientLinks;
 use crate::modern_links::ModernLink;
 use crate::sessions::Session;
@@ -33,7 +33,7 @@ pub(crate) struct Connection {
     stop: watch::Receiver<bool>,
     known: Mutex<Known>,
     /// The timer of answers that take long. Requests follow each other, so one is enough, and it is seldom set anew.
-    timer: Mutex<Option<Pin<Box<Sleep>>>>,
+    quiet: Arc<SpareTimer>,
 }
 
 /// What was learnt in an epoch of the registry.
@@ -69,7 +69,7 @@ impl Connection {
             handover: Arc::default(),
             stop,
             known: Mutex::default(),
-            timer: Mutex::default(),
+            quiet: Arc::default(),
         })
     }
 
@@ -151,7 +151,7 @@ impl Connection {
     /// Forgets what was learnt: the connection sends no more requests.
     pub(crate) fn forget(&self) {
         *self.known.lock() = Known::default();
-        *self.timer.lock() = None;
+        self.quiet.clear();
     }
 
     /// What comes first in the slot of a request, and whether that took long.
@@ -160,30 +160,21 @@ impl Connection {
         if let Poll::Ready(first) = poll_fn(|cx| Poll::Ready(slot.poll_first(cx))).await {
             return (first, false);
         }
-        let due = Instant::now() + Duration::from_secs(QUIET_SECS);
-        let mut timer = self.timer.lock().take().unwrap_or_else(|| Box::pin(sleep_until(due)));
-        let mut took_long = false;
+        let due = Instant::from(tokio::time::Instant::now()) + Duration::from_secs(QUIET_SECS);
+        let (mut timeout, mut took_long) = (self.quiet.until(due), false);
         let first = poll_fn(|cx| {
             loop {
                 if let Poll::Ready(first) = slot.poll_first(cx) {
                     return Poll::Ready(first);
                 }
-                if took_long || timer.as_mut().poll(cx).is_pending() {
+                if took_long || Pin::new(&mut timeout).poll(cx).is_pending() {
                     return Poll::Pending;
                 }
-                // It may be the time of an earlier request.
-                if timer.deadline() >= due {
-                    took_long = true;
-                    slot.open_stream();
-                } else {
-                    timer.as_mut().reset(due);
-                }
+                took_long = true;
+                slot.open_stream();
             }
         })
         .await;
-        if !timer.is_elapsed() {
-            *self.timer.lock() = Some(timer);
-        }
         (first, took_long)
     }
 }

@@ -106,11 +106,10 @@ impl Registry {
             let mut topics = self.topics.write();
             topics.extract_if(|name, _| is_gone(name)).map(|(_, gone)| gone).collect()
         };
-        for topic in &config.topics {
-            if let Some(dispatch) = self.topic(&topic.name) {
-                self.configure_topic(&config, topic, &dispatch);
-                continue;
-            }
+        let opened = |topic: &TopicConfig| self.topic(&topic.name);
+        let kept: Vec<_> = config.topics.iter().filter_map(|topic| Some((topic, opened(topic)?))).collect();
+        // First: a client that is notified of a change in a topic may enter a new one at once.
+        for topic in config.topics.iter().filter(|topic| opened(topic).is_none()) {
             let dispatch = self.open_topic(topic, &config.limits);
             self.configure_topic(&config, topic, &dispatch);
             // Before any caller can enter it.
@@ -118,6 +117,9 @@ impl Registry {
             self.topics.write().insert(topic.name.clone(), Arc::clone(&dispatch));
             // Lists that changed meanwhile did not reach it.
             dispatch.list_servers();
+        }
+        for (topic, dispatch) in kept {
+            self.configure_topic(&config, topic, &dispatch);
         }
         for dispatch in gone {
             for participant in &callers(&dispatch) {

@@ -123,30 +123,32 @@ pub(crate) fn rename_answer(
     answer: Answer,
 ) -> Result<Answer, Refusal> {
     let Some(session) = call.session() else { return Ok(answer) };
-    let mut payload = answer.payload.clone();
+    let mut answer = answer;
     if let Some(about) = call.task.about() {
         // The right to have it may have been withdrawn while the answer was on its way.
         if !may_keep(dispatch, about) {
             return Err(unknown());
         }
-        if let Some(report) = task::report(&payload).filter(|report| *report.named.id == *about.origin.own) {
-            about.update(&report, &payload.bytes);
-            payload = report.named.rename(&payload, &about.public);
+        if let Some(report) =
+            task::report(&answer.payload).filter(|report| *report.named.id == *about.origin.own)
+        {
+            about.update(&report, &answer.payload.bytes);
+            answer.payload = report.named.rename(&answer.payload, &about.public);
         }
         about.relayed(call.request.method.as_str(), answer.outcome);
     } else if call.task.asks()
         && let Some(report) = task::made(&answer)
     {
-        let task = create(dispatch, call, session, &payload, &report)?;
-        payload = report.named.rename(&payload, &task.public);
+        let task = create(dispatch, call, session, &answer.payload, &report)?;
+        answer.payload = report.named.rename(&answer.payload, &task.public);
     }
-    if let Some(named) = task::related_to(&payload) {
+    if let Some(named) = task::related_to(&answer.payload) {
         let about = call.task.about().filter(|task| *task.origin.own == *named.id).cloned();
         if let Some(task) = about.or_else(|| dispatch.tasks.find_in(session, &named.id)) {
-            payload = named.rename(&payload, &task.public);
+            answer.payload = named.rename(&answer.payload, &task.public);
         }
     }
-    Ok(Answer { payload, ..answer })
+    Ok(answer)
 }
 
 /// Enters the task that a call has become.

@@ -1,4 +1,4 @@
-//! Proposals that are over: nothing carries one out a second time, however many ended since.
+//! Ended proposals: no participant carries one out a second time, however many ended since.
 
 use std::collections::BTreeMap;
 

@@ -141,9 +141,9 @@ impl Reviewed {
 #[track_caller]
 pub(crate) fn propose(agent: &mut Socket, envelope: &str) {
     agent.send(ECHO, envelope, &["tools"], json!({}), &echoes("x"));
-    let notice = agent.receive_until(|received| received["kind"] == "portmoot/proposal");
+    let notified = agent.receive_until(|received| received["kind"] == "portmoot/proposal");
     assert_eq!(
-        (&notice["payload"]["proposal"], &notice["payload"]["state"]),
+        (&notified["payload"]["proposal"], &notified["payload"]["state"]),
         (&json!(envelope), &json!("pending"))
     );
 }

@@ -11,7 +11,9 @@ const HEAD_BYTES: usize = 96;
 /// `{"jsonrpc":"2.0","id":..,"result":..}`; `raw` must be valid JSON.
 #[must_use]
 pub fn result(id: &Id, raw: &[u8]) -> Bytes {
-    write(raw.len(), |message| {
+    // Exact, so that the bytes need no second allocation.
+    let around = br#"{"jsonrpc":"2.0","id":,"result":}"#.len();
+    write(around + id.raw().len() + raw.len(), |message| {
         message.raw("id", id.raw()).raw("result", raw);
     })
 }
@@ -19,7 +21,7 @@ pub fn result(id: &Id, raw: &[u8]) -> Bytes {
 /// An error answer; without an id if the request's id could not be read. `data` must be valid JSON.
 #[must_use]
 pub fn error(id: Option<&Id>, code: i64, message: &str, data: Option<&[u8]>) -> Bytes {
-    write(message.len() + data.unwrap_or_default().len(), |answer| {
+    write(HEAD_BYTES + message.len() + data.unwrap_or_default().len(), |answer| {
         if let Some(id) = id {
             answer.raw("id", id.raw());
         }
@@ -35,7 +37,7 @@ pub fn error(id: Option<&Id>, code: i64, message: &str, data: Option<&[u8]>) -> 
 /// An error answer with this error object, which must be valid JSON.
 #[must_use]
 pub fn error_object(id: &Id, error: &[u8]) -> Bytes {
-    write(error.len(), |message| {
+    write(HEAD_BYTES + error.len(), |message| {
         message.raw("id", id.raw()).raw("error", error);
     })
 }
@@ -53,7 +55,7 @@ pub fn notification(method: &str, params: Option<&[u8]>) -> Bytes {
 }
 
 fn call(id: Option<&Id>, method: &str, params: Option<&[u8]>) -> Bytes {
-    write(method.len() + params.unwrap_or_default().len(), |message| {
+    write(HEAD_BYTES + method.len() + params.unwrap_or_default().len(), |message| {
         if let Some(id) = id {
             message.raw("id", id.raw());
         }
@@ -64,8 +66,8 @@ fn call(id: Option<&Id>, method: &str, params: Option<&[u8]>) -> Bytes {
     })
 }
 
-fn write(body_bytes: usize, members: impl FnOnce(&mut Object<'_>)) -> Bytes {
-    let mut out = Vec::with_capacity(HEAD_BYTES + body_bytes);
+fn write(room: usize, members: impl FnOnce(&mut Object<'_>)) -> Bytes {
+    let mut out = Vec::with_capacity(room);
     Object::write(&mut out, |message| {
         message.text("jsonrpc", "2.0");
         members(message);

@@ -1,7 +1,7 @@
 //! Requests and servers' questions: decoded as they arrive, encoded for their receiver.
 
 use bytes::Bytes;
-use json::{Span, Splice, quote};
+use json::{Span, Splice};
 use model::{Form, Marks, Method, Payload, Request, Target};
 
 use super::{range, span};
@@ -102,7 +102,7 @@ pub fn encode_request(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Ma
     let (marks, mut splice) = (request.payload.marks, Splice::new());
     splice.replace(span(marks.id), number.raw());
     if let Some(own) = out.own.filter(|_| !marks.target.is_empty()) {
-        splice.replace(span(marks.target), quote(own).as_bytes());
+        splice.replace_by_text(span(marks.target), own);
     }
     if !marks.progress.is_empty() {
         splice.replace(span(marks.progress), number.raw());

@@ -1,0 +1,257 @@
+//! Rows of the table of instructions: what is served, and the two loads whose difference is measured.
+
+use crate::stage::{Stage, stdio_table};
+
+/// Where the measured server listens.
+pub const CONFIG_PORT: u16 = 19030;
+/// Where its upstream listens.
+pub const UPSTREAM_PORT: u16 = 19031;
+
+const NO_AUDIT: &str = "[audit]\nenabled = false\n";
+const DEMO: &str = "[servers.demo]\ntype = \"demo\"\n";
+/// Tools of the large server: with the demo server's three there are 5,003.
+const TOOLS: usize = 5_000;
+/// Callers of each kind that fetch the list for the first time.
+const CALLERS: usize = 4;
+
+/// What is served.
+pub enum Served {
+    /// hyper with a fixed answer.
+    Floor,
+    /// A gateway with this configuration.
+    Gateway(String),
+}
+
+/// One row.
+pub struct Row {
+    /// Its name.
+    pub label: &'static str,
+    /// The aim, instructions.
+    pub aim: Option<u64>,
+    /// What is served.
+    pub served: Served,
+    /// The era of an upstream over HTTP.
+    pub upstream: Option<&'static str>,
+    /// The era and tool of a call that is made until it is answered, and more words of the load.
+    pub ready: Option<(&'static str, &'static str, &'static str)>,
+    /// Loads before the measured ones.
+    pub before: Vec<String>,
+    /// The load with few operations.
+    pub few: String,
+    /// The load with many.
+    pub many: String,
+    /// How many operations more.
+    pub operations: f64,
+}
+
+/// What a call goes to.
+#[derive(Clone, Copy, PartialEq)]
+enum To {
+    Demo,
+    Stdio,
+    Http,
+}
+
+/// All rows, in the order of the table.
+pub fn rows(stage: &Stage) -> Vec<Row> {
+    let mut rows =
+        vec![floor("hyper, fixed answer, 1 connection", 1), floor("hyper, fixed answer, 16 connections", 16)];
+    rows.extend(calls(stage));
+    rows.extend(sessions());
+    rows.extend(lists(stage));
+    rows.extend(growth(stage));
+    rows
+}
+
+/// The loads with few and many calls.
+fn loads(words: &str, connections: usize) -> (String, String, f64) {
+    let (few, many) = if connections == 1 { (50, 450) } else { (320, 1_920) };
+    let load = |calls: usize| format!("{words} -c {connections} --calls {calls}");
+    (load(few), load(many), (many - few) as f64)
+}
+
+fn floor(label: &'static str, connections: usize) -> Row {
+    let (few, many, operations) = loads("--fixed", connections);
+    Row {
+        label,
+        aim: None,
+        served: Served::Floor,
+        upstream: None,
+        ready: None,
+        before: Vec::new(),
+        few,
+        many,
+        operations,
+    }
+}
+
+fn calls(stage: &Stage) -> Vec<Row> {
+    [
+        ("in process, legacy, 1 connection", To::Demo, "legacy", false, 1, Some(28_000)),
+        ("in process, legacy, 16 connections", To::Demo, "legacy", false, 16, Some(28_000)),
+        ("in process, legacy, audit, 1 connection", To::Demo, "legacy", true, 1, Some(32_000)),
+        ("in process, legacy, audit, 16 connections", To::Demo, "legacy", true, 16, Some(32_000)),
+        ("in process, modern, 16 connections", To::Demo, "modern", false, 16, None),
+        ("to stdio, legacy, 1 connection", To::Stdio, "legacy", false, 1, None),
+        ("to stdio, legacy, 16 connections", To::Stdio, "legacy", false, 16, Some(34_000)),
+        ("to stdio, legacy, audit, 16 connections", To::Stdio, "legacy", true, 16, None),
+        ("to stdio, modern, 16 connections", To::Stdio, "modern", false, 16, None),
+        ("to HTTP, legacy, 1 connection", To::Http, "legacy", false, 1, None),
+        ("to HTTP, legacy, 16 connections", To::Http, "legacy", false, 16, Some(55_000)),
+        ("to HTTP, legacy, audit, 16 connections", To::Http, "legacy", true, 16, None),
+        ("to HTTP, modern, 16 connections", To::Http, "modern", false, 16, None),
+    ]
+    .into_iter()
+    .map(|(label, to, era, audit, connections, aim)| {
+        let (config, tool) = match to {
+            To::Demo => (DEMO.to_owned(), "demo_echo"),
+            To::Stdio => (stdio(stage, era, 1), "s_echo"),
+            To::Http => (
+                format!("[servers.h]\nurl = \"http://127.0.0.1:{UPSTREAM_PORT}/mcp\"\nera = \"{era}\"\n"),
+                "h_echo",
+            ),
+        };
+        let config = if audit { config } else { config + NO_AUDIT };
+        let upstream = (to == To::Http).then_some(era);
+        Row { aim, upstream, ..call(label, config, (era, tool, ""), connections) }
+    })
+    .collect()
+}
+
+fn call(
+    label: &'static str,
+    config: String,
+    ready: (&'static str, &'static str, &'static str),
+    connections: usize,
+) -> Row {
+    let (era, tool, bearer) = ready;
+    let (few, many, operations) = loads(&format!("--era {era} --tool {tool} {bearer}"), connections);
+    Row {
+        label,
+        aim: None,
+        served: Served::Gateway(config),
+        upstream: None,
+        ready: Some(ready),
+        before: Vec::new(),
+        few,
+        many,
+        operations,
+    }
+}
+
+fn stdio(stage: &Stage, era: &str, tools: usize) -> String {
+    stdio_table("s", &stage.stdio_echo(&[era, "--tools", &tools.to_string()]), &format!("era = \"{era}\""))
+}
+
+fn sessions() -> Vec<Row> {
+    [("initialize, 10 sessions", 10), ("initialize, 10,000 sessions", 10_000)]
+        .into_iter()
+        .map(|(label, there)| Row {
+            aim: Some(40_000),
+            before: vec![format!("--initialize {there}")],
+            few: "--initialize 10".to_owned(),
+            many: "--initialize 110".to_owned(),
+            operations: 100.0,
+            ..call(label, DEMO.to_owned() + NO_AUDIT, ("legacy", "demo_echo", ""), 1)
+        })
+        .collect()
+}
+
+/// A participant whose token is its name and these words.
+fn participant(name: &str, capabilities: &str) -> String {
+    format!("[participants.{name}]\ntoken_file = \"{name}.token\"\ncapabilities = [{capabilities}]\n")
+}
+
+fn token(name: &str) -> String {
+    format!("token-of-{name}-0123456789")
+}
+
+/// The capability to call every 25th tool, and at last `echo`.
+fn exact(count: usize) -> String {
+    let names = (1..count).map(|at| format!("tool_{:05}", at * (TOOLS / count)));
+    let names: Vec<String> =
+        names.chain(["echo".to_owned()]).map(|name| format!("\"mcp/request:tools/call:{name}\"")).collect();
+    names.join(",")
+}
+
+/// A configuration of participants: callers of lists by 200 exact names (`e`), and of all (`a`).
+fn audience(stage: &Stage) -> String {
+    let mut config = DEMO.to_owned() + &stdio(stage, "legacy", TOOLS) + NO_AUDIT;
+    let exact = exact(200);
+    for at in 0..=CALLERS {
+        for (kind, capabilities) in [("e", &*exact), ("a", "\"mcp/*\"")] {
+            let name = format!("{kind}{at}");
+            std::fs::write(stage.home.join(format!("{name}.token")), token(&name)).expect("a token");
+            config += &participant(&name, capabilities);
+        }
+    }
+    for (name, capabilities) in [
+        ("first", format!("\"mcp/request:tools/call:echo\",{exact}")),
+        ("one", "\"mcp/request:tools/call:echo\"".to_owned()),
+    ] {
+        std::fs::write(stage.home.join(format!("{name}.token")), token(name)).expect("a token");
+        config += &participant(name, &capabilities);
+    }
+    config
+}
+
+fn lists(stage: &Stage) -> Vec<Row> {
+    // The first caller of each kind has what is made once for all.
+    let bearers = |kind: &str| -> String {
+        (1..=CALLERS).map(|at| format!("--bearer {} ", token(&format!("{kind}{at}")))).collect()
+    };
+    [
+        ("tools/list, 5,003 tools, 200 exact, first", "e", 0, 1, Some(6_000_000), CALLERS),
+        ("tools/list, 5,003 tools, 200 exact, again", "e", 1, 6, Some(400_000), CALLERS * 5),
+        ("tools/list, 5,003 tools, all, first", "a", 0, 1, None, CALLERS),
+        ("tools/list, 5,003 tools, all, each later page", "a", 1, 3, Some(400_000), CALLERS * 2 * PAGES),
+    ]
+    .into_iter()
+    .map(|(label, kind, few, many, aim, operations)| {
+        let bearers = bearers(kind);
+        let first = format!("--list 1 --bearer {}", token(&format!("{kind}0")));
+        Row {
+            aim,
+            before: vec![first],
+            few: format!("--list {few} {bearers}"),
+            many: format!("--list {many} {bearers}"),
+            operations: operations as f64,
+            ..call(label, audience(stage), ("legacy", "s_echo", "--bearer token-of-a0-0123456789"), 1)
+        }
+    })
+    .collect()
+}
+
+/// Pages of the whole list.
+pub const PAGES: usize = 6;
+
+fn growth(stage: &Stage) -> Vec<Row> {
+    let demos = |count: usize| -> String {
+        (0..count).map(|at| format!("[servers.d{at}]\ntype = \"demo\"\n")).collect::<String>() + NO_AUDIT
+    };
+    let plain = || DEMO.to_owned() + NO_AUDIT;
+    let topics: String = (0..100).map(|at| format!("[topics.t{at}]\n")).collect();
+    let plain_call = ("legacy", "demo_echo", "");
+    let mut rows = vec![
+        call(
+            "growth: 5,000 tools at the server",
+            stdio(stage, "legacy", TOOLS) + NO_AUDIT,
+            ("legacy", "s_echo", ""),
+            16,
+        ),
+        call("growth: 9,900 sessions", plain(), plain_call, 16),
+        call("growth: 10 servers", demos(10), ("legacy", "d0_echo", ""), 16),
+        call("growth: 100 servers", demos(100), ("legacy", "d0_echo", ""), 16),
+        call("growth: 100 topics", plain() + "[topics.main]\n" + &topics, plain_call, 16),
+    ];
+    rows[1].before = vec!["--initialize 9900".to_owned()];
+    let audience = audience(stage);
+    for (label, bearer) in [
+        ("growth: 1 capability", "--bearer token-of-one-0123456789"),
+        ("growth: first of 201 capabilities", "--bearer token-of-first-0123456789"),
+        ("growth: last of 200 capabilities", "--bearer token-of-e0-0123456789"),
+    ] {
+        rows.push(call(label, audience.clone(), ("legacy", "s_echo", bearer), 16));
+    }
+    rows
+}
