@@ -1,4 +1,5 @@
-//! Rare ways through the gateway: a call that cannot be proposed, and a journal that cannot be written.
+//! Rare ways through the gateway: calls that cannot be proposed, a journal that cannot be written, questions and tasks whose
+//! callers stop.
 
 use std::process::Command;
 
@@ -6,10 +7,11 @@ use serde_json::json;
 
 use crate::home::Home;
 use crate::http::Connection;
+use crate::peer::{Peer, answer, small, tool};
 use crate::reviewed::{Reviewed, propose};
 use crate::stage::{ECHO, echoes};
-use crate::support::{Client, Gateway};
-use crate::ws::token;
+use crate::support::{Client, Gateway, modern, modern_stream, until};
+use crate::ws::{people, token};
 
 /// The same, but with a member that occurs twice in the arguments.
 const TWICE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tools_echo","arguments":{"text":{"a":1,"\u0061":2}}}}"#;
@@ -74,5 +76,80 @@ fn nothing_follows_from_what_the_journal_cannot_take() {
     let pending = reviewed.api("boss", "GET", "?all=true", &json!(null)).json();
     assert_eq!(pending["proposals"].as_array().map(Vec::len), Some(1), "{pending}");
     assert_eq!(reviewed.approve("boss", &proposal).status, 200);
-    crate::support::until("it ran", || (reviewed.executed() == 1).then_some(()));
+    until("it ran", || (reviewed.executed() == 1).then_some(()));
+}
+
+/// The caller of a question need not answer it once its call is answered.
+#[test]
+fn a_question_is_withdrawn_when_its_call_is_answered_without_it() {
+    let peer = Peer::stdio(|message| {
+        let said = match (message["method"].as_str(), message["params"]["name"].as_str()) {
+            (Some("tools/call"), Some("ask")) => vec![
+                r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{}}}}"#.to_owned(),
+                answer(message, r#"{"content":[]}"#),
+            ],
+            _ => small(message, &format!("[{}]", tool("ask"))).into_iter().collect(),
+        };
+        said.into_iter().map(String::into_bytes).collect()
+    });
+    let (home, config) = people(&[("ann", &["mcp/*"])]);
+    let gateway = Gateway::start(&home, &(config + &peer.child("peer", "peer")));
+    gateway.ready("peer");
+    let ann = Client::open(&gateway, Some(&token("ann")), "/mcp", json!({ "elicitation": {} }));
+    let call = ann.begin_call("peer_ask", json!({})).rest();
+    let methods: Vec<&str> = call.iter().filter_map(|message| message["method"].as_str()).collect();
+    assert_eq!(methods, ["elicitation/create", "notifications/cancelled"], "{call:?}");
+    assert!(call.last().unwrap()["result"].is_object(), "{call:?}");
+}
+
+const DISCOVERED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"resources":{"subscribe":true},"extensions":{"io.modelcontextprotocol/tasks":{}}},"ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"t","version":"1"}}}"#;
+const RESOURCES: &str = r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","resources":[{"uri":"test://a","name":"a"}]}"#;
+const TEMPLATES: &str =
+    r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","resourceTemplates":[]}"#;
+const JOB: &str = r#"{"resultType":"task","taskId":"t1","status":"working","createdAt":"2026-11-22T05:00:00Z","lastUpdatedAt":"2026-11-22T05:00:00Z","ttlMs":null}"#;
+
+#[test]
+fn a_closed_listen_stream_ends_what_it_followed_at_the_server() {
+    let peer = Peer::stdio(|message| {
+        let said = match message["method"].as_str().unwrap_or_default() {
+            "server/discover" => Some(answer(message, DISCOVERED)),
+            "tools/list" => {
+                let tools = format!(
+                    r#"{{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{}]}}"#,
+                    tool("job")
+                );
+                Some(answer(message, &tools))
+            }
+            "resources/list" => Some(answer(message, RESOURCES)),
+            "resources/templates/list" => Some(answer(message, TEMPLATES)),
+            "tools/call" => Some(answer(message, JOB)),
+            "subscriptions/listen" => {
+                let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
+                let params = json!({ "notifications": message["params"]["notifications"], "_meta": meta });
+                let method = "notifications/subscriptions/acknowledged";
+                Some(json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string())
+            }
+            _ => None,
+        };
+        said.into_iter().map(String::into_bytes).collect()
+    });
+    let (home, config) = people(&[("ann", &["mcp/*"])]);
+    let table = peer.child("peer", "peer").replace("\"legacy\"", "\"modern\"");
+    let gateway = Gateway::start(&home, &(config + &table));
+    gateway.ready("peer");
+    let bearer = token("ann");
+    let able = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let meta = json!({ "io.modelcontextprotocol/clientCapabilities": able });
+    let params = json!({ "name": "peer_job", "arguments": {}, "_meta": meta });
+    let begun = modern(&gateway, Some(&bearer), "tools/call", params).json();
+    let id = begun["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{begun}"));
+    let filter = json!({ "resourceSubscriptions": ["test://a"], "taskIds": [id] });
+    let params = json!({ "notifications": filter, "_meta": meta });
+    let listening = modern_stream(&gateway, Some(&bearer), "subscriptions/listen", params);
+    let agreed = listening.next_of("notifications/subscriptions/acknowledged");
+    assert_eq!(agreed["params"]["notifications"], filter, "{agreed}");
+    drop(listening);
+    let ended = || peer.received().iter().any(|line| line.contains("notifications/cancelled"));
+    until("the server hears of it", || ended().then_some(()));
+    assert_eq!(gateway.stop().code, 0);
 }

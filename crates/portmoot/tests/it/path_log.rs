@@ -12,9 +12,14 @@ pub(crate) const FOLDER: &str = "PORTMOOT_TEST_PATH";
 /// The log's target for events and effects.
 const TARGET: &str = " gateway::path: ";
 
+/// Whether the folder is set.
+pub(crate) fn is_on() -> bool {
+    std::env::var_os(FOLDER).is_some()
+}
+
 /// Has a gateway log the names, if the folder is set.
 pub(crate) fn trace(command: &mut Command) {
-    if std::env::var_os(FOLDER).is_some() {
+    if is_on() {
         command.env("PORTMOOT_LOG", "warn,portmoot::servers=info,gateway::path=trace");
     }
 }

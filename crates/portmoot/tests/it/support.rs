@@ -145,6 +145,9 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if let Some(keeper) = self.keeper.take().filter(|_| path_log::is_on()) {
+            let _ = keeper.join();
+        }
         if std::thread::panicking() {
             println!("--- the gateway's log\n{}", self.log());
         }
