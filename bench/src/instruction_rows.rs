@@ -166,28 +166,28 @@ fn token(name: &str) -> String {
     format!("token-of-{name}-0123456789")
 }
 
-/// The capability to call every 25th tool, and at last `echo`.
-fn exact(count: usize) -> String {
-    let names = (1..count).map(|at| format!("tool_{:05}", at * (TOOLS / count)));
+/// Capabilities to call so many tools by their public names: every so many-th from one on, and at last `echo`. Sets of callers
+/// differ, so that none has the list of another.
+fn exact(count: usize, from: usize) -> String {
+    let names = (0..count - 1).map(|at| format!("tool_{:05}", 1 + from + at * (TOOLS / count)));
     let names: Vec<String> =
-        names.chain(["echo".to_owned()]).map(|name| format!("\"mcp/request:tools/call:{name}\"")).collect();
+        names.chain(["echo".to_owned()]).map(|name| format!("\"mcp/request:tools/call:s_{name}\"")).collect();
     names.join(",")
 }
 
 /// A configuration of participants: callers of lists by 200 exact names (`e`), and of all (`a`).
 fn audience(stage: &Stage) -> String {
     let mut config = DEMO.to_owned() + &stdio(stage, "legacy", TOOLS) + NO_AUDIT;
-    let exact = exact(200);
     for at in 0..=CALLERS {
-        for (kind, capabilities) in [("e", &*exact), ("a", "\"mcp/*\"")] {
+        for (kind, capabilities) in [("e", &*exact(200, at)), ("a", "\"mcp/*\"")] {
             let name = format!("{kind}{at}");
             std::fs::write(stage.home.join(format!("{name}.token")), token(&name)).expect("a token");
             config += &participant(&name, capabilities);
         }
     }
     for (name, capabilities) in [
-        ("first", format!("\"mcp/request:tools/call:echo\",{exact}")),
-        ("one", "\"mcp/request:tools/call:echo\"".to_owned()),
+        ("first", format!("\"mcp/request:tools/call:s_echo\",{}", exact(200, 0))),
+        ("one", "\"mcp/request:tools/call:s_echo\"".to_owned()),
     ] {
         std::fs::write(stage.home.join(format!("{name}.token")), token(name)).expect("a token");
         config += &participant(name, &capabilities);
@@ -248,7 +248,7 @@ fn growth(stage: &Stage) -> Vec<Row> {
     let audience = audience(stage);
     for (label, bearer) in [
         ("growth: 1 capability", "--bearer token-of-one-0123456789"),
-        ("growth: first of 201 capabilities", "--bearer token-of-first-0123456789"),
+        ("growth: first of 200 capabilities", "--bearer token-of-first-0123456789"),
         ("growth: last of 200 capabilities", "--bearer token-of-e0-0123456789"),
     ] {
         rows.push(call(label, audience.clone(), ("legacy", "s_echo", bearer), 16));

@@ -68,7 +68,6 @@ fn stage_of(file: &str) -> Option<PathStage> {
         "tokio" | "mio" | "socket2" => Some(PathStage::Runtime),
         "serde_json" => Some(PathStage::Wire),
         "chacha20" | "chacha20poly1305" | "poly1305" | "base64" => Some(PathStage::Auth),
-        "hmac" => Some(PathStage::Store),
         _ => None,
     }
 }

@@ -193,7 +193,7 @@ async fn route(
         None => None,
     };
     if let Some(topic) = topic {
-        return endpoint::serve(&connection, topic, &parts, &head, body).await;
+        return endpoint::serve(&connection, &config, topic, (&parts, &head, body)).await;
     }
     let (is_ws, is_pair) = (path == "/ws", path == "/sse" || path == "/messages");
     let request = Request::from_parts(parts, body);

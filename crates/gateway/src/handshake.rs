@@ -3,9 +3,11 @@
 //! The capabilities do not depend on which servers are running, so that a client that connects early misses nothing. The
 //! instructions are those of the servers, each under its server's name.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
+use json::{Object, Span};
 use model::Form;
-use serde_json::{Value, json};
 use wire::mcp::{Version, meta, task};
 
 use crate::dispatch::Dispatch;
@@ -15,38 +17,37 @@ const FORMS: [Form; 2] = [Form::Legacy, Form::Modern];
 pub const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
 
 /// The gateway's `Implementation` object, raw JSON.
-pub fn identity() -> Bytes {
-    implementation().to_string().into()
-}
+const IMPLEMENTATION: &str =
+    concat!(r#"{"name":"portmoot","title":"Portmoot","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
-fn implementation() -> Value {
-    json!({ "name": "portmoot", "title": "Portmoot", "version": env!("CARGO_PKG_VERSION") })
+/// The gateway's `Implementation` object, raw JSON.
+pub fn identity() -> Bytes {
+    Bytes::from_static(IMPLEMENTATION.as_bytes())
 }
 
 /// The result of `initialize` (MCP 2025-11-25, "Initialization").
 pub fn initialize(dispatch: &Dispatch, version: Version) -> Vec<u8> {
-    let mut result = json!({
-        "protocolVersion": version.as_str(),
-        "capabilities": capabilities(version),
-        "serverInfo": implementation(),
-    });
-    add_instructions(&mut result, dispatch);
-    result.to_string().into_bytes()
+    json::object(|result| {
+        result.object("capabilities", |all| write_capabilities(all, version));
+        write_instructions(result, dispatch);
+        result.text("protocolVersion", version.as_str());
+        result.raw("serverInfo", IMPLEMENTATION.as_bytes());
+    })
 }
 
 /// The result of `server/discover` (MCP 2026-07-28, "Discovery").
 pub fn discover(dispatch: &Dispatch) -> Vec<u8> {
-    let versions: Vec<&str> = Version::ALL.iter().rev().map(|version| version.as_str()).collect();
-    let mut result = json!({
-        "resultType": "complete",
-        "supportedVersions": versions,
-        "capabilities": capabilities(Version::NEWEST),
-        "ttlMs": 0,
-        "cacheScope": "private",
-        "_meta": { meta::SERVER_INFO: implementation() },
-    });
-    add_instructions(&mut result, dispatch);
-    result.to_string().into_bytes()
+    json::object(|result| {
+        result.object("_meta", |about| {
+            about.raw(meta::SERVER_INFO, IMPLEMENTATION.as_bytes());
+        });
+        result.text("cacheScope", "private");
+        result.object("capabilities", |all| write_capabilities(all, Version::NEWEST));
+        write_instructions(result, dispatch);
+        result.text("resultType", "complete");
+        result.texts("supportedVersions", Version::ALL.iter().rev().map(|version| version.as_str()));
+        result.number("ttlMs", 0);
+    })
 }
 
 /// The result of an `initialize` that a participant sends to one server in the room. Without capabilities of its own a server
@@ -61,26 +62,26 @@ pub(crate) fn of_server(name: &str, capabilities: &[u8]) -> Vec<u8> {
     })
 }
 
-fn capabilities(version: Version) -> Value {
-    let mut all = json!({
-        "completions": {},
-        "logging": {},
-        "prompts": { "listChanged": true },
-        "resources": { "listChanged": true, "subscribe": true },
-        "tools": { "listChanged": true },
-    });
-    let tasks = match version {
-        Version::V2026_07_28 => Some(("extensions", task::ABILITIES)),
-        Version::V2025_11_25 => Some(("tasks", task::LEGACY_ABILITIES)),
-        Version::V2025_06_18 | Version::V2025_03_26 | Version::V2024_11_05 => None,
+fn write_capabilities(all: &mut Object<'_>, version: Version) {
+    let (extensions, tasks) = match version {
+        Version::V2026_07_28 => (Some(task::ABILITIES), None),
+        Version::V2025_11_25 => (None, Some(task::LEGACY_ABILITIES)),
+        Version::V2025_06_18 | Version::V2025_03_26 | Version::V2024_11_05 => (None, None),
     };
-    if let (Some((name, raw)), Some(members)) = (tasks, all.as_object_mut()) {
-        members.insert(name.to_owned(), raw.parse().unwrap_or_default());
+    all.raw("completions", b"{}");
+    if let Some(extensions) = extensions {
+        all.raw("extensions", extensions.as_bytes());
     }
-    all
+    all.raw("logging", b"{}");
+    all.raw("prompts", br#"{"listChanged":true}"#);
+    all.raw("resources", br#"{"listChanged":true,"subscribe":true}"#);
+    if let Some(tasks) = tasks {
+        all.raw("tasks", tasks.as_bytes());
+    }
+    all.raw("tools", br#"{"listChanged":true}"#);
 }
 
-fn add_instructions(result: &mut Value, dispatch: &Dispatch) {
+fn write_instructions(result: &mut Object<'_>, dispatch: &Dispatch) {
     let servers = dispatch.servers();
     let mut parts = Vec::new();
     for server in &servers {
@@ -89,10 +90,7 @@ fn add_instructions(result: &mut Value, dispatch: &Dispatch) {
         let text = text.filter(|text| !text.trim().is_empty() && text.len() <= INSTRUCTIONS_BYTES_MAX);
         parts.extend(text.map(|text| (server.id.as_str(), text)));
     }
-    let text = join(&parts, servers.len());
-    if let (Some(text), Some(members)) = (text, result.as_object_mut()) {
-        members.insert("instructions".into(), text.into());
-    }
+    result.optional_text("instructions", join(&parts, servers.len()).as_deref());
 }
 
 /// The instructions of these servers, out of so many. A single server needs no heading.
@@ -108,15 +106,14 @@ fn join(parts: &[(&str, String)], servers: usize) -> Option<String> {
 }
 
 fn instructions(handshake: &[u8]) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Handshake {
-        instructions: Option<String>,
-    }
-    serde_json::from_slice::<Handshake>(handshake).ok()?.instructions
+    let members = json::members(handshake, Span::all(handshake)).ok()?;
+    members.get("instructions")?.text().map(Cow::into_owned)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -126,7 +123,8 @@ mod tests {
             (Version::V2025_11_25, true, false),
             (Version::V2026_07_28, false, true),
         ] {
-            let all = capabilities(version);
+            let all = json::object(|all| write_capabilities(all, version));
+            let all: Value = serde_json::from_slice(&all).unwrap();
             assert_eq!(all["tasks"]["list"].is_object(), tasks, "{version}");
             assert_eq!(all["extensions"][task::EXTENSION].is_object(), extension, "{version}");
             assert_eq!(all["resources"]["subscribe"], true);

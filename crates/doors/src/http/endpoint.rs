@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use gateway::config::Config;
 use gateway::{handshake, lists};
 use http::header::{AsHeaderName, CONNECTION};
 use http::request::Parts;
@@ -37,10 +38,9 @@ static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Serves one request to the endpoint of a topic.
 pub(crate) async fn serve(
     connection: &Connection,
+    config: &Config,
     topic: &str,
-    parts: &Parts,
-    head: &Head<'_>,
-    body: Incoming,
+    (parts, head, body): (&Parts, &Head<'_>, Incoming),
 ) -> Response<Body> {
     let session_id = match head.session {
         Field::Text(id) => Some(id),
@@ -52,7 +52,7 @@ pub(crate) async fn serve(
     };
     // Before 1.1 there are no chunks: the end of the connection is the end of the body.
     let handover = Some(connection.handover()).filter(|_| parts.version == http::Version::HTTP_11);
-    let exchange = Exchange { connection, visit: &visit, head, headers: &parts.headers, handover };
+    let exchange = Exchange { connection, config, visit: &visit, head, headers: &parts.headers, handover };
     let answered = match parts.method {
         Method::POST => exchange.post(body).await,
         Method::GET => exchange.get(),
@@ -76,6 +76,7 @@ pub(crate) fn refused(refusal: &Refusal) -> Response<Body> {
 /// One HTTP request of a participant that may enter the topic.
 struct Exchange<'e> {
     connection: &'e Connection,
+    config: &'e Config,
     visit: &'e Visit,
     head: &'e Head<'e>,
     headers: &'e HeaderMap,
@@ -93,7 +94,7 @@ impl Exchange<'_> {
             return Err(error(StatusCode::NOT_ACCEPTABLE, code::INVALID_REQUEST, why));
         }
         let held = self.connection.links().registry().held();
-        let body = read_body(self.connection.config().limits.body_bytes_max, held, body).await?;
+        let body = read_body(self.config.limits.body_bytes_max, held, body).await?;
         if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
             return self.batch(&body);
         }
@@ -216,7 +217,7 @@ impl Exchange<'_> {
             let why = "batches exist only in sessions of 2025-03-26; send one message per POST";
             return Err(error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why));
         }
-        let messages = rpc::read_batch(body, self.connection.config().limits.batch_len_max);
+        let messages = rpc::read_batch(body, self.config.limits.batch_len_max);
         let messages = messages.map_err(|malformed| bad(malformed.answer()))?;
         let is_answered =
             |message: &Result<Message, _>| message.as_ref().map_or(true, |m| m.shape() == Shape::Request);
