@@ -1,5 +1,6 @@
 //! Bearer token of an HTTP request (RFC 6750, section 2.1).
 
+use access::identities::bearer_token;
 use axum::http::{HeaderMap, header};
 
 /// The bearer token, if the request has one. Two `Authorization` headers, or one that is no text, count as an unknown token.
@@ -7,10 +8,7 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let first = values.next()?;
     match (std::str::from_utf8(first.as_bytes()), values.next()) {
-        (Ok(text), None) => {
-            let (scheme, token) = text.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-        }
+        (Ok(text), None) => bearer_token(text),
         (Ok(_), Some(_)) | (Err(_), _) => Some(""),
     }
 }

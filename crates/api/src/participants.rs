@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use access::grants::GrantRequest;
+use access::is_guest;
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
-use gateway::admin::grants::GrantRequest;
-use gateway::{Dispatch, Topic, is_guest};
+use gateway::{Dispatch, Topic};
 use model::{Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::unix_ms;
 use serde::Deserialize;
@@ -77,7 +78,7 @@ fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, 
         };
         (id.to_string(), entry)
     };
-    let present = dispatch.with(Topic::everybody);
+    let present = dispatch.with(Topic::participants);
     let present = present.iter().map(|one| {
         let (id, capabilities) = (&one.person.id, &one.person.capabilities);
         entry(id, one.serves, one.links, capabilities)

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use access::AccessJournal;
 use axum::Router;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use gateway::Registry;
-use gateway::admin::journal::AccessJournal;
 use model::{Refusal, RefusalCode};
 use utoipa::OpenApi;
 

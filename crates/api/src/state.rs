@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use access::AccessJournal;
 use auth::Participant;
 use axum::http::HeaderMap;
 use gateway::admin::grant_service::GrantService;
-use gateway::admin::journal::AccessJournal;
 use gateway::admin::token_service::TokenService;
 use gateway::{Dispatch, Registry};
 use model::{KindRef, Refusal, RefusalCode, TopicName};

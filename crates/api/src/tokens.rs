@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use access::tokens::TokenRequest;
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use gateway::admin::tokens::TokenRequest;
 use tokio::task::spawn_blocking;
 
 use crate::error::{ApiError, ApiResult};

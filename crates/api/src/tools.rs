@@ -71,7 +71,7 @@ async fn listed(
 
 /// The tools that a caller with these capabilities may call or propose, under their public names.
 fn visible(dispatch: &Dispatch, capabilities: &Arc<Capabilities>, name: Option<&str>) -> Vec<Tool> {
-    let outlook = dispatch.with(|topic| topic.outlook_of(capabilities));
+    let snapshot = dispatch.with(|topic| topic.list_snapshot_of(capabilities));
     let manifests: Vec<(ParticipantId, Vec<Arc<Manifest>>)> =
         dispatch.servers().iter().map(|server| (server.id.clone(), server.manifests())).collect();
     let mut items: HashMap<(&ParticipantId, &str), &Item> = HashMap::new();
@@ -80,7 +80,7 @@ fn visible(dispatch: &Dispatch, capabilities: &Arc<Capabilities>, name: Option<&
             items.entry((server, item.key.as_str())).or_insert(item);
         }
     }
-    let listings = outlook.list(ListKind::Tools);
+    let listings = snapshot.list(ListKind::Tools);
     let wanted = listings.iter().filter(|listing| name.is_none_or(|name| listing.public == name));
     let tool = |listing: &topic::Listing<'_>| {
         let item = items.get(&(listing.upstream, &**listing.own))?;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::config::{Access, BuiltIn, Config, Limits, McpCalls, TopicConfig};
+use access::grants::Grants;
+use access::identities::local_user;
 use auth::{Identities, Participant, Sealer};
-use gateway::admin::grants::Grants;
-use gateway::admin::identities::local_user;
 use gateway::audit::Recorder;
-use gateway::config::{Access, BuiltIn, Config, Limits, McpCalls, TopicConfig};
 use gateway::{Registry, Start};
 use model::TopicName;
 
@@ -17,7 +17,7 @@ pub(crate) fn config(limits: Limits) -> Config {
         name: TopicName::new("main").unwrap(),
         access: Access::Restricted,
         anonymous: None,
-        anonymous_rate: gateway::GUEST_RATE,
+        anonymous_rate: access::GUEST_RATE,
         history: 0,
         servers: Vec::new(),
         mcp_calls: McpCalls::Kinds,
@@ -32,6 +32,11 @@ pub(crate) fn config(limits: Limits) -> Config {
 pub(crate) fn registry(limits: Limits) -> Arc<Registry> {
     let config = config(limits);
     let identities = Identities::local(local_user(&config));
+    registry_for(config, identities)
+}
+
+/// A registry with this configuration and these identities.
+pub(crate) fn registry_for(config: Config, identities: Identities) -> Arc<Registry> {
     let audit = Recorder::open(&config, None).unwrap();
     let (grants, sealer) = (Grants::default(), Sealer::new(&[7; 32], None));
     Registry::start(Start { config, identities, grants, sealer, guard: None, journal: None, audit })

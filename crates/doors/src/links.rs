@@ -223,6 +223,8 @@ impl ClientLinks {
         let now_ms = self.now_ms();
         let idle = self.registry.limits().session_idle;
         self.sessions.sweep(now_ms, idle).iter().for_each(|session| end(session));
+        // The participant's next link must not join before this one has left.
+        let _alone = self.modern.join_alone();
         self.modern.sweep(now_ms).iter().for_each(|link| link.dispatch().leave(link.link()));
     }
 

@@ -70,7 +70,7 @@ impl ModernLinks {
         known.is_usable(dispatch, now_ms).then(|| Arc::clone(known))
     }
 
-    /// Keeps others from joining meanwhile: when one of two links of a participant leaves, its sessions at servers are closed.
+    /// Keeps others from joining meanwhile, so that a participant has one modern link over HTTP.
     pub(crate) fn join_alone(&self) -> MutexGuard<'_, ()> {
         self.joining.lock()
     }

@@ -1,5 +1,6 @@
 //! Outlets of MCP clients' links: the way out for messages that belong to no request.
 
+use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -43,9 +44,15 @@ impl Home {
         &self.bounds
     }
 
-    /// The stream for messages that belong to no request.
+    /// The stream for messages that belong to no request. It has ended if the link has.
     pub(crate) fn stream(&self) -> &Arc<Stream> {
-        self.stream.get_or_init(|| Stream::new(0, Lifetime::Resumable, 0, &self.bounds))
+        let stream = self.stream.get_or_init(|| Stream::new(0, Lifetime::Resumable, 0, &self.bounds));
+        // Against `close`: one of the two sees the other.
+        fence(Ordering::SeqCst);
+        if self.liveness.has_ended() {
+            stream.end();
+        }
+        stream
     }
 
     /// Whether a client reads that stream now.
@@ -56,6 +63,7 @@ impl Home {
     fn close(&self, why: Option<Ended>) {
         let revoked = why == Some(Ended::Revoked);
         self.liveness.end(revoked);
+        fence(Ordering::SeqCst);
         if let Some(stream) = self.stream.get() {
             stream.end();
         }
@@ -132,5 +140,21 @@ fn log_overrun(sent: Result<(), Unsent>) {
     match sent {
         Err(Unsent::Full) => tracing::info!("a client reads too slowly: its stream was ended"),
         Err(Unsent::Ended) | Ok(()) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use access::config::Limits;
+    use gateway::Held;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_that_is_first_needed_after_the_end_of_its_link_has_ended() {
+        let bounds = Bounds::new(&Limits::default(), Held::new(1 << 20));
+        let home = Home::new(bounds, 0, &Arc::default());
+        LegacyOutlet(Arc::clone(&home)).close(Some(Ended::Revoked));
+        assert!(home.stream().has_ended() && home.liveness.was_revoked());
     }
 }

@@ -5,16 +5,18 @@ mod id;
 mod order;
 mod session;
 
+use std::collections::HashMap as Map;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use access::is_guest;
 use auth::Participant;
 use foldhash::{HashMap, HashMapExt};
-use gateway::{Dispatch, Link, Registry, is_guest};
+use gateway::{Dispatch, Link, Registry};
 use model::ParticipantId;
-use platform::{Mutex, MutexGuard, random};
-use siphasher::sip128::SipHasher13;
+use platform::{Mutex, MutexGuard};
 
 use crate::outlet::Home;
 use ended::Ended;
@@ -26,7 +28,8 @@ pub(crate) use session::Session;
 /// All legacy sessions over HTTP.
 pub(crate) struct Sessions {
     registry: Arc<Registry>,
-    hasher: SipHasher13,
+    /// Clients write the ids, so their hashes are keyed: twice 64 bits.
+    hashers: [RandomState; 2],
     table: Mutex<Table>,
 }
 
@@ -42,7 +45,7 @@ pub(crate) struct SessionLimits {
 struct Table {
     by_key: HashMap<Key, Arc<Session>>,
     order: Order,
-    participants: HashMap<ParticipantId, Own>,
+    participants: Map<ParticipantId, Own>,
     ended: Ended,
 }
 
@@ -64,10 +67,10 @@ pub(crate) struct Opened {
 impl Sessions {
     /// No sessions. Those that have `ended` for good are not resumed.
     pub(crate) fn new(ended: impl IntoIterator<Item = Mark>, registry: &Arc<Registry>) -> Self {
-        let (by_key, participants) = (HashMap::new(), HashMap::new());
+        let (by_key, participants) = (HashMap::new(), Map::new());
         let table = Table { by_key, order: Order::default(), participants, ended: Ended::known(ended) };
-        let (registry, hasher) = (Arc::clone(registry), SipHasher13::new_with_key(&random()));
-        Self { registry, hasher, table: Mutex::new(table) }
+        let (registry, hashers) = (Arc::clone(registry), [RandomState::new(), RandomState::new()]);
+        Self { registry, hashers, table: Mutex::new(table) }
     }
 
     /// Opens a session for a link that has joined. Of two requests that resume one id, the second gets the session of the first.
@@ -155,7 +158,8 @@ impl Sessions {
     }
 
     fn key(&self, id: &str) -> Key {
-        self.hasher.hash(id.as_bytes()).as_u128()
+        let [high, low] = self.hashers.each_ref().map(|hasher| u128::from(hasher.hash_one(id)));
+        (high << 64) | low
     }
 
     fn known(&self, id: &str) -> Option<Arc<Session>> {

@@ -171,8 +171,8 @@ fn wake(waker: Option<Waker>) {
 
 #[cfg(test)]
 mod tests {
+    use access::config::Limits;
     use gateway::Held;
-    use gateway::config::Limits;
 
     use super::*;
 

@@ -40,12 +40,21 @@ pub(crate) async fn serve(
 ) -> io::Result<()> {
     let out = Stream::new(0, Lifetime::Reader, 0, &links.registry().bounds());
     let Some(reader) = out.read(None) else { return Ok(()) };
-    let writer = tokio::spawn(write(reader, output));
+    let mut writer = tokio::spawn(write(reader, output));
     let (legacy, modern) = (None, None);
     let mut client = Client { links, dispatch, participant, out: Arc::clone(&out), legacy, modern };
     let mut lines = Lines::new(links.registry().limits().line_bytes_max);
+    let mut written = None;
     let ended = loop {
-        match input.read_buf(lines.buffer()).await {
+        let read = tokio::select! {
+            read = input.read_buf(lines.buffer()) => read,
+            // The client gets nothing any more: it was revoked, is too slow, or has closed its side of the output.
+            end = &mut writer => {
+                written = Some(end);
+                break Ok(());
+            }
+        };
+        match read {
             Ok(0) => break Ok(()),
             Ok(_) => {}
             Err(error) => break Err(error),
@@ -65,7 +74,11 @@ pub(crate) async fn serve(
         dispatch.leave(&link);
     }
     out.end();
-    match writer.await {
+    let written = match written {
+        Some(written) => written,
+        None => writer.await,
+    };
+    match written {
         Ok(written) => ended.and(written),
         Err(_) => ended,
     }

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::config::Limits;
+use auth::{Credential, Identities, Participant, TokenHash};
 use axum::Router;
-use gateway::config::Limits;
 use gateway::{Dispatch, Registry};
-use model::TopicName;
+use model::{Capabilities, ParticipantId, TopicName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::timeout;
 
 use crate::Doors;
-use crate::fixture::{registry, user};
+use crate::fixture::{config, registry, registry_for, user};
 
 const PIPE_BYTES: usize = 64 * 1024;
 const LONG: Duration = Duration::from_secs(5);
@@ -26,6 +27,27 @@ struct Gateway {
 impl Gateway {
     fn new() -> Self {
         let registry = registry(Limits { keep_alive: Duration::from_millis(50), ..Limits::default() });
+        Self::of(registry)
+    }
+
+    /// A gateway that knows `scout` by the token `pm_scout`.
+    fn with_scout() -> Self {
+        Self::of(registry_for(config(Limits::default()), Self::scout()))
+    }
+
+    fn scout() -> Identities {
+        let topic = TopicName::new("main").unwrap();
+        let scout = Participant {
+            id: ParticipantId::new("scout").unwrap(),
+            capabilities: Arc::new(Capabilities::full()),
+            topics: vec![topic],
+            rate: None,
+        };
+        let credential = Credential { hash: TokenHash::of("pm_scout"), expires_ms: None };
+        Identities::tokens([(credential, Arc::new(scout))])
+    }
+
+    fn of(registry: Arc<Registry>) -> Self {
         Self { doors: Arc::new(Doors::new(Arc::clone(&registry), Router::new())), registry }
     }
 
@@ -280,6 +302,71 @@ async fn both_eras_on_one_pipe() {
         input.write_all((line + "\n").as_bytes()).await.unwrap();
         client.until(answer).await;
         client.until("\n").await;
+    }
+    drop(input);
+    timeout(LONG, served).await.unwrap().unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_participant_that_may_not_enter_any_more_when_its_request_is_complete_does_not_join() {
+    let modern = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{{{META}}}}}"#);
+    let modern_headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/list\r\n";
+    let revoke = |registry: &Registry| registry.set_identities(Identities::tokens([]));
+    let remove_topic = |registry: &Registry| {
+        let mut config = config(Limits::default());
+        config.topics.iter_mut().for_each(|topic| topic.name = TopicName::new("side").unwrap());
+        registry.reload(config, Gateway::scout());
+    };
+    let changes: [fn(&Registry); 2] = [revoke, remove_topic];
+    let requests = [("", LEGACY), (modern_headers, &modern)];
+    for (change, (headers, body)) in changes.into_iter().flat_map(|change| requests.map(|one| (change, one)))
+    {
+        let gateway = Gateway::with_scout();
+        let (dispatch, mut client) = (gateway.dispatch(), gateway.connect());
+        let token = [("authorization", "Bearer pm_scout")];
+        assert_eq!(client.post(&token, &request(1, "ping")).await.status(), 400, "the token is valid");
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer pm_scout\r\n{headers}accept: application/json, text/event-stream\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let (first, rest) = body.split_at(1);
+        client.io.write_all((head + first).as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        change(&gateway.registry);
+        client.io.write_all(rest.as_bytes()).await.unwrap();
+        assert_eq!(client.reply().await.status(), 403);
+        assert!(!dispatch.with(|topic| topic.has_participant(&ParticipantId::new("scout").unwrap())));
+    }
+}
+
+#[tokio::test]
+async fn a_pipe_ends_when_its_participant_is_revoked() {
+    let gateway = Gateway::new();
+    let ((near, far_in), (far_out, out)) = (duplex(PIPE_BYTES), duplex(PIPE_BYTES));
+    let (doors, dispatch, user) = (Arc::clone(&gateway.doors), gateway.dispatch(), user(&gateway.registry));
+    let served = tokio::spawn(async move { doors.stdio(&dispatch, &user, far_in, far_out).await });
+    let (mut client, mut input) = (Client { io: out, read: String::new() }, near);
+    input.write_all((LEGACY.to_owned() + "\n").as_bytes()).await.unwrap();
+    client.until("protocolVersion").await;
+    gateway.registry.set_identities(Identities::tokens([]));
+    timeout(LONG, served).await.unwrap().unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn the_user_of_a_pipe_needs_no_token() {
+    let gateway = Gateway::with_scout();
+    let user = gateway.registry.pipe_user();
+    let ((mut input, far_in), (far_out, out)) = (duplex(PIPE_BYTES), duplex(PIPE_BYTES));
+    let (doors, dispatch) = (Arc::clone(&gateway.doors), gateway.dispatch());
+    let served = tokio::spawn(async move { doors.stdio(&dispatch, &user, far_in, far_out).await });
+    let mut client = Client { io: out, read: String::new() };
+    for (line, answer) in
+        [(LEGACY.to_owned(), "protocolVersion"), (request(2, "tools/list"), r#""id":2,"result""#)]
+    {
+        input.write_all((line + "\n").as_bytes()).await.unwrap();
+        client.until(answer).await;
+        // Tokens that change leave it alone.
+        gateway.registry.set_identities(Identities::tokens([]));
     }
     drop(input);
     timeout(LONG, served).await.unwrap().unwrap().unwrap();

@@ -11,7 +11,7 @@ use platform::{random, unix_ms};
 use store::audit::{AuditLog, Entry, Policy, REDACTED, Verdict};
 use store::{JournalWriter, StoreError};
 
-use crate::config::Config;
+use access::config::Config;
 use flood::Floods;
 pub use flood::{FLOOD, FLOOD_ENTRIES_MAX, FLOOD_WINDOW, FLOODS_MAX};
 use missed::Missed;

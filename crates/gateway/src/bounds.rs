@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::config::Limits;
+use access::config::Limits;
 
 /// Bytes that may wait unsent in one stream. Beyond it, progress notifications are merged, then the stream ends.
 pub const STREAM_UNSENT_BYTES_MAX: usize = 8 * 1024 * 1024;

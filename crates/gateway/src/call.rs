@@ -1,6 +1,6 @@
 //! Call: one request of a link from its admission to its end, and its way back.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use model::{Answer, LinkId, ListKind, Notice, OperationId, ParticipantId, Refusal, Request};
@@ -152,10 +152,14 @@ pub struct Call {
     reply: Arc<dyn Reply>,
     events: Arc<dyn ServerEvents>,
     session: OnceLock<Arc<Session>>,
-    /// Its caller was answered for now.
-    parked: AtomicBool,
-    over: AtomicBool,
+    /// [`PARKED`] and [`OVER`].
+    state: AtomicU8,
 }
+
+/// Its caller was answered for now.
+const PARKED: u8 = 1;
+/// It has ended.
+const OVER: u8 = 2;
 
 impl Call {
     pub(crate) fn new(
@@ -167,7 +171,7 @@ impl Call {
         reply: Arc<dyn Reply>,
     ) -> Arc<Self> {
         let Incoming { request, tag, client, parks, wish, .. } = incoming;
-        let (delivered, waits, session, parked, over) = <_>::default();
+        let (delivered, waits, session, state) = <_>::default();
         let task = CallTask::default();
         Arc::new(Self {
             id,
@@ -184,8 +188,7 @@ impl Call {
             reply,
             events,
             session,
-            parked,
-            over,
+            state,
         })
     }
 
@@ -201,13 +204,14 @@ impl Call {
 
     /// Where the answer for now goes, once. Whatever follows reaches the caller no more. `None` if it has been answered.
     pub(crate) fn park(&self) -> Option<&dyn Reply> {
-        let first = !self.parked.swap(true, Ordering::AcqRel) && !self.is_over();
-        first.then_some(&*self.reply)
+        // In one step with the look at its end: of the answer for now and the answer itself one reaches the caller.
+        let open = self.state.compare_exchange(0, PARKED, Ordering::AcqRel, Ordering::Acquire);
+        open.is_ok().then_some(&*self.reply)
     }
 
     /// Whether its caller was answered for now.
     pub(crate) fn is_parked(&self) -> bool {
-        self.parked.load(Ordering::Acquire)
+        self.state.load(Ordering::Acquire) & PARKED != 0
     }
 
     /// The session that has it.
@@ -222,18 +226,18 @@ impl Call {
 
     /// Whether it has ended.
     pub(crate) fn is_over(&self) -> bool {
-        self.over.load(Ordering::Acquire)
+        self.state.load(Ordering::Acquire) & OVER != 0
     }
 
     /// Notes its end. Room that was kept for a task is free again.
     pub(crate) fn end(&self) {
-        self.over.store(true, Ordering::Release);
+        self.state.fetch_or(OVER, Ordering::AcqRel);
         self.task.give_back();
     }
 
     /// Tells the server that it need not go on.
     pub(crate) fn cancel_at_server(&self, reason: &str) {
-        self.over.store(true, Ordering::Release);
+        self.state.fetch_or(OVER, Ordering::AcqRel);
         if let Some(session) = self.session.get() {
             session.cancel(call_number(self.id), reason);
         }
@@ -353,6 +357,28 @@ mod tests {
         call.reply().settle(&call, &answer, &|_| None);
         call.reply().abandon(&call);
         assert_eq!(reply.count(), 1);
+    }
+
+    #[test]
+    fn a_call_that_ends_while_it_is_parked_answers_its_caller_once() {
+        let answer = Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Legacy, "{}") };
+        for _ in 0..2_000 {
+            let reply = Arc::<Ends>::default();
+            let call = call(&reply);
+            let barrier = std::sync::Barrier::new(2);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    if let Some(reply) = call.park() {
+                        reply.settle(&call, &answer, &|_| None);
+                    }
+                });
+                barrier.wait();
+                call.end();
+                call.reply().settle(&call, &answer, &|_| None);
+            });
+            assert_eq!(reply.count(), 1);
+        }
     }
 
     #[test]

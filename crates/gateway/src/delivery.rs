@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use model::{Answer, LinkId, OperationId, Outcome, Payload, Refusal, RefusalCode, Request};
+use bytes::Bytes;
+use model::{Answer, Form, LinkId, OperationId, Outcome, Payload, Refusal, RefusalCode, Request};
 use topic::End;
 use upstream::{CallEvents, Caller, Outgoing, Session};
 use wire::mcp::relay;
@@ -110,13 +111,24 @@ fn send(
     }
 }
 
-fn subscribe(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: &Arc<ConfiguredServer>, own: Option<Arc<str>>) {
+fn subscribe(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    server: &Arc<ConfiguredServer>,
+    own: Option<Arc<str>>,
+) {
     let (dispatch, call, server) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(server));
     tokio::spawn(async move {
+        let (link, uri) = (call.link.id, uri_of(&call, own.as_deref()));
         let done = match server.upstream.session(&call.link.caller(call.client.as_ref())).await {
-            Ok(session) => session.subscribe(call.link.id, uri_of(&call, own.as_deref())).await,
+            Ok(_) if call.is_over() => return,
+            Ok(session) => session.subscribe(link, uri).await,
             Err(refusal) => Err(refusal),
         };
+        if !dispatch.with(|topic| topic.follows(link, &server.id, uri)) {
+            // Its caller has cancelled it or left meanwhile, and nothing else would end it at the server.
+            server.upstream.unsubscribe(link, uri);
+        }
         match done {
             Ok(answer) => answer_with(&dispatch, &call, answer),
             Err(refusal) => fail(&dispatch, &call, refusal),
@@ -125,9 +137,8 @@ fn subscribe(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: &Arc<Configured
 }
 
 fn unsubscribe(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: &ConfiguredServer, own: Option<Arc<str>>) {
-    if let Some(session) = server.upstream.open_session(&call.link.caller(call.client.as_ref())) {
-        session.unsubscribe(call.link.id, uri_of(call, own.as_deref()));
-    }
+    // In whichever session it was made, and if that is closed, for its successor.
+    server.upstream.unsubscribe(call.link.id, uri_of(call, own.as_deref()));
     answer_body(dispatch, call, "{}".into());
 }
 
@@ -142,8 +153,20 @@ pub(crate) fn answer_with(dispatch: &Arc<Dispatch>, call: &Call, answer: Answer)
 
 /// Answers a call with a result in its caller's form.
 pub(crate) fn answer_body(dispatch: &Arc<Dispatch>, call: &Call, body: Vec<u8>) {
-    let payload = Payload::body(call.request.payload.form, body);
-    answer_with(dispatch, call, Answer { outcome: Outcome::Ok, payload });
+    answer_with(dispatch, call, own_answer(call.request.payload.form, body));
+}
+
+/// An answer of the gateway's own.
+pub(crate) fn own_answer(form: Form, body: impl Into<Bytes>) -> Answer {
+    Answer { outcome: Outcome::Ok, payload: Payload::body(form, body) }
+}
+
+/// Answers a call with the body of its result, or refuses it.
+pub(crate) fn finish(dispatch: &Arc<Dispatch>, call: &Call, body: Result<Vec<u8>, Refusal>) {
+    match body {
+        Ok(body) => answer_body(dispatch, call, body),
+        Err(refusal) => fail(dispatch, call, refusal),
+    }
 }
 
 /// Ends a call that gets no answer.

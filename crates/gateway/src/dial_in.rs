@@ -6,13 +6,12 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use model::{LinkId, ParticipantId};
 use platform::unix_ms;
-use topic::View;
 use upstream::dial_in::{Absence, DialIn, Outbox, Receipt};
 use wire::mcpx::Envelope;
 use wire::time::rfc3339;
 
 use crate::dispatch::Dispatch;
-use crate::live::Server;
+use crate::live::{ConfiguredServer, Server};
 use crate::record::Record;
 
 const RESPONSE: &str = "mcp/response:";
@@ -71,16 +70,24 @@ fn misled(dispatch: &Dispatch, envelope: &Envelope, server: &str, why: &str) {
 }
 
 /// Notes that a participant listens: if it serves, it is asked what it lists.
-pub(crate) fn connected(dispatch: &Dispatch, participant: &ParticipantId, link: LinkId) {
+pub(crate) fn connected(dispatch: &Arc<Dispatch>, participant: &ParticipantId) {
     let Some(server) = dispatch.server(participant) else { return };
     if let Some(dialed) = &server.dial_in {
-        server.upstream.reset_backoff();
-        dialed.connected(link);
+        connected_to(dispatch, &server, dialed);
+    }
+}
+
+/// The same of a server. The topic says by which link its participant listens now: the one that has joined may have left, or have
+/// been replaced, before this.
+pub(crate) fn connected_to(dispatch: &Arc<Dispatch>, server: &ConfiguredServer, dialed: &DialIn) {
+    server.upstream.reset_backoff();
+    if let Some(link) = dialed.connect_existing(|| dispatch.with(|topic| topic.listener(&server.id))) {
+        disconnected(dispatch, &server.id, link);
     }
 }
 
 /// Notes that a link has ended: if its participant served on it, its open calls end now, and its tools stay listed for a while.
-pub(crate) fn disconnected(dispatch: &Dispatch, participant: &ParticipantId, link: LinkId) {
+pub(crate) fn disconnected(dispatch: &Arc<Dispatch>, participant: &ParticipantId, link: LinkId) {
     let Some(dialed) = dialed_in(dispatch, participant) else { return };
     let Some(mut departure) = dialed.disconnected(link) else { return };
     let (dispatch, away, id) = (dispatch.weak(), dispatch.settings.away, participant.clone());
@@ -94,8 +101,10 @@ pub(crate) fn disconnected(dispatch: &Dispatch, participant: &ParticipantId, lin
         };
         let Some(dispatch) = dispatch.upgrade().filter(|_| absence == Absence::Expired) else { return };
         // The configuration may have changed meanwhile.
-        if dialed_in(&dispatch, &id).is_some_and(|now| Arc::ptr_eq(&now, &dialed)) {
-            dispatch.listed(&id, View::Shared, &[], &[]);
+        let server = dispatch.server(&id);
+        let is_same = |now: &Arc<DialIn>| Arc::ptr_eq(now, &dialed);
+        if let Some(server) = server.filter(|server| server.dial_in.as_ref().is_some_and(is_same)) {
+            dispatch.list_shared(&server, &[]);
         }
     });
 }

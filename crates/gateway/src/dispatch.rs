@@ -16,13 +16,13 @@ use topic::{Effects, Ended, Kept, RoomEffect, TopicConfig, Verdict};
 use upstream::Manifest;
 
 use crate::audit::Recorder;
-use crate::config::McpCalls;
 use crate::context::Context;
 use crate::link::{Link, NoOutlet, plain_client};
 use crate::lists::PageCache;
 use crate::live::{Effect, Event, Live, Topic};
 use crate::mirror;
 use crate::tasks::table::Tasks;
+use access::config::McpCalls;
 
 /// The log's target for every event that is sent and every effect that is carried out.
 const PATH: &str = "gateway::path";
@@ -82,6 +82,8 @@ pub struct Dispatch {
     pub(crate) own: Arc<Link>,
     /// What the gateway's own participant lists.
     pub(crate) own_manifest: RwLock<Arc<Manifest>>,
+    /// Locked while a server's lists are read and the topic takes them, so that no older lists replace newer ones.
+    pub(crate) listing: Mutex<()>,
     pub(crate) tasks: Tasks,
     pub(crate) pages: PageCache,
     /// Whether the first start of every server has ended.
@@ -122,6 +124,7 @@ impl Dispatch {
             room,
             own,
             own_manifest: RwLock::default(),
+            listing: Mutex::default(),
             tasks: Tasks::default(),
             pages: PageCache::default(),
             settled: AtomicBool::new(false),
@@ -161,6 +164,16 @@ impl Dispatch {
             self.timer.notify_one();
         }
         effects
+    }
+
+    /// When the next tick is due. A step that makes it earlier wakes the timer from now on.
+    fn arm(&self) -> Option<u64> {
+        self.with(|topic| {
+            let next_ms = topic.next_deadline_ms();
+            // Under the lock: a step before it is seen here, and a step after it sees this.
+            self.armed_ms.store(next_ms.unwrap_or(u64::MAX), Ordering::Relaxed);
+            next_ms
+        })
     }
 
     /// Carries out effects, in order.
@@ -289,12 +302,11 @@ async fn tick(dispatch: Weak<Dispatch>, timer: Arc<Notify>) {
         let wait = {
             let Some(dispatch) = dispatch.upgrade() else { return };
             let now_ms = dispatch.context.now_ms();
-            let mut next_ms = dispatch.with(Topic::next_deadline_ms);
+            let mut next_ms = dispatch.arm();
             if next_ms.is_some_and(|next_ms| next_ms <= now_ms) {
                 dispatch.take(Event::Tick);
-                next_ms = dispatch.with(Topic::next_deadline_ms);
+                next_ms = dispatch.arm();
             }
-            dispatch.armed_ms.store(next_ms.unwrap_or(u64::MAX), Ordering::Relaxed);
             next_ms.map_or(TIMER_MAX, |next_ms| Duration::from_millis(next_ms.saturating_sub(now_ms)))
         };
         tokio::select! {

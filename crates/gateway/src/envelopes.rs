@@ -90,7 +90,7 @@ impl Dispatch {
             correlation_digest,
             message: envelope.frame().clone(),
             bytes: envelope.frame().len(),
-            act: ask.act(),
+            intent: ask.intent(),
         }));
         let (admitted, why) = match &effects.verdict {
             Some(Verdict::Admitted { rule, .. }) => (true, rule.as_str()),
@@ -209,7 +209,7 @@ pub(crate) fn withhold(dispatch: &Dispatch, link: &Link, message: &Bytes, refusa
     }
 }
 
-/// Records an envelope on which these receivers do not act. If its kind and payload differ, its sender is told.
+/// Records an envelope on which these receivers do not act. If its kind and payload differ, its sender gets an error.
 pub(crate) fn ignored(
     dispatch: &Arc<Dispatch>,
     from: &ParticipantId,
@@ -267,4 +267,4 @@ fn addressees(envelope: &Envelope) -> Vec<&str> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

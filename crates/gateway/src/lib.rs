@@ -4,20 +4,18 @@
 //! - [`Link`], [`Outlet`]: a participant's link, and its way out. [`Call`], [`Reply`]: one request, and its way back.
 //! - [`Registry`]: everything that is in force: servers, topics, identities, grants.
 //! - [`admin`]: tokens and grants.
-//! - [`config`]: the configuration, parsed. [`audit`]: the audit log.
+//! - [`audit`]: the audit log.
 
 pub mod admin;
 pub mod audit;
 mod bounds;
 mod builtin;
 mod call;
-pub mod config;
 mod context;
 mod delivery;
 mod dial_in;
 mod dispatch;
 mod envelopes;
-mod guests;
 pub mod handshake;
 mod link;
 pub mod listen;
@@ -33,7 +31,7 @@ mod registry;
 mod requests;
 mod room_reply;
 mod run;
-mod sealing;
+mod sealed;
 mod servers;
 mod tag;
 mod tasks;
@@ -42,11 +40,9 @@ pub use bounds::{Bounds, Held, STREAM_UNSENT_BYTES_MAX, Share};
 pub use call::{Call, Incoming, Parks, Reply};
 pub use context::{Context, number_of};
 pub use dispatch::{Dispatch, Settings};
-pub use guests::{ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, is_guest};
 pub use link::{Link, Outlet, Passed, Questioned, Respell, RoomOutlet, Undelivered, plain_client};
 pub use live::{ConfiguredServer, ProposalView, Server, Topic};
 pub use log_level::{LOG_LEVELS, parse as log_level};
 pub use membership::Joining;
 pub use registry::{Registry, Start, Visitor};
-pub use sealing::sealer;
 pub use tag::Tag;

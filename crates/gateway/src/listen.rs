@@ -87,6 +87,9 @@ async fn begin(dispatch: &Arc<Dispatch>, call: &Call, filter: &Filter) {
 /// Subscribes to resources at their servers.
 async fn follow(dispatch: &Dispatch, call: &Call, resources: &[Arc<str>]) {
     for public in resources {
+        if call.is_over() {
+            return;
+        }
         let Some((server, own)) = resource(dispatch, call.link.id, public) else { continue };
         let done = match server.upstream.session(&call.link.caller(call.client.as_ref())).await {
             Ok(session) => session.subscribe(call.link.id, &own).await.map(drop),

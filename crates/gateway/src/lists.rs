@@ -37,28 +37,21 @@ pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind)
     if dispatch.settled.load(Ordering::Acquire)
         && let Some(manifests) = manifests::known(dispatch, call)
     {
-        return finish(dispatch, call, list, &manifests);
+        return delivery::finish(dispatch, call, page(dispatch, call, list, &manifests));
     }
     let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
     tokio::spawn(async move {
         dispatch.wait_for_servers().await;
         let manifests = manifests::opened(&dispatch, &call).await;
         if !call.is_over() {
-            finish(&dispatch, &call, list, &manifests);
+            delivery::finish(&dispatch, &call, page(&dispatch, &call, list, &manifests));
         }
     });
 }
 
-fn finish(dispatch: &Arc<Dispatch>, call: &Call, list: ListKind, manifests: &Manifests) {
-    match page(dispatch, call, list, manifests) {
-        Ok(body) => delivery::answer_body(dispatch, call, body),
-        Err(refusal) => delivery::fail(dispatch, call, refusal),
-    }
-}
-
 /// One page, as a result's body.
 fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests) -> Result<Vec<u8>, Refusal> {
-    let Some(outlook) = dispatch.with(|topic| topic.outlook(call.link.id)) else {
+    let Some(snapshot) = dispatch.with(|topic| topic.list_snapshot(call.link.id)) else {
         return Err(Refusal::new(RefusalCode::UnknownTarget, "the session has ended"));
     };
     let asked = Asked {
@@ -68,7 +61,7 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
         offers_tasks: list == ListKind::Tools && task::is_offered(call.client().version),
         cursor: relay::param_text(&call.request, "cursor"),
     };
-    asked.page(dispatch.context.sealer(), &dispatch.pages, outlook, manifests)
+    asked.page(dispatch.context.sealer(), &dispatch.pages, snapshot, manifests)
 }
 
 /// The arguments that a modern call of a tool mirrors in HTTP headers, by the tool's schema (2026-07-28, "x-mcp-header"). `tool`

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use model::{Capabilities, LinkId, ParticipantId, RateLimit, Refusal, Request, Target};
-use topic::{Cursor, Ended, Join, Kept, Listener, UpstreamNames, View};
+use model::{Capabilities, Form, LinkId, ParticipantId, RateLimit, Refusal, Request, Target};
+use topic::{Cursor, Ended, Join, Kept, ListScope, Listener, UpstreamNames};
 use upstream::config::ServerConfig;
 use upstream::dial_in::DialIn;
 use upstream::{Environment, Manifest, Upstream, UpstreamSpec};
 
-use crate::config::{BuiltIn, Limits};
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{ConfiguredServer, Event, Server};
-use crate::servers::OneTopic;
+use crate::servers::{OneTopic, listed};
 use crate::{builtin, dial_in, handshake};
+use access::config::{BuiltIn, Limits};
 
 /// How a link joins.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,14 +45,23 @@ impl Dispatch {
         let (participant, capabilities) = (&link.participant.id, Arc::clone(capabilities));
         let rate = rate.map(|rate| RateLimit { per_minute: rate.per_minute, burst: rate.burst });
         let handle = Arc::clone(link);
-        let join =
-            Join { link: link.id, handle, participant, capabilities, rate, listener, since, promotes, notified };
+        let join = Join {
+            link: link.id,
+            handle,
+            participant,
+            capabilities,
+            rate,
+            listener,
+            since,
+            promotes,
+            notified,
+        };
         self.take(Event::Join(join));
         if let Some(refusal) = link.rejected() {
             return Err(refusal.clone());
         }
         if listener.is_some() {
-            dial_in::connected(self, participant, link.id);
+            dial_in::connected(self, participant);
         }
         Ok(())
     }
@@ -60,6 +69,23 @@ impl Dispatch {
     /// Lets a link leave. What it opened is cancelled.
     pub fn leave(self: &Arc<Self>, link: &Link) {
         self.take(Event::Leave { link: link.id });
+    }
+
+    /// Gives a participant what it may do now, or ends its links and withdraws its proposals if it may not be here. It need not
+    /// be present.
+    pub(crate) fn refresh(self: &Arc<Self>, participant: &ParticipantId) {
+        loop {
+            let standing = (self.standing)(participant);
+            match &standing {
+                None => self.take(Event::Revoke { participant }),
+                Some(now) if self.with(|topic| topic.capabilities(participant) == Some(now)) => return,
+                Some(now) => self.take(Event::Regrant { participant, capabilities: Arc::clone(now) }),
+            };
+            // A change that came in between must not be undone by what it replaced.
+            if (self.standing)(participant) == standing {
+                return;
+            }
+        }
     }
 
     /// Configures the topic's servers, in this order: new ones join, missing ones leave, the others stay as they are. Then come
@@ -90,7 +116,8 @@ impl Dispatch {
         let (link, handle, capabilities) = (self.own.id, Server::Gateway, Arc::new(Capabilities::gateway()));
         self.take(Event::Serve { link, server: &own, handle, capabilities });
         for (server, capabilities) in &all {
-            let kept = old.iter().find(|(known, _)| known.id == server.id && known.serves() == server.serves());
+            let kept =
+                old.iter().find(|(known, _)| known.id == server.id && known.serves() == server.serves());
             let link = kept.map_or_else(|| self.context.link(), |(_, link)| *link);
             let (handle, capabilities) = (Server::Upstream(Arc::clone(server)), Arc::clone(capabilities));
             self.take(Event::Serve { link, server: &server.id, handle, capabilities });
@@ -103,18 +130,16 @@ impl Dispatch {
 
     /// Lists what every server lists now.
     pub(crate) fn list_servers(self: &Arc<Self>) {
-        for server in self.servers() {
-            self.listed(&server.id, View::Shared, &server.manifests(), &[]);
-        }
+        self.servers().iter().for_each(|server| self.list_shared(server, &[]));
     }
 
     /// Lists these built-in tools. The room keeps what its readers may read if one of them reads it.
     fn list_own(self: &Arc<Self>, built_in: &[BuiltIn]) {
         let kept = Kept { history: self.settings.history, readable: built_in.contains(&BuiltIn::Room) };
         self.take(Event::Keep { kept });
-        let listed = Arc::new(builtin::manifest(built_in));
-        *self.own_manifest.write() = Arc::clone(&listed);
-        self.listed(&ParticipantId::gateway(), View::Shared, &[listed], &[]);
+        let manifest = Arc::new(builtin::manifest(built_in));
+        *self.own_manifest.write() = Arc::clone(&manifest);
+        self.take(listed(&ParticipantId::gateway(), ListScope::Shared, &[manifest], &[]));
     }
 
     /// What the gateway's own participant lists.
@@ -130,9 +155,8 @@ impl Dispatch {
         old: &[(Arc<ConfiguredServer>, LinkId)],
     ) -> Arc<ConfiguredServer> {
         let spec = UpstreamSpec::new(server.clone(), &limits.servers());
-        let same = |(known, _): &&(Arc<ConfiguredServer>, LinkId)| {
-            known.serves() && *known.upstream.spec() == spec
-        };
+        let same =
+            |(known, _): &&(Arc<ConfiguredServer>, LinkId)| known.serves() && *known.upstream.spec() == spec;
         if let Some((known, _)) = old.iter().find(same) {
             return Arc::clone(known);
         }
@@ -163,11 +187,10 @@ impl Dispatch {
             }
         }
         for (server, _) in all {
-            let Some(dialed) = server.dial_in.as_ref().filter(|dialed| dialed.link().is_none()) else { continue };
-            server.upstream.reset_backoff();
-            if let Some(link) = dialed.connect_existing(|| self.with(|topic| topic.listener(&server.id))) {
-                dial_in::disconnected(self, &server.id, link);
-            }
+            let Some(dialed) = server.dial_in.as_ref().filter(|dialed| dialed.link().is_none()) else {
+                continue;
+            };
+            dial_in::connected_to(self, server, dialed);
         }
     }
 
@@ -224,8 +247,48 @@ impl ConfiguredServer {
 pub(crate) fn closed(dispatch: &Arc<Dispatch>, link: &Link, why: Option<Ended>) {
     link.outlet().close(why);
     dial_in::disconnected(dispatch, &link.participant.id, link.id);
+    let releases = releases(dispatch, link);
     for server in dispatch.servers() {
-        server.upstream.release(&link.caller(None));
+        if releases {
+            server.upstream.release(&link.caller(None));
+        }
         server.upstream.forget(link.id);
+    }
+}
+
+/// Whether sessions at servers end with this link. The modern links of a participant share their sessions, which end with the
+/// last of them.
+fn releases(dispatch: &Dispatch, link: &Link) -> bool {
+    match link.form {
+        Form::Legacy => true,
+        Form::Modern => {
+            dispatch.with(|topic| topic.handles(&link.participant.id).all(|other| other.form != Form::Modern))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::envelopes::tests::Stage;
+    use crate::link::{NoOutlet, plain_client};
+
+    #[tokio::test]
+    async fn sessions_of_modern_links_end_with_the_last_of_them() {
+        let stage = Stage::new(&["mcp/*"]);
+        let (dispatch, ann) = (&stage.dispatch, &stage.ann);
+        let join = |form| {
+            let (id, outlet) = (dispatch.context.link(), Box::new(NoOutlet));
+            let link = Link::new(id, Arc::clone(&ann.participant), form, plain_client(), outlet);
+            dispatch.join(&link, &ann.participant.capabilities, Joining::default()).unwrap();
+            link
+        };
+        let (legacy, first, second) = (join(Form::Legacy), join(Form::Modern), join(Form::Modern));
+        dispatch.leave(&legacy);
+        assert!(releases(dispatch, &legacy), "a legacy link has sessions of its own");
+        dispatch.leave(&first);
+        assert!(!releases(dispatch, &first), "the other link uses them");
+        dispatch.leave(&second);
+        assert!(releases(dispatch, &second), "a legacy link of the same participant does not use them");
     }
 }

@@ -21,7 +21,8 @@ pub(crate) fn ask(
     to: &Receiver<Live>,
 ) {
     let (server, request) = (&asked.server, asked.question.request());
-    let renamed = asked.session.upgrade().and_then(|session| dispatch.tasks.renamed(&session, &request.payload));
+    let renamed =
+        asked.session.upgrade().and_then(|session| dispatch.tasks.renamed(&session, &request.payload));
     let renamed = renamed.map(|payload| Request { payload, ..request.clone() });
     let respell = |own: &str| dispatch.respelled(link, server, own);
     let question = Questioned { operation, request: renamed.as_ref().unwrap_or(request), respell: &respell };

@@ -66,7 +66,9 @@ impl<'d> Record<'d> {
             return;
         }
         let (word, to, own, why) = match verdict {
-            Verdict::Admitted { to, own, rule } => (Word::Admitted, to.as_ref(), own.as_deref(), rule.as_str()),
+            Verdict::Admitted { to, own, rule } => {
+                (Word::Admitted, to.as_ref(), own.as_deref(), rule.as_str())
+            }
             Verdict::Held { to, own } => (Word::Held, Some(to), own.as_deref(), None),
             Verdict::Refused(cause) => (Word::Refused, None, None, Some(cause.as_str())),
         };
@@ -96,7 +98,14 @@ impl<'d> Record<'d> {
     }
 
     /// The verdict about an envelope. `why` is the rule that admits it, or why it is refused.
-    pub(crate) fn envelope(self, permit: Permit, envelope: &Envelope, from: &str, admitted: bool, why: Option<&str>) {
+    pub(crate) fn envelope(
+        self,
+        permit: Permit,
+        envelope: &Envelope,
+        from: &str,
+        admitted: bool,
+        why: Option<&str>,
+    ) {
         if !permit.keeps() {
             return;
         }

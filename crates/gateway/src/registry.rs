@@ -1,11 +1,11 @@
 //! Registry: servers, topics, identities and grants that are in force.
 
-mod access;
 mod events;
 mod reload;
+mod visitors;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use auth::{Identities, Sealer};
@@ -18,15 +18,15 @@ use tokio::sync::Notify;
 use upstream::Upstream;
 use upstream::config::ServerConfig;
 
-pub use access::Visitor;
+pub use visitors::Visitor;
 
-use crate::admin::grants::Grants;
 use crate::audit::Recorder;
 use crate::bounds::{Bounds, Held};
-use crate::config::{Config, Limits};
 use crate::context::Context;
 use crate::dispatch::Dispatch;
 use crate::live::Event;
+use access::config::{Config, Limits};
+use access::grants::Grants;
 
 /// What a registry starts with.
 pub struct Start {
@@ -60,6 +60,8 @@ pub struct Registry {
     epoch: AtomicU64,
     /// The number of the next guest.
     guests: AtomicU64,
+    /// Whether the local user is known beside the bearers of tokens.
+    serves_pipe: AtomicBool,
     topics: RwLock<HashMap<TopicName, Arc<Dispatch>>>,
     upstreams: RwLock<Vec<(ServerConfig, Arc<Upstream>)>>,
     held: Arc<Held>,
@@ -87,6 +89,7 @@ impl Registry {
             epoch: AtomicU64::new(1),
             // No guest of another process has the same name.
             guests: AtomicU64::new(u64::from_le_bytes(random()) >> 16),
+            serves_pipe: AtomicBool::new(false),
             topics: RwLock::default(),
             upstreams: RwLock::default(),
             held,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Notice, ParticipantId, Target};
 use platform::millis;
-use topic::{About, Cause, End, Request, Resume, Subject, Verdict, Which};
+use topic::{About, Cause, End, OperationRef, Request, Resume, Subject, Verdict};
 use upstream::Question;
 use wire::mcp::relay;
 
@@ -13,15 +13,20 @@ use crate::call::{Call, Incoming, Names, Reply, ServerEvents};
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{Asked, Effect, Event};
-use crate::tag::Tag;
 use crate::log_level;
 use crate::proposals::state;
 use crate::record::Record;
+use crate::tag::Tag;
 use crate::tasks;
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.
-    pub fn request(self: &Arc<Self>, link: &Arc<Link>, incoming: Incoming, reply: Arc<dyn Reply>) -> Arc<Call> {
+    pub fn request(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        incoming: Incoming,
+        reply: Arc<dyn Reply>,
+    ) -> Arc<Call> {
         let mut incoming = incoming;
         let parked = incoming.state.take().and_then(|sealed| state::open(self, link, &sealed));
         let interest = std::mem::take(&mut incoming.interest);
@@ -96,12 +101,12 @@ impl Dispatch {
 
     /// Cancels the request that a client gave this name.
     pub fn cancel(self: &Arc<Self>, link: &Link, tag: Tag) {
-        self.take(Event::Cancel { link: link.id, which: Which::Tag(tag) });
+        self.take(Event::Cancel { link: link.id, which: OperationRef::Tag(tag) });
     }
 
     /// Cancels a call whose caller has gone.
     pub fn abandon(self: &Arc<Self>, call: &Call) {
-        self.take(Event::Cancel { link: call.link.id, which: Which::Id(call.id) });
+        self.take(Event::Cancel { link: call.link.id, which: OperationRef::Id(call.id) });
     }
 
     /// Takes a client's answer to the question of this number.

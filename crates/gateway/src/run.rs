@@ -20,7 +20,9 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         Effect::Withhold { handle, message, refusal, cause: _ } => {
             envelopes::withhold(dispatch, &handle, &message, &refusal);
         }
-        Effect::Hear { link, server, message } => dial_in::receive(dispatch, link, server.as_ref(), &message),
+        Effect::Receive { link, server, message } => {
+            dial_in::receive(dispatch, link, server.as_ref(), &message)
+        }
         Effect::Ignore { link: _, from, message, by, why } => {
             envelopes::ignored(dispatch, &from, &message, &by, why);
         }
@@ -35,7 +37,9 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
                 }
             }
         }
-        Effect::Hold { operation: _, call, to, server, own } => open::held(dispatch, &call, &to, &server, own),
+        Effect::Hold { operation: _, call, to, server, own } => {
+            open::held(dispatch, &call, &to, &server, own)
+        }
         Effect::Park { call, proposal } => answer::park(dispatch, &call, &proposal),
         Effect::Report { call, proposal } => answer::report(dispatch, &call, &proposal),
         Effect::Settle { operation: _, call, answer, proposal } => match proposal {
@@ -54,7 +58,9 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             call.reply().abandon(&call);
         }
         Effect::Cancel { call } => call.cancel_at_server("the client cancelled the request"),
-        Effect::Ask { operation, question, link, to } => questions::ask(dispatch, operation, &question, link, &to),
+        Effect::Ask { operation, question, link, to } => {
+            questions::ask(dispatch, operation, &question, link, &to)
+        }
         Effect::SettleAsk { question, answer } => questions::settle(&question, answer),
         Effect::RefuseAsk { question, refusal, cause: _ } => question.question.refuse(&refusal),
         Effect::CancelAsk { operation, to } => match to {

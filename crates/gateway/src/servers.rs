@@ -1,11 +1,11 @@
 //! Servers' events outside of calls: lists, notifications, questions to a session's owner, ends of sessions.
 
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Weak};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, LazyLock, Weak};
 
 use model::{LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
-use topic::{About, Subject, View, Which};
+use topic::{About, ListScope, OperationRef, Subject};
 use upstream::{Manifest, Question, Session, SessionEvents};
 use wire::mcp::relay;
 use wire::rpc::Id;
@@ -71,16 +71,32 @@ impl Dispatch {
         self.with(|topic| topic.participant(link).is_some()).then_some(link)
     }
 
-    /// Lists what a server has. `announced` are the lists that the server itself called changed.
-    pub(crate) fn listed(
+    /// Lists what a server has for callers without a session of their own. `announced` are the lists that the server itself
+    /// called changed.
+    pub(crate) fn list_shared(self: &Arc<Self>, server: &ConfiguredServer, announced: &[ListKind]) {
+        let effects = {
+            let _listing = self.listing.lock();
+            self.step(listed(&server.id, ListScope::Shared, &server.manifests(), announced))
+        };
+        self.run_all(effects.all);
+    }
+
+    /// Lists what a server has on the session that a link owns, unless the session has ended meanwhile.
+    fn list_own_session(
         self: &Arc<Self>,
-        server: &ParticipantId,
-        view: View,
-        manifests: &[Arc<Manifest>],
+        server: &ConfiguredServer,
+        owner: LinkId,
+        session: &Session,
         announced: &[ListKind],
     ) {
-        let manifest = topic_manifest(manifests);
-        self.take(Event::Listed { server, view, manifest, changed: announced });
+        let effects = {
+            let _listing = self.listing.lock();
+            if !session.is_open() {
+                return;
+            }
+            self.step(listed(&server.id, ListScope::Link(owner), &[session.manifest()], announced))
+        };
+        self.run_all(effects.all);
     }
 
     /// Takes a notification of a session that belongs to no call.
@@ -92,7 +108,9 @@ impl Dispatch {
                 let subject = Subject::Resource { own: &own, session: session.key().owner() };
                 self.notice(&server.id, subject, notice);
             }
-            "notifications/tasks/status" | "notifications/tasks" => tasks::state_notice(self, session, notice),
+            "notifications/tasks/status" | "notifications/tasks" => {
+                tasks::state_notice(self, session, notice)
+            }
             "notifications/progress" => tasks::progress(self, session, notice),
             method => match self.owner(session) {
                 Some(owner) => {
@@ -108,7 +126,9 @@ impl Dispatch {
     pub(crate) fn session_question(self: &Arc<Self>, session: &Arc<Session>, question: &Question) -> bool {
         let Some(owner) = session.key().owner() else { return false };
         let form = self.with(|topic| topic.handle(owner).map(|link| link.form));
-        let Some(server) = self.server_of(session).filter(|_| form == Some(session.form())) else { return false };
+        let Some(server) = self.server_of(session).filter(|_| form == Some(session.form())) else {
+            return false;
+        };
         let task = self.tasks.related(session, &question.request().payload);
         if task.as_ref().is_some_and(|task| !tasks::may_keep(self, task)) {
             return false;
@@ -128,7 +148,7 @@ impl Dispatch {
     pub(crate) fn session_withdrawn(self: &Arc<Self>, session: &Session, id: Id) {
         let Ok(server) = ParticipantId::new(session.upstream()) else { return };
         let Some(link) = self.with(|topic| Some(topic.server(&server)?.link)) else { return };
-        let which = Which::Tag(Tag::of_server(session.instance(), id));
+        let which = OperationRef::Tag(Tag::of_server(session.instance(), id));
         self.take(Event::Cancel { link, which });
     }
 
@@ -136,9 +156,9 @@ impl Dispatch {
     pub(crate) fn session_changed(self: &Arc<Self>, session: &Arc<Session>, announced: &[ListKind]) {
         let Some(server) = self.server_of(session) else { return };
         match self.owner(session) {
-            Some(owner) => self.listed(&server.id, View::Link(owner), &[session.manifest()], announced),
+            Some(owner) => self.list_own_session(&server, owner, session, announced),
             None if session.key().is_own() => {}
-            None => self.listed(&server.id, View::Shared, &server.manifests(), announced),
+            None => self.list_shared(&server, announced),
         }
         let (dispatch, session) = (self.weak(), Arc::clone(session));
         tokio::spawn(async move {
@@ -161,12 +181,24 @@ impl Dispatch {
         }
     }
 
-    /// Takes the end of a session: its owner sees the shared lists again, and its tasks are lost.
+    /// Takes the end of a session: its owner sees the shared lists again, or those of the session's successor, and its tasks are
+    /// lost.
     pub(crate) fn session_ended(self: &Arc<Self>, session: &Session) {
         tasks::lose(self, session);
-        if let (Some(link), Some(server)) = (self.owner(session), self.server_of(session)) {
-            self.take(Event::Detach { link, server: &server.id });
-        }
+        let (Some(owner), Some(server)) = (self.owner(session), self.server_of(session)) else { return };
+        let link = self.with(|topic| topic.handle(owner));
+        let (ended, succeeded) = {
+            let _listing = self.listing.lock();
+            let ended = self.step(Event::Detach { link: owner, server: &server.id });
+            // It may have been opened, and listed, before this end was noticed.
+            let successor = link.and_then(|link| server.upstream.open_session(&link.caller(None)));
+            let successor = successor.filter(|successor| successor.key().owner() == Some(owner));
+            let manifest = successor.map(|successor| successor.manifest());
+            let relist = |manifest| self.step(listed(&server.id, ListScope::Link(owner), &[manifest], &[]));
+            (ended, manifest.map(relist))
+        };
+        self.run_all(ended.all);
+        self.run_all(succeeded.into_iter().flat_map(|effects| effects.all));
     }
 }
 
@@ -178,6 +210,16 @@ impl ConfiguredServer {
             Some(_) | None => self.upstream.manifests(),
         }
     }
+}
+
+/// The event by which a server lists what these manifests have.
+pub(crate) fn listed<'a>(
+    server: &'a ParticipantId,
+    scope: ListScope,
+    manifests: &[Arc<Manifest>],
+    announced: &'a [ListKind],
+) -> Event<'a> {
+    Event::Listed { server, scope, manifest: topic_manifest(manifests), changed: announced }
 }
 
 /// A server's lists as names and digests. Of a server that lists in two eras, everything that is in either.
@@ -200,9 +242,8 @@ pub(crate) fn topic_manifest(manifests: &[Arc<Manifest>]) -> topic::Manifest {
     }
 }
 
-/// Servers write the definitions, so the hasher is the standard one.
+/// Servers write the definitions, so the hash is keyed: no server can make two that look the same.
 fn digest(bytes: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    bytes.hash(&mut hasher);
-    hasher.finish()
+    static KEYED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    KEYED.hash_one(bytes)
 }

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use crate::error::JsonError;
 use crate::scan;
-use crate::splice::Span;
+use crate::span::Span;
 use crate::text::trim;
 
 /// Checks that `raw` is one JSON value in UTF-8. White space may lie around it.

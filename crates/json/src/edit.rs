@@ -1,7 +1,8 @@
 //! Edits of one object: members set and removed, with their commas.
 
 use crate::members::Members;
-use crate::splice::{Span, Splice};
+use crate::span::Span;
+use crate::splice::Splice;
 use crate::write::{Object, object};
 
 /// Changes to the members of one object. All other bytes of the object stay.

@@ -1,7 +1,7 @@
 //! Elements of one array, as spans.
 
 use crate::error::JsonError;
-use crate::splice::Span;
+use crate::span::Span;
 use crate::text::trim;
 use crate::{scan, thorough};
 

@@ -25,6 +25,7 @@ mod members;
 mod outline;
 mod pieces;
 mod scan;
+mod span;
 mod splice;
 #[cfg(any(test, feature = "proptest"))]
 pub mod strategies;
@@ -45,7 +46,8 @@ pub use error::JsonError;
 pub use escape::quote;
 pub use members::{Member, Members, each_member, members, members_with_duplicates};
 pub use outline::{OUTLINE_MEMBERS_MAX, Outline, outline};
-pub use splice::{Span, Splice};
+pub use span::Span;
+pub use splice::Splice;
 pub use string_span::StringSpan;
 pub use text::{integer, is_object, text};
 pub use tokens::{Token, Tokens};

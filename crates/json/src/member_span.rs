@@ -1,6 +1,6 @@
 //! Place of one member in its frame, in few bytes.
 
-use crate::splice::Span;
+use crate::span::Span;
 
 /// The longest frame whose places fit into a [`MemberSpan`], in bytes.
 pub(crate) const FRAME_BYTES_MAX: usize = u32::MAX as usize;

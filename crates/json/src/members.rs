@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use crate::duplicates::{FEW, first_duplicate};
 use crate::error::JsonError;
 use crate::member_span::MemberSpan;
-use crate::splice::Span;
+use crate::span::Span;
 use crate::text::{text, trim};
 use crate::{scan, thorough};
 

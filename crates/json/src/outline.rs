@@ -6,7 +6,7 @@ use crate::error::JsonError;
 use crate::member_span::MemberSpan;
 use crate::members::{Member, Members};
 use crate::scan;
-use crate::splice::Span;
+use crate::span::Span;
 
 /// The most members of inner objects that an [`Outline`] keeps.
 pub const OUTLINE_MEMBERS_MAX: usize = 64;

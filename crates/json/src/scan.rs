@@ -4,7 +4,7 @@
 //! also gives the reasons.
 
 use crate::member_span::{FRAME_BYTES_MAX, MemberSpan};
-use crate::splice::Span;
+use crate::span::Span;
 
 /// Values nested deeper are left to `thorough`, which needs no stack for them.
 const DEPTH_MAX: u32 = 32;

@@ -1,7 +1,7 @@
 //! String in a frame: its place, and its text if it was written with escapes.
 
 use crate::members::Member;
-use crate::splice::Span;
+use crate::span::Span;
 use crate::text::text;
 
 /// The place of a string in a frame that is kept elsewhere, with its text. Without escapes it costs no allocation.

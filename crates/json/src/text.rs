@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 use crate::scan;
 pub(crate) use crate::scan::is_space;
-use crate::splice::Span;
+use crate::span::Span;
 
 /// A string that borrows from the frame unless it had escapes.
 pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);

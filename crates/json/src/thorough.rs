@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::error::JsonError;
 use crate::member_span::{FRAME_BYTES_MAX, MemberSpan};
-use crate::splice::Span;
+use crate::span::Span;
 use crate::text::{Text, is_space};
 
 /// The members of an object, in the order of the text.

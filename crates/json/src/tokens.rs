@@ -3,7 +3,7 @@
 use crate::check::check;
 use crate::error::JsonError;
 use crate::scan::string_end;
-use crate::splice::Span;
+use crate::span::Span;
 use crate::text::is_space;
 
 /// One token, as it was written.

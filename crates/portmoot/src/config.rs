@@ -1,4 +1,4 @@
-//! Configuration loading: files and flags are merged as trees, then checked as a whole into one `gateway::config::Config`.
+//! Configuration loading: files and flags are merged as trees, then checked as a whole into one `access::config::Config`.
 //! Nothing is opened or started before the check passes.
 
 mod check;

@@ -4,7 +4,7 @@ mod danger;
 
 use std::fmt::Write as _;
 
-use gateway::config::Config;
+use access::config::Config;
 use upstream::config::{Secret, ServerConfig, StdioConfig, Transport};
 
 use crate::exit::Exit;

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway::config::Config;
+use access::config::Config;
 use running::{Gateway, StartError};
 use tokio::signal::unix::{SignalKind, signal};
 

@@ -71,7 +71,7 @@ impl Batch {
             put_text(&mut self.joining, envelope);
             self.positions.push(Position { piece: self.pieces.len(), start, end: self.joining.len() });
         }
-        self.mixed |= !audience.is_everybody();
+        self.mixed |= !audience.is_broadcast();
         self.withheld |= audience.excepts_some();
         self.audiences.push(audience);
     }

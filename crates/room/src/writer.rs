@@ -125,7 +125,7 @@ impl Writer {
     /// Broadcasts that a participant joined or left.
     fn broadcast(&mut self, presence: Presence<'_>) {
         let envelope = self.stamped(|stamp| system::presence(stamp, presence));
-        self.batch.push(&envelope, Audience::everybody());
+        self.batch.push(&envelope, Audience::broadcast());
     }
 
     /// An envelope of the gateway.

@@ -1,4 +1,4 @@
-//! The verdict on one act: which capability admits it.
+//! Admission of one request: the capability that admits it.
 
 use model::{Capabilities, GATEWAY, KindRef};
 
@@ -8,7 +8,7 @@ use crate::{builtin::BuiltinTool, effect::Cause};
 /// none. Allocates nothing.
 ///
 /// # Errors
-/// Why it is not admitted.
+/// The cause for which it is not admitted.
 pub(crate) fn judge(
     capabilities: &Capabilities,
     method: &str,
@@ -40,7 +40,7 @@ pub(crate) fn admits(capabilities: &Capabilities, method: &str, context: Option<
     judge(capabilities, method, context, server).is_ok()
 }
 
-/// Whether a request that is not admitted may be proposed instead: the calls for whose answer a caller can wait.
+/// Whether a request that is not admitted may be proposed instead: only calls whose answer a caller can wait for.
 pub(crate) fn proposes(
     capabilities: &Capabilities,
     method: &str,
@@ -51,13 +51,13 @@ pub(crate) fn proposes(
         && KindRef::proposal(method, context).is_ok_and(|kind| capabilities.admits(kind, &[server]))
 }
 
-/// A built-in tool: it is judged by what it reaches.
+/// The built-in tool that a request calls: its effects decide which callers may use it.
 fn built_in(method: &str, context: Option<&str>, server: &str) -> Option<BuiltinTool> {
     if server == GATEWAY && method == "tools/call" { BuiltinTool::of(context?) } else { None }
 }
 
-/// Handshake, ping and lists (which are filtered), and what serves the caller's own operations.
-/// None of these names anything, so with a context they are judged like all others.
+/// Handshake, ping and lists (which are filtered), and the methods about the caller's own operations. They name no target, so
+/// with a context they are judged like all others.
 fn needs_no_capability(method: &str, context: Option<&str>) -> bool {
     context.is_none()
         && match method {

@@ -1,4 +1,4 @@
-//! Servers' questions: only to their current caller, and ended exactly once.
+//! Questions of servers: one current caller, and exactly one end.
 
 use model::{KindRef, LinkId, Method, OperationId, ParticipantId};
 
@@ -11,7 +11,7 @@ use crate::{
     refusals,
 };
 
-/// A question as it comes in.
+/// A question, as a server asks it.
 pub(crate) struct Asking<'a, H: Handles> {
     pub(crate) server: &'a ParticipantId,
     pub(crate) operation: OperationId,
@@ -70,7 +70,7 @@ impl<H: Handles> Topic<H> {
         effects.push(Effect::Ask { operation, question, link, to });
     }
 
-    /// Where a caller is asked: with the answer of its call, or outside of its requests.
+    /// The receiver of a question: the caller's open call, or its link.
     fn receiver(&self, link: LinkId, call: Option<OperationId>) -> Option<Receiver<H>> {
         match call {
             Some(call) => self.operations.get(call)?.handle.call().cloned().map(Receiver::Call),
@@ -78,7 +78,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// The link that a question goes to, and the call that it is about. A question is never guessed to a caller.
+    /// The link that a question goes to, and the call that it is about. The topic never guesses the caller.
     fn admit_ask(
         &self,
         seat: Seat,
@@ -98,7 +98,7 @@ impl<H: Handles> Topic<H> {
                 (link, None)
             }
         };
-        // The gateway has no user for what it carries out itself.
+        // The gateway has no user to answer questions about calls in its own name.
         let own = self.members.link(link).filter(|own| own.handle.is_some());
         let (own, caller) = own.zip(self.members.of_link(link)).ok_or(Cause::Moot)?;
         let kind = KindRef::request(method.as_str(), None).map_err(|_| Cause::Malformed)?;
@@ -116,7 +116,7 @@ impl<H: Handles> Topic<H> {
         if full { Err(Cause::Limit) } else { Ok((link, call)) }
     }
 
-    /// A caller has answered, or could not be asked.
+    /// Ends a question that a caller has answered, or that could not reach it.
     pub(crate) fn answer_ask(&mut self, effects: &mut Effects<H>, id: OperationId, end: End<H::Answer>) {
         let Some(closed) = self.close_ask(id) else { return };
         let Handle::Question(question) = closed.handle else { return };
@@ -126,13 +126,13 @@ impl<H: Handles> Topic<H> {
         });
     }
 
-    /// The server withdraws its question: its caller need not go on.
+    /// Cancels a question that its server withdraws.
     pub(crate) fn withdraw_ask(&mut self, effects: &mut Effects<H>, id: OperationId) {
         self.cancel_at_caller(effects, id);
         self.close_ask(id);
     }
 
-    /// Ends a question from the gateway's side: its caller need not go on, its server is refused.
+    /// Ends a question from the gateway's side: the topic cancels it at its caller and refuses its server.
     pub(crate) fn refuse_ask(&mut self, effects: &mut Effects<H>, id: OperationId, cause: Cause) {
         self.cancel_at_caller(effects, id);
         let Some(closed) = self.close_ask(id) else { return };
@@ -177,7 +177,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// The link of a server; its open questions are those of this link.
+    /// The link of a server, at which its questions are open.
     pub(crate) fn server_link(&self, seat: Seat) -> Option<LinkId> {
         self.members.get(seat)?.links.first().copied()
     }

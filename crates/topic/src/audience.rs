@@ -1,36 +1,36 @@
-//! Who gets a room's message: delivery modes of listeners and audiences of messages.
+//! Receivers of a room's message: delivery modes of listeners and audiences of messages.
 
 use model::{KindRef, LinkId, PROPOSAL, ParticipantId};
 
-/// What a link wants to get of its topic's room. Source: MCPx v0.1, section 6; the third mode is Portmoot's, for reviewers.
+/// The messages of its topic's room that a link wants. Source: MCPx v0.1, section 6; the third mode is Portmoot's, for reviewers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DeliveryMode {
     /// Every message.
     All,
-    /// Messages to everybody, and those that name the participant.
+    /// Messages without addressees, and those that name the participant.
     Directed,
     /// The same, and every proposal.
     DirectedAndProposals,
 }
 
-/// How a link listens to its topic's room.
+/// The way in which a link listens to its topic's room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Listener {
-    /// What it gets.
+    /// The messages that it gets.
     pub mode: DeliveryMode,
     /// Whether it gets its own messages.
     pub echo: bool,
 }
 
-/// Which listeners a message reaches, beside its addressees.
+/// The listeners that a message reaches, besides its addressees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
     /// Every listener whose mode admits it.
     Listeners,
     /// The same but for one participant, which is asked in another way.
     Except(ParticipantId),
-    /// Only listeners in [`DeliveryMode::All`], as a view of something that was not sent to them; not the one participant that
-    /// has the real thing.
+    /// Only listeners in [`DeliveryMode::All`], which see a copy of a message to another participant; not the one participant
+    /// that got the original.
     Watchers {
         /// That participant.
         except: Option<ParticipantId>,
@@ -42,21 +42,21 @@ pub enum Reach {
 pub struct Audience {
     /// The link that sent it, if one did.
     pub from: Option<LinkId>,
-    /// The addressees; none is everybody.
+    /// The addressees; a message without addressees is for all participants.
     pub to: Box<[Box<str>]>,
     /// Whether it is a proposal.
     pub proposes: bool,
-    /// Which listeners it reaches.
+    /// The listeners that it reaches.
     pub reach: Reach,
 }
 
 impl Audience {
-    /// Everybody who listens.
-    pub fn everybody() -> Self {
+    /// All listeners.
+    pub fn broadcast() -> Self {
         Self { from: None, to: Box::default(), proposes: false, reach: Reach::Listeners }
     }
 
-    /// The audience of a view of something that was sent to `to` in another way; `except` has the real thing.
+    /// The audience of a copy of a message that `to` got in another way; `except` got the original.
     pub fn mirror(to: &ParticipantId, except: Option<&ParticipantId>) -> Self {
         let reach = Reach::Watchers { except: except.cloned() };
         Self { from: None, to: Box::new([to.as_str().into()]), proposes: false, reach }
@@ -69,7 +69,7 @@ impl Audience {
     }
 
     /// Whether every listener gets it, whatever its mode, unless it sent the message itself and wants no echo.
-    pub fn is_everybody(&self) -> bool {
+    pub fn is_broadcast(&self) -> bool {
         self.to.is_empty() && self.reach == Reach::Listeners
     }
 

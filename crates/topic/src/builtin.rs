@@ -1,28 +1,28 @@
-//! Owns whom the gateway's own tools are for: each is judged by what it reaches, not by its name (design, section 4, "What
-//! needs no capability"). Must not know what they do, nor which of them a topic lists.
+//! The gateway's own tools, and the callers that may use each: its effects decide, not its name (design, section 4, "What needs
+//! no capability").
 
 use model::{Capabilities, PROPOSAL, REQUEST};
 
 /// A tool of the gateway's own participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BuiltinTool {
-    /// What waits for a decision.
+    /// Lists the proposals that wait for a decision.
     ListProposals,
-    /// One proposal in full.
+    /// Shows one proposal in full.
     ShowProposal,
-    /// Lets another's proposal run.
+    /// Approves another participant's proposal.
     ApproveProposal,
-    /// Says no to another's proposal.
+    /// Rejects another participant's proposal.
     RejectProposal,
-    /// Takes one's own proposal back.
+    /// Withdraws a proposal of the caller's own.
     WithdrawProposal,
-    /// Waits for one's own proposal.
+    /// Waits for a proposal of the caller's own.
     WaitForProposal,
-    /// Says something to the room.
+    /// Sends a message to the room.
     Say,
-    /// Reads what was said.
+    /// Reads the messages of the room.
     ReadMessages,
-    /// Who is in the topic.
+    /// Lists the participants in the topic.
     ListParticipants,
 }
 
@@ -60,13 +60,14 @@ impl BuiltinTool {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// Whether somebody with these capabilities could do something with it. What exactly is judged again when it is done.
+    /// Whether the tool is of use to a caller with these capabilities. Each decision, message or request by the tool is judged
+    /// again.
     ///
-    /// - Deciding: whoever could make some request, since some request may be proposed.
-    /// - Looking: whoever could decide, or propose.
-    /// - Waiting and withdrawing: whoever could propose.
-    /// - Saying: whoever may say anything but requests, which are calls.
-    /// - Reading, and who is there: everybody in the topic, as everybody may listen to its room.
+    /// - Deciding: callers that may make some request, because a participant may propose it.
+    /// - Looking: callers that may decide, or propose.
+    /// - Waiting and withdrawing: callers that may propose.
+    /// - Sending: callers that may send some envelope other than requests, which are calls.
+    /// - Reading, and listing participants: all callers, because every participant may listen to the room.
     pub fn is_for(self, capabilities: &Capabilities) -> bool {
         let some = |head: &str| capabilities.iter().any(|one| one.admits_head(head));
         match self {
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_back() {
+    fn names_are_unique() {
         for tool in BuiltinTool::ALL {
             assert_eq!(BuiltinTool::of(tool.name()), Some(tool));
         }
@@ -92,20 +93,20 @@ mod tests {
     }
 
     #[test]
-    fn whom_they_are_for() {
+    fn callers_that_may_use_each() {
         let check = |texts: &[&str], expected: &[&str]| {
             let granted = Capabilities::parse(texts.iter().copied()).unwrap();
             let mine: Vec<_> = BuiltinTool::ALL.into_iter().filter(|tool| tool.is_for(&granted)).collect();
             assert_eq!(mine.iter().map(|tool| tool.name()).collect::<Vec<_>>(), expected, "{texts:?}");
         };
         let (look, decide) = (["list_proposals", "show_proposal"], ["approve_proposal", "reject_proposal"]);
-        let (own, hear) =
+        let (own, read) =
             (["withdraw_proposal", "wait_for_proposal"], ["read_messages", "list_participants"]);
-        check(&[], &hear);
-        check(&["chat"], &[&["say"][..], &hear].concat());
-        check(&["mcp/request:tools/call:a*"], &[look, decide, hear].concat());
-        check(&["mcp/proposal:tools/call:a*"], &[&look[..], &own, &["say"], &hear].concat());
-        check(&["mcp/re*:tools/call"], &[&look[..], &decide, &["say"], &hear].concat());
+        check(&[], &read);
+        check(&["chat"], &[&["say"][..], &read].concat());
+        check(&["mcp/request:tools/call:a*"], &[look, decide, read].concat());
+        check(&["mcp/proposal:tools/call:a*"], &[&look[..], &own, &["say"], &read].concat());
+        check(&["mcp/re*:tools/call"], &[&look[..], &decide, &["say"], &read].concat());
         check(&["mcp/*"], &BuiltinTool::ALL.map(BuiltinTool::name));
     }
 }

@@ -1,4 +1,4 @@
-//! Public names and URIs, resolved to a server and its own spelling.
+//! Catalog of public names and URIs: each leads to a server and its own spelling.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,18 +12,18 @@ use crate::{
     view::{Naming, UpstreamView},
 };
 
-/// An upstream's place in the configured order. It changes only with [`Event::Configure`](crate::Event).
+/// A server's place in the configured order. It changes only with [`Event::Configure`](crate::Event).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UpstreamIndex(pub u16);
 
-/// Where a request goes.
+/// The route of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route<'a> {
-    /// The upstream, or the gateway itself.
+    /// The server, or the gateway itself.
     pub upstream: &'a ParticipantId,
     /// Its place in the configured order.
     pub index: UpstreamIndex,
-    /// The upstream's own name or URI; empty if the target names nothing in it.
+    /// The server's own name or URI; empty if the target names nothing in it.
     pub own: &'a str,
     /// The public name as the catalog holds it, if it is listed under a name.
     pub(crate) public: Option<&'a Arc<str>>,
@@ -38,7 +38,7 @@ impl Route<'_> {
     }
 }
 
-/// What one link sees of its own instead of the shared views. Few, so a plain list.
+/// Views of one link that replace the shared ones. Links have few, so this is a plain list.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Overrides(Vec<(UpstreamIndex, Arc<UpstreamView>)>);
 
@@ -76,7 +76,7 @@ impl Overrides {
         self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(is_same)
     }
 
-    /// After a new configuration: each upstream's new place, or nothing if it is gone.
+    /// Moves each view to its server's place in a new configuration; views of servers that are gone are dropped.
     pub(crate) fn moved(&mut self, to: &dyn Fn(UpstreamIndex) -> Option<UpstreamIndex>, catalog: &Catalog) {
         self.0 = std::mem::take(&mut self.0)
             .into_iter()
@@ -88,7 +88,7 @@ impl Overrides {
     }
 }
 
-/// Where a shared public name leads.
+/// The target of a shared public name.
 #[derive(Debug, Clone)]
 struct Entry {
     index: UpstreamIndex,
@@ -96,7 +96,7 @@ struct Entry {
     own: Arc<str>,
 }
 
-/// All upstreams' names, in configuration order.
+/// All servers' names, in configuration order.
 #[derive(Debug, Clone)]
 pub(crate) struct Catalog {
     limits: Limits,
@@ -105,12 +105,12 @@ pub(crate) struct Catalog {
     by_id: HashMap<ParticipantId, UpstreamIndex>,
     tools: HashMap<Arc<str>, Entry>,
     prompts: HashMap<Arc<str>, Entry>,
-    /// Each listed URI and the first upstream that lists it.
+    /// Each listed URI and the first server that lists it.
     uris: HashMap<Arc<str>, UpstreamIndex>,
     builtin: Option<UpstreamIndex>,
-    /// The one upstream whose names have no prefix.
+    /// The one server whose names have no prefix.
     bare: Option<UpstreamIndex>,
-    /// Whom a URI that nobody lists belongs to.
+    /// The server that gets URIs which no server lists.
     rest: Option<UpstreamIndex>,
 }
 
@@ -157,7 +157,7 @@ impl Catalog {
         self.views.get(usize::from(index.0))
     }
 
-    /// All upstreams in configuration order, each with the view that counts.
+    /// All servers in configuration order, each with the view that counts for the link.
     pub(crate) fn each<'a>(
         &'a self,
         overrides: &'a Overrides,
@@ -168,14 +168,14 @@ impl Catalog {
             .map(|(index, (names, shared))| (index, names, overrides.get(index).unwrap_or(shared)))
     }
 
-    /// Makes a manifest ready for look-up, under this upstream's prefix.
+    /// Indexes a manifest for look-up, under this server's prefix.
     pub(crate) fn index_manifest(&self, index: UpstreamIndex, manifest: Manifest) -> UpstreamView {
         let Some(own) = self.names(index) else { return UpstreamView::default() };
         let builtin = self.builtin.and_then(|builtin| self.shared(builtin)).map(Arc::as_ref);
         UpstreamView::new(manifest, Naming { own, all: &self.upstreams, builtin, limits: &self.limits })
     }
 
-    /// The same, shared with the view that everybody has if it says the same.
+    /// The same; the shared view itself, if its manifest is equal.
     pub(crate) fn view_of(&self, index: UpstreamIndex, manifest: Manifest) -> Arc<UpstreamView> {
         match self.shared(index) {
             Some(shared) if shared.manifest == manifest => shared.clone(),
@@ -183,7 +183,7 @@ impl Catalog {
         }
     }
 
-    /// Makes every view anew, after the names that are taken first have changed.
+    /// Indexes every view again, after the gateway's own names have changed.
     pub(crate) fn index_again(&mut self) {
         let places: Vec<UpstreamIndex> = self.ids().filter_map(|id| self.index(id)).collect();
         let builtin = self.builtin;
@@ -195,7 +195,7 @@ impl Catalog {
         self.merge();
     }
 
-    /// Takes over what an older catalog knew of the upstreams that are still there.
+    /// Takes over the shared manifests of an older catalog, for servers that are still configured.
     pub(crate) fn take_views(&mut self, older: &Self) {
         let builtin_first: Vec<UpstreamIndex> = self.ids().filter_map(|id| self.index(id)).collect();
         for index in builtin_first {
@@ -207,7 +207,7 @@ impl Catalog {
         self.merge();
     }
 
-    /// Puts a shared view in place and gives back the older one. The caller calls [`Catalog::merge`] after.
+    /// Replaces a shared view and returns the older one. The caller calls [`Catalog::merge`] afterwards.
     pub(crate) fn replace(
         &mut self,
         index: UpstreamIndex,
@@ -217,7 +217,7 @@ impl Catalog {
         Some(std::mem::replace(slot, view))
     }
 
-    /// Makes the merged indexes anew: the earlier configured comes first.
+    /// Builds the merged indexes again: servers that are configured earlier win.
     pub(crate) fn merge(&mut self) {
         let (mut tools, mut prompts, mut uris) = (HashMap::new(), HashMap::new(), HashMap::new());
         for (place, view) in (0..u16::MAX).zip(&self.views) {
@@ -235,7 +235,7 @@ impl Catalog {
         (self.tools, self.prompts, self.uris) = (tools, prompts, uris);
     }
 
-    /// Where a target leads for a link that sees these views of its own.
+    /// The route of a target, for a link with these views of its own.
     pub(crate) fn resolve<'a>(
         &'a self,
         overrides: &'a Overrides,
@@ -258,7 +258,7 @@ impl Catalog {
         }
     }
 
-    /// The way to the one server whose prefix is empty, if there is one.
+    /// The route to the one server whose prefix is empty, if there is one.
     pub(crate) fn bare_route(&self) -> Option<Route<'_>> {
         self.route(self.bare?, "")
     }
@@ -286,7 +286,7 @@ impl Catalog {
             let renamed = (public != own).then_some(own);
             return Some(Route { upstream: self.id(index)?, index, own, public: Some(public), renamed });
         }
-        // Nobody lists it. It may be hidden by the one upstream whose names are its own.
+        // No server lists it. The server without a prefix may have it and not list it.
         let bare = self.bare?;
         let builtin = self.builtin.and_then(|builtin| self.shared(builtin)).map(Arc::as_ref);
         let naming = Naming { own: self.names(bare)?, all: &self.upstreams, builtin, limits: &self.limits };
@@ -296,7 +296,7 @@ impl Catalog {
         self.route(bare, name)
     }
 
-    /// The upstream that a public URI belongs to, and its own spelling of it.
+    /// The server that a public URI belongs to, and its own spelling of it.
     fn resolve_uri<'a>(&self, overrides: &Overrides, uri: &'a str) -> Option<(UpstreamIndex, &'a str)> {
         if let Some(rest) = uri.strip_prefix(REWRITTEN) {
             return self.rewritten(rest);
@@ -326,13 +326,13 @@ impl Catalog {
         found.min_by_key(|(_, own)| own.len())
     }
 
-    /// The upstream's own spelling of what was asked, if it is not listed under a name and differs.
+    /// The server's own spelling of a target, if it differs from the requested one and is not listed under a name.
     pub(crate) fn respelled_own<'a>(route: &Route<'a>, asked: Option<&str>) -> Option<&'a str> {
         (!route.own.is_empty() && route.public.is_none() && asked != Some(route.own)).then_some(route.own)
     }
 
-    /// The public spelling of an upstream's URI if it differs from its own: whenever the plain spelling
-    /// would lead to somebody else, or could be taken for a rewritten one.
+    /// The public spelling of a server's URI if it differs from its own: whenever the plain spelling would lead to another
+    /// server, or could be taken for a rewritten one.
     pub(crate) fn respelled(&self, overrides: &Overrides, index: UpstreamIndex, own: &str) -> Option<String> {
         let owner = self.resolve_uri(overrides, own);
         let mine = owner.is_none_or(|(owner, same)| owner == index && same.len() == own.len());
@@ -342,7 +342,7 @@ impl Catalog {
         self.id(index).map(|id| public_uri(id, own))
     }
 
-    /// The same for a template: it is respelled if an earlier upstream's template can give the same URIs.
+    /// The same for a template: it is respelled if an earlier server's template can give the same URIs.
     pub(crate) fn respelled_template(
         &self,
         overrides: &Overrides,
@@ -359,7 +359,7 @@ impl Catalog {
     }
 }
 
-/// Products of lengths beyond this are not worked out: such templates count as colliding.
+/// The greatest product of two shapes' lengths that is compared in full: longer templates count as colliding.
 const COLLISION_WORK_MAX: usize = 16_384;
 
 /// Whether two templates can give the same URI. Nearly always their beginnings or ends already differ.

@@ -1,28 +1,28 @@
-//! Owns what configuration fixes for a topic: its name, its upstreams in order, and its limits.
-//! Must not know the configuration's files.
+//! Configuration of a topic: its name, its servers in order, and its limits.
 
 use model::{ParticipantId, TopicName};
 
 use crate::Kept;
 
-/// The most upstreams of one topic.
+/// The most servers of one topic.
 pub const UPSTREAMS_MAX: usize = 1000;
 
-/// How one upstream's names become public.
+/// The public naming of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamNames {
-    /// The upstream as a participant, under its configured name.
+    /// The server as a participant, under its configured name.
     pub id: ParticipantId,
-    /// What its public names begin with, before `_`; empty gives its own names.
+    /// The beginning of its public names, before `_`. With an empty prefix the server's own names are public.
     pub prefix: String,
-    /// The gateway's own participant: its names are taken first, and what nobody lists is never its own.
+    /// The gateway's own participant: its names win over all others, and it never gets a target that no server lists.
     pub builtin: bool,
-    /// A participant that comes and goes as a caller too: what it serves has a seat of its own, which nobody sees.
+    /// Whether this is a participant that serves, and also joins and leaves as a caller. Its server side has a seat of its own,
+    /// which other participants do not see.
     pub serves: bool,
 }
 
 impl UpstreamNames {
-    /// An upstream with this prefix.
+    /// A server with this prefix.
     pub fn new(id: ParticipantId, prefix: impl Into<String>) -> Self {
         Self { id, prefix: prefix.into(), builtin: false, serves: false }
     }
@@ -38,23 +38,23 @@ impl UpstreamNames {
     }
 }
 
-/// What a topic is made with.
+/// The configuration of a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicConfig {
     /// Its name.
     pub name: TopicName,
-    /// Its upstreams, in configuration order; at most [`UPSTREAMS_MAX`], the rest is left out. Whoever
-    /// configures has asked [`check_prefixes`](crate::check_prefixes) first.
+    /// Its servers, in configuration order; the topic ignores all after [`UPSTREAMS_MAX`].
+    /// [`check_prefixes`](crate::check_prefixes) has accepted them.
     pub upstreams: Vec<UpstreamNames>,
     /// Its limits.
     pub limits: Limits,
-    /// Whether watchers are shown MCP clients' calls.
+    /// Whether listeners that get every message also get MCP clients' calls.
     pub mirrors: bool,
     /// The epoch of its messages: another number for each process.
     pub epoch: u64,
     /// The upper half of the ids of envelopes that the gateway sends to one participant alone. Answers to these are private.
     pub direct: u64,
-    /// How many of its messages are kept.
+    /// The number of its messages that are kept.
     pub kept: Kept,
 }
 
@@ -66,18 +66,18 @@ impl TopicConfig {
     }
 }
 
-/// The limits of one topic. What goes beyond is refused or quarantined, never dropped silently.
+/// The limits of one topic. The topic refuses or quarantines everything beyond them, and drops nothing silently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Participants at once, upstreams included.
+    /// Participants at once, servers included.
     pub participants_max: usize,
     /// Links of one participant at once.
     pub links_per_participant_max: usize,
-    /// Open operations of the topic, asks included.
+    /// Open operations of the topic, questions included.
     pub operations_max: usize,
-    /// Open operations of one link: those that it opened and the asks that wait for its answer.
+    /// Open operations of one link: those that it opened and the questions that wait for its answer.
     pub operations_per_link_max: usize,
-    /// The same of one participant, on all its links together; what goes beyond is no request that is taken.
+    /// The same of one participant, on all its links together.
     pub operations_per_participant_max: usize,
     /// Questions of servers that wait for the answer of one link.
     pub asks_per_link_max: usize,
@@ -87,9 +87,9 @@ pub struct Limits {
     pub proposals_max: usize,
     /// The same of one participant.
     pub proposals_per_participant_max: usize,
-    /// Entries of one list of one upstream.
+    /// Entries of one list of one server.
     pub items_per_list_max: usize,
-    /// Resource templates of one upstream.
+    /// Resource templates of one server.
     pub templates_max: usize,
     /// Bytes of one tool's or prompt's own name.
     pub name_bytes_max: usize,

@@ -1,4 +1,4 @@
-//! Decisions about proposals: who may decide, and the two steps of every decision and every end.
+//! Decisions about proposals: the right to decide, and the two steps of every decision and every end.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::{
     requests::refuse_all,
 };
 
-/// A decision as it comes in.
+/// A decision, as a participant made it.
 pub(crate) struct Deciding<'a, H: Handles> {
     pub(crate) proposal: OperationId,
     pub(crate) by: &'a ParticipantId,
-    /// What `by` may do, if it is not in the topic.
+    /// The capabilities of `by`, if it is not in the topic.
     pub(crate) outside: Option<&'a Arc<Capabilities>>,
     pub(crate) decision: Decision<'a>,
     pub(crate) ruling: Ruling<H>,
@@ -41,7 +41,8 @@ impl<H: Handles> Topic<H> {
         self.settle_decision(effects, now_ms, id, Queued { ruling, outside, shown, current });
     }
 
-    /// A decision that waited for the proposal to be on disk. If it does not count, neither does an answer to it.
+    /// Takes a decision that waited until the proposal was on disk. If the decision does not count, an answer to it does not
+    /// count either.
     pub(crate) fn decide_queued(
         &mut self,
         effects: &mut Effects<H>,
@@ -121,7 +122,7 @@ impl<H: Handles> Topic<H> {
             ProposalState::Withdrawn if own => Ok(()),
             ProposalState::Withdrawn => Err(Cause::NotAdmitted),
             _ if own => Err(Cause::Own),
-            // Over, it can be decided no more, and what it names may be gone.
+            // Proposals that are over cannot be decided, and their targets may be gone.
             _ if proposal.over.is_some() => Err(Cause::Decided),
             _ => {
                 let capabilities = self.capabilities(by).or(outside);
@@ -135,14 +136,15 @@ impl<H: Handles> Topic<H> {
     /// name, or as a call under its public one.
     pub(crate) fn covers(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
         let (method, context) = (proposal.method.as_str(), proposal.context.as_deref());
-        let said = KindRef::request(method, context)
+        let by_envelope = KindRef::request(method, context)
             .is_ok_and(|kind| capabilities.admits(kind, &proposal.addressees()));
-        said || self
-            .as_called(proposal)
-            .is_some_and(|(public, at)| admits(capabilities, method, Some(&public), at))
+        by_envelope
+            || self
+                .as_called(proposal)
+                .is_some_and(|(public, at)| admits(capabilities, method, Some(&public), at))
     }
 
-    /// The public name and the server of what is proposed, if it is a call that an MCP client could make.
+    /// The public name and the server of the proposed request, if it is a call that an MCP client could make.
     pub(crate) fn as_called<'a>(&self, proposal: &'a Proposal<H>) -> Option<(Arc<str>, &'a str)> {
         let [server] = &*proposal.to else { return None };
         let names = self.catalog.names(self.catalog.index(server)?).filter(|names| !names.builtin)?;
@@ -157,7 +159,7 @@ impl<H: Handles> Topic<H> {
         Some((public, server.as_str()))
     }
 
-    /// The journal has what it was to write.
+    /// Goes on with a proposal whose latest change is on disk.
     pub(crate) fn stored(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
         let Some(proposal) = self.proposals.get(id) else { return };
         match proposal.phase.clone() {
@@ -171,12 +173,12 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// The journal cannot write it.
+    /// Undoes a change that the journal cannot write.
     pub(crate) fn not_stored(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         match proposal.phase.clone() {
             Phase::Opening => self.not_opened(effects, now_ms, id),
-            // The topic withdraws it itself, so it is over all the same.
+            // The topic itself withdraws the proposal, so it is over even if the journal fails.
             Phase::Deciding(ruling) if ruling.handle.is_none() => {
                 self.closed(effects, now_ms, id, *ruling, false);
             }
@@ -189,13 +191,13 @@ impl<H: Handles> Topic<H> {
                     self.recall(effects, now_ms, id, reason);
                 }
             }
-            // It is over all the same. After a restart it is settled once more: never run again.
+            // The proposal is over even so. After a restart it is settled once more, and never runs again.
             Phase::Ending(state, reason) => self.end(effects, now_ms, id, (state, reason), false),
             Phase::Pending | Phase::Running => {}
         }
     }
 
-    /// A rejection or withdrawal is settled.
+    /// Settles a rejection or withdrawal.
     fn closed(
         &mut self,
         effects: &mut Effects<H>,
@@ -214,7 +216,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// An operation that carries a proposal out has ended, or there is none that could.
+    /// Ends a proposal with the end of the operation that carries it out, or because no operation can.
     pub(crate) fn conclude(
         &mut self,
         effects: &mut Effects<H>,
@@ -227,7 +229,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Proposals whose time is over expire, or have failed where a participant was to answer in the room.
+    /// Ends proposals whose time has run out: pending ones expire, and those that wait for an answer in the room fail.
     pub(crate) fn expire_due(&mut self, effects: &mut Effects<H>, now_ms: u64) {
         while let Some((until_ms, id)) = self.proposals.next_deadline()
             && until_ms <= now_ms
@@ -252,7 +254,7 @@ impl<H: Handles> Topic<H> {
         effects.push(Effect::Store { proposal: id, content: proposal.content.clone(), record });
     }
 
-    /// Ends a proposal, and gives the callers that wait for it what it came to. The proposer's own requests run only if the end
+    /// Ends a proposal, and reports its outcome to the callers that wait for it. The proposer's own requests run only if the end
     /// is on disk: otherwise the proposal would be pending again after a restart, and could run too.
     fn end(
         &mut self,
@@ -285,7 +287,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Withdraws a proposal without being asked: its proposer or the call behind it is gone. An approved one goes on.
+    /// Withdraws a proposal whose proposer is gone, or whose held call. An approved one goes on.
     pub(crate) fn recall(
         &mut self,
         effects: &mut Effects<H>,
@@ -305,7 +307,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Withdraws what a participant may not propose any more: everything, if it may not be here at all.
+    /// Withdraws the proposals that a participant may no longer make: all, if it has no access to the topic.
     pub(crate) fn recall_of(
         &mut self,
         effects: &mut Effects<H>,
@@ -327,17 +329,17 @@ impl<H: Handles> Topic<H> {
     /// Whether a participant with these capabilities could still make the proposal.
     fn may_still(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
         let (method, context) = (proposal.method.as_str(), proposal.context.as_deref());
-        let said = KindRef::proposal(method, context)
+        let by_envelope = KindRef::proposal(method, context)
             .is_ok_and(|kind| capabilities.admits(kind, &proposal.addressees()));
         let held = || {
             let (public, server) = self.as_called(proposal)?;
             let kind = KindRef::proposal(method, Some(&public)).ok()?;
             Some(capabilities.admits(kind, &[server]))
         };
-        said || held() == Some(true) || self.covers(capabilities, proposal)
+        by_envelope || held() == Some(true) || self.covers(capabilities, proposal)
     }
 
-    /// A decision does not count; the calls that came with it are refused too.
+    /// Refuses a decision, and the calls that came with it.
     pub(crate) fn refuse_ruling(
         &self,
         effects: &mut Effects<H>,

@@ -1,4 +1,4 @@
-//! Which callers' lists could have changed, and the notifications about it.
+//! Changes of callers' lists, and the notifications about them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,6 +12,7 @@ use crate::{
     admission::{admits, proposes},
     catalog::UpstreamIndex,
     effect::{Effect, Effects, Receiver},
+    event::ListScope,
     manifest::method,
     members::Member,
     names::public_uri,
@@ -21,7 +22,7 @@ use crate::{
 /// More changed entries than this are not compared one by one: every caller that sees some of the list is notified.
 const LOOKED_AT_MAX: usize = 256;
 
-/// What links saw of each list before something changed.
+/// The lists that links saw before a change.
 pub(crate) struct Seen(Vec<(Vec<LinkId>, ListKind, Vec<SeenEntry>)>);
 
 /// One entry as one link saw it.
@@ -33,7 +34,7 @@ struct SeenEntry {
     held: bool,
 }
 
-/// One entry that came, went or changed.
+/// One entry that was added, removed or changed.
 struct Changed<'a> {
     /// The public name, or the own URI or template.
     text: &'a str,
@@ -47,17 +48,8 @@ impl<'a> From<Entry<'a>> for Changed<'a> {
     }
 }
 
-/// For whom a view changed.
-#[derive(Clone, Copy)]
-pub(crate) enum Whose {
-    /// Every caller without a view of its own.
-    Shared,
-    /// One link.
-    Link(LinkId),
-}
-
 impl<H: Handles> Topic<H> {
-    /// What these links see now. Links that must see the same are looked at once.
+    /// The lists that these links see now. Links that must see the same are looked at once.
     pub(crate) fn seen_by(&self, links: &[LinkId]) -> Seen {
         let mut groups: Vec<Vec<LinkId>> = Vec::new();
         let mut known: HashMap<_, usize> = HashMap::new();
@@ -77,8 +69,10 @@ impl<H: Handles> Topic<H> {
     }
 
     fn entries_of(&self, group: &[LinkId], list: ListKind) -> Vec<SeenEntry> {
-        let Some(outlook) = group.first().and_then(|link| self.outlook(*link)) else { return Vec::new() };
-        let seen = outlook.list(list).into_iter();
+        let Some(snapshot) = group.first().and_then(|link| self.list_snapshot(*link)) else {
+            return Vec::new();
+        };
+        let seen = snapshot.list(list).into_iter();
         seen.map(|one| SeenEntry {
             upstream: one.upstream.clone(),
             own: one.own.clone(),
@@ -96,7 +90,7 @@ impl<H: Handles> Topic<H> {
         links
     }
 
-    /// Notifies the links that see something else than before.
+    /// Notifies the links whose lists have changed.
     pub(crate) fn notify_changes(&self, effects: &mut Effects<H>, before: &Seen) {
         let mut changed = Vec::new();
         for (group, list, seen) in &before.0 {
@@ -109,12 +103,12 @@ impl<H: Handles> Topic<H> {
         self.notify(effects, changed);
     }
 
-    /// Notifies the links whose lists could have changed with one server's view.
+    /// Notifies the links scope lists could have changed with one server's view.
     pub(crate) fn notify_view(
         &self,
         effects: &mut Effects<H>,
         index: UpstreamIndex,
-        whose: Whose,
+        scope: ListScope,
         older: &UpstreamView,
         newer: &UpstreamView,
         named: &[ListKind],
@@ -128,7 +122,7 @@ impl<H: Handles> Topic<H> {
             if changed.is_empty() {
                 continue;
             }
-            for (member, concerned) in self.concerned(index, whose) {
+            for (member, concerned) in self.concerned(index, scope) {
                 let promotes =
                     concerned.iter().any(|link| self.members.link(*link).is_some_and(|own| own.promotes));
                 let who = Looker { capabilities: &member.capabilities, promotes };
@@ -154,7 +148,8 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Where a link is notified of a changed list: outside of its requests if it takes that, and on its listen requests.
+    /// The receivers of a changed list at one link: the link itself if it takes notifications outside of its requests, and its
+    /// listen requests.
     fn receivers(&self, link: LinkId, list: ListKind) -> Vec<Receiver<H>> {
         let Some(own) = self.members.link(link) else { return Vec::new() };
         let home = own.handle.clone().filter(|_| own.notified).map(Receiver::Link);
@@ -167,15 +162,15 @@ impl<H: Handles> Topic<H> {
     }
 
     /// The callers that see a view, each with its links that do.
-    fn concerned(&self, index: UpstreamIndex, whose: Whose) -> Vec<(&Member<H>, Vec<LinkId>)> {
+    fn concerned(&self, index: UpstreamIndex, scope: ListScope) -> Vec<(&Member<H>, Vec<LinkId>)> {
         let sees =
             |link: &LinkId| self.members.link(*link).is_some_and(|own| own.overrides().get(index).is_none());
-        match whose {
-            Whose::Link(link) => {
+        match scope {
+            ListScope::Link(link) => {
                 let member = self.members.of_link(link).filter(|member| member.is_caller());
                 member.map(|member| (member, vec![link])).into_iter().collect()
             }
-            Whose::Shared => {
+            ListScope::Shared => {
                 let callers =
                     self.members.iter().map(|(_, member)| member).filter(|member| member.is_caller());
                 let links =
@@ -194,7 +189,7 @@ impl<H: Handles> Topic<H> {
     ) -> bool {
         let method = method(list);
         let sees = |id: &ParticipantId, text: &str| who.sees(method, text, id);
-        // A URI that one upstream lists decides how others' equal ones are spelled: callers that see those count.
+        // A URI that one server lists decides how others' equal ones are spelled: callers that see those count.
         let of_any = |seen: &dyn Fn(&ParticipantId) -> bool| self.catalog.ids().any(seen);
         if changed.len() > LOOKED_AT_MAX {
             return of_any(&|id| who.sees_some(method, &[None], id));
@@ -214,7 +209,7 @@ impl<H: Handles> Topic<H> {
     }
 }
 
-/// A caller that may have to be notified: more often than needed is allowed, so built-in entries are not set apart.
+/// A caller that may have to be notified. An unneeded notification does no harm, so built-in entries are judged like all others.
 #[derive(Clone, Copy)]
 struct Looker<'a> {
     capabilities: &'a Capabilities,
@@ -233,7 +228,7 @@ impl Looker<'_> {
     }
 }
 
-/// The entries in which two views of one upstream differ; all of them if those that stay change places.
+/// The entries in which two views of one server differ; all of them if the common entries change their order.
 fn changed<'a>(list: ListKind, older: &'a UpstreamView, newer: &'a UpstreamView) -> Vec<Changed<'a>> {
     let (left, right) = (entries(list, older), entries(list, newer));
     let keys = |all: &[Entry<'a>]| -> HashSet<(&'a str, u64)> { all.iter().map(key).collect() };

@@ -1,4 +1,4 @@
-//! How an approved proposal is carried out, once, and how its outcome is recognised.
+//! Execution of approved proposals, once each, and recognition of their outcomes.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::{
     requests::refuse_all,
 };
 
-/// How long a participant that answers in the room may take for what was approved, milliseconds.
+/// The time that a participant has to answer an approved request in the room, milliseconds.
 pub const ROOM_ANSWER_MS_MAX: u64 = 600_000;
 
 impl<H: Handles> Topic<H> {
-    /// An approval is on disk: the proposal runs now.
+    /// Runs a proposal whose approval is on disk.
     pub(crate) fn approved(
         &mut self,
         effects: &mut Effects<H>,
@@ -28,7 +28,7 @@ impl<H: Handles> Topic<H> {
     ) {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         if let Some(reason) = proposal.recalled.take() {
-            // Its proposer is gone, and nothing was begun.
+            // Its proposer is gone, and the request has not begun.
             let content = proposal.content.clone();
             self.proposals.forget_fulfilment(id);
             self.refuse_ruling(effects, id, Some(content), ruling, Cause::Moot);
@@ -50,7 +50,7 @@ impl<H: Handles> Topic<H> {
         }
         effects.extend_ruled(handle);
         match (call, requested) {
-            // The call that waits is carried out, and its answer reaches both.
+            // The held call runs, and its answer reaches the caller and the proposal.
             (Some(call), requested) => {
                 let calls = requested.map(|requested| requested.calls).unwrap_or_default();
                 effects.all.extend(calls.into_iter().map(|(.., call)| Effect::Drop { call }));
@@ -68,7 +68,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// The servers that the gateway has carry out a proposal. A participant that serves gets the request in the room, unless a
+    /// The servers at which the gateway carries out a proposal. A participant that serves gets the request in the room, unless a
     /// call was held for it.
     fn carried_out_by(&self, to: &[ParticipantId], held: bool) -> Vec<ParticipantId> {
         let serves_here = |id: &&ParticipantId| {
@@ -92,7 +92,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Carries out the requests of a proposer that waited for the withdrawal of its own proposal, as far as it still may.
+    /// Carries out the requests of a proposer that waited for the withdrawal of its own proposal, if it still may make them.
     pub(crate) fn run_deferred(&mut self, effects: &mut Effects<H>, mut requests: Requests<H>) {
         let granted = self.members.of_link(requests.link).map(|member| Arc::clone(&member.capabilities));
         let kind = KindRef::request(requests.method.as_str(), requests.context.as_deref());
@@ -106,7 +106,7 @@ impl<H: Handles> Topic<H> {
         self.run_requests(effects, Requests { calls, ..requests }, None);
     }
 
-    /// The gateway's own name carries out an approved proposal at a server.
+    /// Carries out an approved proposal at a server, in the gateway's own name.
     pub(crate) fn execute(
         &mut self,
         effects: &mut Effects<H>,
@@ -179,7 +179,7 @@ impl<H: Handles> Topic<H> {
         self.deliver(effects, operation);
     }
 
-    /// An approved proposal fails that no operation carries out, for this reason.
+    /// Ends an approved proposal that no operation carries out as failed, for this reason.
     fn not_carried_out(&mut self, effects: &mut Effects<H>, proposal: OperationId, cause: Cause) {
         if self.proposals.get(proposal).is_some_and(|own| own.call.is_none()) {
             let reason = refusals::plain(cause).message;
@@ -187,7 +187,8 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Whether an operation may carry out a proposal: approved, not begun, and nothing else than what was proposed.
+    /// Whether an operation may carry out a proposal: it is approved and has not begun, and the operation is the proposed
+    /// request.
     fn may_carry_out(
         &self,
         proposal: OperationId,
@@ -201,7 +202,7 @@ impl<H: Handles> Topic<H> {
         if own.is_running() && own.call.is_none() && same && meant { Ok(()) } else { Err(Cause::Moot) }
     }
 
-    /// The seat of a server that takes one more operation of this link.
+    /// The seat of a server, if this link may open one more operation there.
     fn room_for(&self, link: LinkId, server: &ParticipantId) -> Result<Seat, Cause> {
         let (own, member) = self.members.link(link).zip(self.members.of_link(link)).ok_or(Cause::Moot)?;
         let full = own.open.len() >= self.limits.operations_per_link_max
@@ -230,8 +231,8 @@ impl<H: Handles> Topic<H> {
         Some(proposal)
     }
 
-    /// An answer in the room: the outcome of a proposal, if it answers the envelope that fulfils one. Two participants may use one
-    /// id; then the answer is for the one that it names.
+    /// Takes an answer in the room: the outcome of a proposal, if it answers the envelope that fulfils one. Two participants may
+    /// use one id; then the answer is for the participant that it names.
     pub(crate) fn answered_in_room(
         &mut self,
         effects: &mut Effects<H>,
@@ -254,7 +255,7 @@ impl<H: Handles> Topic<H> {
                 None => return,
             },
         };
-        // A call that waited is carried out by a server, whose answer counts.
+        // A server carries out a held call, and its answer counts.
         let fits = |own: &&mut Proposal<H>| !own.held && own.is_answered_by(from, kind);
         let Some(proposal) = self.proposals.get_mut(id).filter(fits) else { return };
         let names_proposer = to.contains(&proposal.by.as_str());
@@ -307,7 +308,7 @@ fn refuse<H: Handles>(effects: &mut Effects<H>, operation: OperationId, call: H:
     effects.push(Effect::Refuse { operation, call, refusal, cause });
 }
 
-/// A request that is carried out after it was admitted elsewhere.
+/// A request that was admitted as an envelope or by an approval.
 struct Execution<H: Handles> {
     link: LinkId,
     operation: OperationId,

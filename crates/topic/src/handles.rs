@@ -1,9 +1,9 @@
-//! The opaque values that a topic keeps for its shell.
+//! Opaque values that a topic keeps for its shell.
 
 use std::fmt::Debug;
 
-/// What a shell hands to a topic in events and gets back in effects. A topic clones and drops handles and compares tags; it
-/// never looks inside. In the simulation they are numbers.
+/// Types of the values that a shell hands to a topic in events and gets back in effects. A topic clones and drops handles and
+/// compares tags; it never looks inside. In the simulation they are numbers.
 pub trait Handles: Clone + Debug + 'static {
     /// A caller's connection or session.
     type Link: Clone + Debug;
@@ -21,8 +21,8 @@ pub trait Handles: Clone + Debug + 'static {
     type Notice: Clone + Debug;
     /// A room's message: the sender's bytes.
     type Message: Clone + Debug;
-    /// A proposal in full, as a reviewer is shown it.
+    /// A proposal in full, as reviewers see it.
     type Content: Clone + Debug;
-    /// What comes with a decision besides the decision: edited params, and who waits for it to be durable.
+    /// The shell's part of a decision: edited params, and the caller that waits until the decision is on disk.
     type Ruling: Clone + Debug;
 }

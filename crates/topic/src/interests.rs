@@ -1,4 +1,4 @@
-//! Which notifications the callers of a topic get: subscriptions to resources, watched tasks, changed lists, log levels.
+//! Notifications that the callers of a topic want: subscriptions to resources, watched tasks, changed lists, log levels.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -30,7 +30,7 @@ pub enum LogLevel {
     Emergency,
 }
 
-/// What a listen request listens to.
+/// The filter of a listen request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Changes of these lists.
@@ -50,7 +50,7 @@ pub(crate) struct Subscriber {
     pub(crate) public: Arc<str>,
 }
 
-/// Subscriptions and watched tasks, indexed by what servers notify of.
+/// Subscriptions and watched tasks, indexed by the resources and tasks that servers notify about.
 #[derive(Debug, Default)]
 pub(crate) struct Interests {
     resources: HashMap<ParticipantId, HashMap<Arc<str>, Vec<Subscriber>>>,
@@ -103,12 +103,12 @@ impl Interests {
         self.subscribers(server, own).iter().any(|one| one.link == link && one.listen.is_none())
     }
 
-    /// Who is subscribed to a server's resource.
+    /// The subscribers of a server's resource.
     pub(crate) fn subscribers(&self, server: &ParticipantId, own: &str) -> &[Subscriber] {
         self.resources.get(server).and_then(|of_server| of_server.get(own)).map_or(&[], Vec::as_slice)
     }
 
-    /// Drops everything that is subscribed to at a server that has left.
+    /// Drops all subscriptions at a server that has left.
     pub(crate) fn forget_server(&mut self, server: &ParticipantId) {
         self.resources.remove(server);
     }

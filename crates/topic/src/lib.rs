@@ -1,16 +1,16 @@
-//! The decisions of a topic: who is in it, what is admitted, where it goes, who gets it, and how it ends.
+//! The decisions of a topic: membership, admission, routing, audiences, proposals, and the end of every request.
 //!
-//! A topic keeps the only book. What is open, asked, held, parked, proposed, decided, subscribed to and present is known
-//! here and nowhere else. [`Topic::step`] is a pure function of the topic's state, the time and one [`Event`]; what follows
-//! are [`Effects`]. There is no clock, randomness, input, output or async in it: time and ids are arguments, and links,
-//! servers, calls and payloads are opaque [`Handles`].
+//! A topic keeps the only state of its members, open and parked operations, questions, proposals and subscriptions; no other
+//! crate has a copy. [`Topic::step`] is a pure function of the topic's state, the time and one [`Event`]; its result are
+//! [`Effects`]. It uses no clock, randomness, input, output or async: time and ids are arguments, and links, servers, calls and
+//! payloads are opaque [`Handles`].
 //!
-//! - [`Event`], [`Effect`], [`RoomEffect`], [`Verdict`]: the whole inventory of what can happen and what can follow.
-//! - [`Audience`], [`DeliveryMode`], [`Replay`]: who gets a room's messages, also later.
-//! - [`TopicConfig`], [`Limits`]: what the configuration fixes.
-//! - [`Manifest`], [`Listing`]: what servers list, and what a caller sees of it.
+//! - [`Event`], [`Effect`], [`RoomEffect`], [`Verdict`]: the whole inventory of events and their effects.
+//! - [`Audience`], [`DeliveryMode`], [`Replay`]: the listeners of a room's messages, present and late.
+//! - [`TopicConfig`], [`Limits`]: the configuration of a topic.
+//! - [`Manifest`], [`Listing`]: the lists of servers, and a caller's part of them.
 //! - [`ProposalView`]: a proposal as participants may see it.
-//! - [`BuiltinTool`]: the gateway's own tools, and which callers may use them.
+//! - [`BuiltinTool`]: the gateway's own tools, and the callers that may use them.
 //! - [`public_name`], [`public_uri`], [`check_prefixes`]: names as pure functions of the configuration.
 
 mod admission;
@@ -18,6 +18,7 @@ mod asks;
 mod audience;
 mod builtin;
 mod catalog;
+mod closed;
 mod config;
 mod decide;
 mod diff;
@@ -53,24 +54,25 @@ mod view;
 pub use audience::{Audience, DeliveryMode, Listener, Reach};
 pub use builtin::BuiltinTool;
 pub use catalog::{Route, UpstreamIndex};
+pub use closed::CLOSED_PROPOSALS_MAX;
 pub use config::{Limits, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
 pub use effect::{
     Cause, Effect, Effects, Ended, Ignored, Mirrored, Person, Receiver, Record, RoomEffect, Rule, Verdict,
 };
 pub use event::{
-    About, Act, Decision, End, Event, Interest, Join, Request, Requested, Resume, Say, Subject, Target,
-    TaskRef, Terms, View, Which,
+    About, Decision, End, Event, Intent, Interest, Join, ListScope, OperationRef, Request, Requested, Resume,
+    Say, Subject, Target, TaskRef, Terms,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;
 pub use interests::{Filter, LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX};
-pub use lists::{Listing, Outlook};
+pub use lists::{ListSnapshot, Listing};
 pub use manifest::{Item, Manifest};
 pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
 };
 pub use proposal_view::{DECIDERS_SHOWN_MAX, ProposalView};
-pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX, Ended as EndedProposal};
+pub use proposals::{ENDED_PROPOSALS_MAX, EndedProposal};
 pub use replay::{Cursor, Kept, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay};
 pub use request_log::REQUESTS_MAX;
 pub use topic::{Present, Server, Topic};

@@ -1,15 +1,15 @@
-//! Changes of what servers list: shared, for one link, and by a new configuration.
+//! Changes of servers' lists: shared, for one link, and by a new configuration.
 
 use std::sync::Arc;
 
 use model::{LinkId, ListKind, ParticipantId};
 
 use crate::{
-    Handles, Manifest, Topic, View,
+    Handles, Manifest, Topic,
     catalog::{Catalog, UpstreamIndex},
     config::UpstreamNames,
-    diff::Whose,
     effect::Effects,
+    event::ListScope,
 };
 
 impl<H: Handles> Topic<H> {
@@ -17,7 +17,7 @@ impl<H: Handles> Topic<H> {
         &mut self,
         effects: &mut Effects<H>,
         server: &ParticipantId,
-        view: View,
+        scope: ListScope,
         manifest: Manifest,
         changed: &[ListKind],
     ) {
@@ -25,14 +25,14 @@ impl<H: Handles> Topic<H> {
         if self.members.server(server).is_none() {
             return;
         }
-        match view {
-            View::Shared if self.catalog.builtin() == Some(index) => {
+        match scope {
+            ListScope::Shared if self.catalog.builtin() == Some(index) => {
                 self.listed_builtin(effects, index, manifest);
             }
-            View::Shared => self.listed_shared(effects, index, manifest, changed),
-            // The gateway lists the same to all callers: its names are taken first.
-            View::Link(_) if self.catalog.builtin() == Some(index) => {}
-            View::Link(link) => self.listed_for(effects, index, link, manifest, changed),
+            ListScope::Shared => self.listed_shared(effects, index, manifest, changed),
+            // The gateway has the same lists for all callers, because its names win over all others.
+            ListScope::Link(_) if self.catalog.builtin() == Some(index) => {}
+            ListScope::Link(link) => self.listed_for(effects, index, link, manifest, changed),
         }
     }
 
@@ -47,10 +47,10 @@ impl<H: Handles> Topic<H> {
         let catalog = Arc::make_mut(&mut self.catalog);
         let Some(older) = catalog.replace(index, newer.clone()) else { return };
         catalog.merge();
-        self.notify_view(effects, index, Whose::Shared, &older, &newer, changed);
+        self.notify_view(effects, index, ListScope::Shared, &older, &newer, changed);
     }
 
-    /// The gateway's own names are taken first, so every other view is made anew.
+    /// The gateway's own names win over all others, so every other view is indexed again.
     fn listed_builtin(&mut self, effects: &mut Effects<H>, index: UpstreamIndex, manifest: Manifest) {
         let before = self.seen_by(&self.caller_links());
         let view = Arc::new(self.catalog.index_manifest(index, manifest));
@@ -80,7 +80,7 @@ impl<H: Handles> Topic<H> {
         }
         let older = own.overrides.set(index, newer.clone()).or_else(|| self.catalog.shared(index).cloned());
         if let Some(older) = older {
-            self.notify_view(effects, index, Whose::Link(link), &older, &newer, changed);
+            self.notify_view(effects, index, ListScope::Link(link), &older, &newer, changed);
         }
     }
 
@@ -100,12 +100,12 @@ impl<H: Handles> Topic<H> {
         let older = own.overrides.remove(index);
         self.end_session_asks(effects, link, server);
         if let (Some(older), Some(newer)) = (older, self.catalog.shared(index).cloned()) {
-            self.notify_view(effects, index, Whose::Link(link), &older, &newer, &[]);
+            self.notify_view(effects, index, ListScope::Link(link), &older, &newer, &[]);
         }
     }
 
-    /// A server is gone: its shared names and every view of one link. [`Topic::configure`] makes the catalog anew after it, and
-    /// notifies of what has changed.
+    /// A server is gone: its shared names and every view of one link. [`Topic::configure`] builds the catalog again afterwards,
+    /// and notifies callers about the changes.
     pub(crate) fn forget_views(&mut self, server: &ParticipantId) {
         let Some(index) = self.catalog.index(server) else { return };
         for (_, own) in self.members.owns_mut() {
@@ -132,7 +132,7 @@ impl<H: Handles> Topic<H> {
         self.notify_changes(effects, &before);
     }
 
-    /// After the catalog has changed: each link's own views, at their upstreams' new places.
+    /// Moves each link's own views to their servers' new places, after the catalog has changed.
     fn move_overrides(&mut self, to: &dyn Fn(UpstreamIndex) -> Option<UpstreamIndex>) {
         for (_, own) in self.members.owns_mut() {
             own.attached = own.attached.iter().filter_map(|index| to(*index)).collect();

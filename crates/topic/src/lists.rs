@@ -1,4 +1,4 @@
-//! What a caller sees of the lists: filtered by what it may do or propose, in configuration order.
+//! A caller's lists: the entries that it may use or propose, in configuration order.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -21,13 +21,13 @@ pub struct Listing<'a> {
     pub own: &'a Arc<str>,
     /// Its public spelling.
     pub public: Cow<'a, str>,
-    /// Whether acting on it is held as a proposal; else it is done at once.
+    /// Whether a call of it is held as a proposal instead of running at once.
     pub held: bool,
 }
 
-/// Everything that a caller's lists follow from, at one moment: the lists are made outside of the topic's lock.
+/// The data that a caller's lists depend on, at one moment: the shell builds the lists outside of the topic's lock.
 #[derive(Debug, Clone)]
-pub struct Outlook {
+pub struct ListSnapshot {
     catalog: Arc<Catalog>,
     capabilities: Arc<Capabilities>,
     overrides: Overrides,
@@ -35,16 +35,16 @@ pub struct Outlook {
 }
 
 impl<H: Handles> Topic<H> {
-    /// What the lists of a caller with these capabilities follow from, if it had a link that promotes.
-    pub fn outlook_of(&self, capabilities: &Arc<Capabilities>) -> Outlook {
+    /// The snapshot for a caller with these capabilities, as if it had a link that promotes.
+    pub fn list_snapshot_of(&self, capabilities: &Arc<Capabilities>) -> ListSnapshot {
         let (catalog, capabilities) = (Arc::clone(&self.catalog), Arc::clone(capabilities));
-        Outlook { catalog, capabilities, overrides: Overrides::default(), promotes: true }
+        ListSnapshot { catalog, capabilities, overrides: Overrides::default(), promotes: true }
     }
 
-    /// What this link's lists follow from.
-    pub fn outlook(&self, link: LinkId) -> Option<Outlook> {
+    /// The snapshot for this link.
+    pub fn list_snapshot(&self, link: LinkId) -> Option<ListSnapshot> {
         let (own, member) = self.members.link(link).zip(self.members.of_link(link))?;
-        Some(Outlook {
+        Some(ListSnapshot {
             catalog: Arc::clone(&self.catalog),
             capabilities: Arc::clone(&member.capabilities),
             overrides: own.overrides().clone(),
@@ -53,8 +53,8 @@ impl<H: Handles> Topic<H> {
     }
 }
 
-impl Outlook {
-    /// Whether two outlooks are certain to give the same lists.
+impl ListSnapshot {
+    /// Whether two snapshots are certain to give the same lists.
     pub fn is_same(&self, other: &Self) -> bool {
         self.is_concurrent(other)
             && self.overrides.is_same(&other.overrides)
@@ -63,13 +63,12 @@ impl Outlook {
                 || self.capabilities == other.capabilities)
     }
 
-    /// Whether no server's shared lists have changed between two outlooks of one topic.
+    /// Whether no server's shared lists changed between two snapshots of one topic.
     pub fn is_concurrent(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.catalog, &other.catalog)
     }
 
-    /// The entries of a list that the caller could act on or have held as a proposal: in configuration order, then in the
-    /// server's own.
+    /// The entries of a list that the caller may use or propose: in configuration order, then in the server's own.
     pub fn list(&self, list: ListKind) -> Vec<Listing<'_>> {
         let mut listings = Vec::new();
         let promotes = self.promotes && self.capabilities.admits_head(PROPOSAL);
@@ -128,7 +127,7 @@ struct Seen<'a> {
     capabilities: &'a Capabilities,
     overrides: &'a Overrides,
     index: UpstreamIndex,
-    /// Whether what is not admitted here may be held as a proposal.
+    /// Whether calls that are not admitted here may be held as proposals.
     promotes: bool,
 }
 
@@ -142,7 +141,7 @@ impl Seen<'_> {
         (self.promotes && proposes(self.capabilities, method, context, at)).then_some(true)
     }
 
-    /// The same of a template: some of what it stands for is enough.
+    /// The same of a template: one possible URI is enough.
     fn some_as_held(&self, list: ListKind, shape: &[Option<char>], upstream: &ParticipantId) -> Option<bool> {
         let some = |head| self.capabilities.admits_some(head, method(list), shape, &[upstream.as_str()]);
         if some(REQUEST) {

@@ -1,5 +1,4 @@
-//! Owns what an upstream says it has: names and URIs, in its own order and spelling.
-//! Must not know public names (see `names`) or who may see what.
+//! Manifests of servers: names and URIs, in the server's own order and spelling.
 
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ pub(crate) fn method(list: ListKind) -> &'static str {
 /// One entry of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Item {
-    /// The upstream's own name, URI or URI template.
+    /// The server's own name, URI or URI template.
     pub own: Arc<str>,
     /// A digest of the whole definition, so that a changed description counts as a change. 0 if unknown.
     pub digest: u64,
@@ -35,7 +34,7 @@ impl From<Arc<str>> for Item {
     }
 }
 
-/// What one upstream has, each list in the upstream's order.
+/// The lists of one server, each in the server's order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manifest {
     /// Tools, by name.

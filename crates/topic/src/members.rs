@@ -18,12 +18,12 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Seat(u32);
 
-/// On which side a participant is.
+/// The side of a participant.
 #[derive(Debug, Clone)]
 pub(crate) enum Side<S> {
-    /// It opens requests and answers questions.
+    /// A caller: it opens requests and answers questions.
     Caller,
-    /// It lists what it has, answers requests and asks.
+    /// A server: it sends its lists, answers requests and asks questions.
     Server(S),
 }
 
@@ -36,16 +36,16 @@ pub(crate) struct Member<H: Handles> {
     pub(crate) hidden: bool,
     pub(crate) capabilities: Arc<Capabilities>,
     pub(crate) bucket: Option<Bucket>,
-    /// In no order that an effect may show.
+    /// Unordered: no effect may depend on the order.
     pub(crate) links: Vec<LinkId>,
     /// The one of them that listens to the room.
     pub(crate) listener: Option<LinkId>,
-    /// How many operations are open on all of them.
+    /// The number of open operations on all of them.
     pub(crate) open: usize,
 }
 
 impl<H: Handles> Member<H> {
-    /// Takes one token, or returns in how many milliseconds there will be one.
+    /// Takes one token, or returns the milliseconds until there is one.
     pub(crate) fn take_token(&mut self, now_ms: u64) -> Result<(), u64> {
         self.bucket.as_mut().map_or(Ok(()), |bucket| bucket.take(now_ms))
     }
@@ -69,7 +69,7 @@ impl<H: Handles> Member<H> {
         }
     }
 
-    /// As others see it.
+    /// The participant as others see it.
     pub(crate) fn person(&self) -> Person {
         Person { id: self.id.clone(), capabilities: Arc::clone(&self.capabilities) }
     }
@@ -85,7 +85,7 @@ pub(crate) struct Link<H: Handles> {
     pub(crate) handle: Option<H::Link>,
     /// Requests that it opened and questions that wait for it; of a server's link, its questions.
     pub(crate) open: Vec<OperationId>,
-    /// What few links have.
+    /// State that few links have.
     pub(crate) own: Option<Box<Own>>,
     pub(crate) listener: Option<Listener>,
     pub(crate) level: Option<LogLevel>,
@@ -100,24 +100,24 @@ pub(crate) struct Link<H: Handles> {
 pub(crate) struct Own {
     /// Servers at which it has a session of its own.
     pub(crate) attached: Vec<UpstreamIndex>,
-    /// What it sees instead of the shared lists.
+    /// Views that replace the shared lists.
     pub(crate) overrides: Overrides,
     /// Resources that it is subscribed to: server and the server's own URI.
     pub(crate) subscriptions: Vec<(ParticipantId, Arc<str>)>,
     /// Its open listen requests.
     pub(crate) listens: Vec<OperationId>,
-    /// From where on it may read the room's messages.
+    /// The cursor from which on it may read the room's messages.
     pub(crate) since: Option<Cursor>,
 }
 
 impl<H: Handles> Link<H> {
-    /// A link without anything open.
+    /// A link without open operations.
     pub(crate) fn new(seat: Seat, handle: Option<H::Link>) -> Self {
         let (place, open, own, listener, level) = <_>::default();
         Self { seat, place, handle, open, own, listener, level, promotes: false, notified: false }
     }
 
-    /// Removes an operation from what is open; the youngest are looked at first.
+    /// Removes an open operation; the search begins with the youngest.
     fn forget(&mut self, operation: OperationId) -> bool {
         let at = self.open.iter().rposition(|open| *open == operation);
         at.map(|at| self.open.swap_remove(at)).is_some()
@@ -140,7 +140,7 @@ impl<H: Handles> Link<H> {
     }
 }
 
-/// From this many buckets of participants that have left on, those that are full again are forgotten.
+/// The number of buckets of participants that have left, from which on the full ones are forgotten.
 const WORN_MIN: usize = 256;
 
 /// All members.
@@ -152,13 +152,13 @@ pub(crate) struct Members<H: Handles> {
     /// The seats of the server sides of participants that serve.
     hidden: Map<ParticipantId, Seat>,
     links: HashMap<LinkId, Link<H>>,
-    /// How many links get every message.
+    /// The number of links that get every message.
     watchers: usize,
-    /// Buckets of participants that left before they were full again: rejoining is no way around a limit.
+    /// Buckets of participants that left before the bucket was full: rejoining does not reset a limit.
     worn: Map<ParticipantId, Bucket>,
-    /// At how many of them those that are full again are forgotten: at twice as many as were left the last time.
+    /// The number of these buckets at which the full ones are forgotten: twice as many as remained the last time.
     worn_max: usize,
-    /// Everybody as others see them, made when a listener needs it.
+    /// All members as others see them; built when a listener needs it.
     roster: Option<Arc<[Person]>>,
 }
 
@@ -207,7 +207,7 @@ impl<H: Handles> Members<H> {
         usize::try_from(seat.0).ok().and_then(|at| self.seats.get(at))?.as_ref()
     }
 
-    /// For everything but capabilities, which [`Members::set_capabilities`] changes.
+    /// Mutable access, for all but capabilities, which [`Members::set_capabilities`] changes.
     pub(crate) fn get_mut(&mut self, seat: Seat) -> Option<&mut Member<H>> {
         usize::try_from(seat.0).ok().and_then(|at| self.seats.get_mut(at))?.as_mut()
     }
@@ -247,7 +247,7 @@ impl<H: Handles> Members<H> {
         }
     }
 
-    /// Removes it.
+    /// Removes an operation from its link.
     pub(crate) fn finish(&mut self, link: LinkId, operation: OperationId) {
         let Some(own) = self.links.get_mut(&link) else { return };
         let (seat, gone) = (own.seat, own.forget(operation));
@@ -264,7 +264,7 @@ impl<H: Handles> Members<H> {
             .filter_map(|(seat, member)| Some((seat, member.as_ref().filter(|member| !member.hidden)?)))
     }
 
-    /// Sessions, lists and interests of the links that have any, in no order that an effect may show.
+    /// Sessions, lists and interests of the links that have any, unordered: no effect may depend on the order.
     pub(crate) fn owns_mut(&mut self) -> impl Iterator<Item = (LinkId, &mut Own)> {
         self.links.iter_mut().filter_map(|(id, link)| Some((*id, link.own.as_deref_mut()?)))
     }
@@ -288,7 +288,7 @@ impl<H: Handles> Members<H> {
     }
 
     /// Frees a seat.
-    pub(crate) fn stand(&mut self, seat: Seat) -> Option<Member<H>> {
+    pub(crate) fn free(&mut self, seat: Seat) -> Option<Member<H>> {
         let mut member = usize::try_from(seat.0).ok().and_then(|at| self.seats.get_mut(at))?.take()?;
         self.seats_of(member.hidden).remove(&member.id);
         let worn = member.bucket.take().map(|bucket| (member.id.clone(), bucket));

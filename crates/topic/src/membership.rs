@@ -23,7 +23,7 @@ impl<H: Handles> Topic<H> {
             return;
         }
         let replaced = listener.and(self.listener(participant));
-        // Links are numbered as they were accepted, and may join in another order.
+        // Links have numbers in the order of acceptance, and may join in another order.
         let is_late = replaced.is_some_and(|there| there > link);
         let may = if is_late { Err(Cause::Replaced) } else { self.may_join(participant, replaced) };
         if let Err(cause) = may {
@@ -59,7 +59,7 @@ impl<H: Handles> Topic<H> {
             if let Some(member) = self.members.get(seat) {
                 effects.publish(RoomEffect::Joined(member.person()));
             }
-            // It may do less than when it left its proposals here.
+            // Its capabilities may be fewer than when it made its proposals.
             self.recall_of(effects, now_ms, participant, Some(&capabilities));
         }
     }
@@ -77,7 +77,7 @@ impl<H: Handles> Topic<H> {
         self.members.sit(Member { id, side, hidden, capabilities, bucket, links, listener, open })
     }
 
-    /// A listener gets its welcome. What was published before comes with it or not at all; its own presence follows.
+    /// Enters a listener, which gets its welcome with the replay. The announcement of its own presence follows.
     fn enter(&mut self, effects: &mut Effects<H>, link: LinkId, since: Option<Cursor>) {
         let roster = self.members.roster();
         let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else { return };
@@ -109,8 +109,8 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// A configured server takes its seat: beside its participant's own, if that joins and leaves by itself. One that has it
-    /// already is reached by another handle from now on, and may send other things.
+    /// Seats a configured server: beside its participant's own seat, if that joins and leaves by itself. A server that already
+    /// has its seat gets another handle and other capabilities.
     pub(crate) fn serve(
         &mut self,
         effects: &mut Effects<H>,
@@ -132,7 +132,7 @@ impl<H: Handles> Topic<H> {
         }
         let hidden = self.serves(server);
         if !hidden {
-            // A participant that had the name before it was a server's.
+            // A participant had the name before the server was configured.
             self.revoke(effects, now_ms, server);
         }
         let (id, links, listener) = (server.clone(), Vec::new(), None);
@@ -164,7 +164,7 @@ impl<H: Handles> Topic<H> {
     /// Ends a link, and with the last its participant's presence.
     fn close_link(&mut self, effects: &mut Effects<H>, now_ms: u64, link: LinkId, why: Option<Ended>) {
         let Some(own) = self.members.link(link) else { return };
-        // Its last messages come before its end; after it, nothing names the link.
+        // The last messages of the link come before its end; no effect names it afterwards.
         if own.listener.is_some() {
             effects.publish(RoomEffect::Exit { link, why });
         }
@@ -196,7 +196,7 @@ impl<H: Handles> Topic<H> {
         self.recall_of(effects, now_ms, participant, None);
     }
 
-    /// A server is not configured any more. Of a participant that served, only its server side leaves.
+    /// Removes a server that is no longer configured. Of a participant that served, only its server side leaves.
     pub(crate) fn dismiss(&mut self, effects: &mut Effects<H>, now_ms: u64, server: &ParticipantId) {
         let member = self.members.server(server).and_then(|seat| self.members.get(seat));
         for link in member.map(|member| member.links.clone()).unwrap_or_default() {
@@ -204,8 +204,8 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Ends what a link that is gone had open: its requests stop at their servers, the questions that waited for it are
-    /// refused.
+    /// Ends the open operations of a link that is gone: cancels its requests at their servers, and refuses the questions that
+    /// waited for it.
     fn end_open(&mut self, effects: &mut Effects<H>, now_ms: u64, open: &[OperationId]) {
         for id in self.operations.in_order(open) {
             match self.operations.get(id).map(|open| open.state) {
@@ -216,7 +216,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// A participant without links leaves. A server takes its names with it, and what it had open ends.
+    /// Removes a participant without links. The names of a server go with it, and its open operations end.
     fn unseat(&mut self, effects: &mut Effects<H>, now_ms: u64, seat: Seat) {
         let Some(member) = self.members.get(seat) else { return };
         let (id, is_caller, hidden) = (member.id.clone(), member.is_caller(), member.hidden);
@@ -230,7 +230,7 @@ impl<H: Handles> Topic<H> {
                 }
             }
         }
-        self.members.stand(seat);
+        self.members.free(seat);
         if !is_caller {
             self.forget_subscriptions(&id);
             self.forget_views(&id);
@@ -257,7 +257,7 @@ impl<H: Handles> Topic<H> {
     ) {
         let seat = self.members.seat(participant);
         let Some((seat, member)) = seat.and_then(|seat| Some((seat, self.members.get(seat)?))) else {
-            // It is not here, and its proposals may be.
+            // The participant is absent, but may have proposals.
             return self.recall_of(effects, now_ms, participant, Some(&capabilities));
         };
         if Arc::ptr_eq(&member.capabilities, &capabilities) || member.capabilities == capabilities {
@@ -273,7 +273,7 @@ impl<H: Handles> Topic<H> {
             self.withdraw_asks(effects, seat);
         }
         self.recall_of(effects, now_ms, participant, Some(&capabilities));
-        // A newcomer is welcomed anyway.
+        // A link that is joining gets its welcome later.
         if let Some(link) = listener.filter(|_| listener != newest) {
             let roster = self.members.roster();
             if let Some(member) = self.members.get(seat) {
@@ -305,8 +305,8 @@ impl<H: Handles> Topic<H> {
         server.is_some_and(|at| match open.state {
             State::Delivered { proposal: None } => !admitted(at),
             State::Held { .. } => !admitted(at) && !proposes(granted, method, context, at),
-            // One runs on the approver's authority, and what was approved in time stays approved; the others serve the caller's
-            // own proposals or are a server's.
+            // A call of an approved proposal runs on the approver's authority, and the approval holds. The others are about the
+            // caller's own proposals, or are a server's.
             State::Delivered { proposal: Some(_) }
             | State::Parked { .. }
             | State::Waiting { .. }

@@ -1,5 +1,4 @@
-//! Owns public names and URIs: pure functions of the configuration, shortened or rewritten readably.
-//! Must not know who lists what (see `catalog`).
+//! Public names and URIs: pure functions of the configuration, shortened or rewritten readably.
 
 use model::ParticipantId;
 
@@ -9,16 +8,16 @@ use crate::config::UpstreamNames;
 pub const NAME_CHARS_MAX: usize = 64;
 /// The longest prefix, in characters, so that a shortened name stays readable.
 pub const PREFIX_CHARS_MAX: usize = 48;
-/// What a rewritten URI begins with; the upstream's id, `/` and its own URI follow.
+/// The beginning of a rewritten URI; the server's id, `/` and its own URI follow.
 pub const REWRITTEN: &str = "portmoot:";
 
 /// Hexadecimal digits of the hash at the end of a shortened name.
 const HASH_CHARS: usize = 8;
 
-/// The public name of an upstream's tool or prompt: `<prefix>_<own>`, or its own with an empty prefix.
+/// The public name of a server's tool or prompt: `<prefix>_<own>`, or its own with an empty prefix.
 ///
-/// Longer than [`NAME_CHARS_MAX`] characters, it keeps its beginning and ends with `_` and a hash of the
-/// whole. Names under an empty prefix are never touched.
+/// Longer than [`NAME_CHARS_MAX`] characters, it keeps its beginning and ends with `_` and a hash of the whole. Names under an
+/// empty prefix are never touched.
 pub fn public_name(prefix: &str, own: &str) -> String {
     if prefix.is_empty() {
         return own.to_owned();
@@ -32,26 +31,26 @@ pub fn public_name(prefix: &str, own: &str) -> String {
     format!("{kept}_{:08x}", (hash ^ (hash >> 32)) & 0xffff_ffff)
 }
 
-/// The public spelling of a URI (or template) that another upstream owns as well.
+/// The public spelling of a URI (or template) that another server owns as well.
 pub fn public_uri(upstream: &ParticipantId, own: &str) -> String {
     format!("{REWRITTEN}{upstream}/{own}")
 }
 
-/// FNV-1a, 64 bits. It tells the long names of one upstream apart; nothing depends on it resisting attack,
-/// because two names of one upstream can only take each other's place.
+/// FNV-1a, 64 bits. It distinguishes the long names of one server. It need not resist attacks, because two names of one server
+/// can only take each other's place.
 fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// Why a configuration of prefixes is refused.
+/// An error in a configuration of prefixes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
-    /// Two upstreams with one name.
+    /// Two servers with one name.
     #[error("two servers are named `{0}`")]
     SameId(String),
-    /// Two upstreams without a prefix.
+    /// Two servers without a prefix.
     #[error("`{0}` and `{1}` both have an empty prefix: give one of them a `prefix`")]
     TwoEmpty(String, String),
     /// One prefix and `_` begins the other, or they are equal.
@@ -62,7 +61,7 @@ pub enum PrefixError {
     TooLong(String),
 }
 
-/// Refuses configurations in which names of one upstream could be taken for another's.
+/// Refuses configurations in which names of one server could be taken for another's.
 ///
 /// # Errors
 /// The first pair, in configuration order, that could be confused.

@@ -1,4 +1,4 @@
-//! What servers notify of outside of answers and questions, and which callers get it.
+//! Notifications of servers, and the callers that get them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl<H: Handles> Topic<H> {
-    /// Passes a server's notification on. What belongs to no caller is dropped.
+    /// Passes a server's notification to its callers. The topic drops notifications that belong to no caller.
     pub(crate) fn notice(
         &mut self,
         effects: &mut Effects<H>,
@@ -71,8 +71,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Whether a link wants log messages of this level; all, unless it has said from which level on (MCP 2025-11-25,
-    /// "Logging").
+    /// Whether a link wants log messages of this level; all, unless it has set a level (MCP 2025-11-25, "Logging").
     fn wants(&self, link: LinkId, level: Option<LogLevel>) -> bool {
         let from = self.members.link(link).and_then(|own| own.level);
         level.zip(from).is_none_or(|(level, from)| level >= from)
@@ -91,7 +90,7 @@ impl<H: Handles> Topic<H> {
             if session.is_some_and(|session| session != *link) {
                 continue;
             }
-            // A link that may not subscribe any more gets nothing.
+            // A link that may no longer subscribe gets no updates.
             if !self.admits(*link, "resources/subscribe", Some(Target::Uri(public))) {
                 continue;
             }
@@ -140,7 +139,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Enters what an admitted request changes about its link's notifications.
+    /// Applies the change that an admitted request makes to its link's notifications.
     pub(crate) fn take_interest(&mut self, id: OperationId, interest: Interest) {
         let Some(open) = self.operations.get(id) else { return };
         let link = open.link;
@@ -161,7 +160,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Whether a request may take this interest: within the limits of its link.
+    /// Whether this interest is within the limits of its link.
     pub(crate) fn has_room_for(&self, link: LinkId, interest: &Interest) -> bool {
         let Some(own) = self.members.link(link).and_then(|own| own.own.as_ref()) else { return true };
         match interest {
@@ -182,7 +181,7 @@ impl<H: Handles> Topic<H> {
         let Some((server, own)) = self.aimed_at(id) else { return };
         let Some(open) = self.operations.get(id) else { return };
         let (link, public) = (open.link, open.context.clone().unwrap_or_else(|| Arc::clone(&own)));
-        // Of a resource that it is subscribed to already nothing is undone if the server refuses.
+        // A link that is already subscribed to the resource keeps its subscription if the server refuses.
         if self.interests.is_subscribed(&server, &own, link) {
             return;
         }
@@ -203,7 +202,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// A server has left: subscriptions to its resources count no more.
+    /// Ends all subscriptions to the resources of a server that has left.
     pub(crate) fn forget_subscriptions(&mut self, server: &ParticipantId) {
         self.interests.forget_server(server);
         for (_, own) in self.members.owns_mut() {
@@ -212,7 +211,7 @@ impl<H: Handles> Topic<H> {
     }
 
     fn listen(&mut self, id: OperationId, link: LinkId, mut filter: Filter) {
-        // A caller gets nothing of what it may not subscribe to, and does not learn that it exists.
+        // A caller gets no updates of resources to which it may not subscribe, and does not learn whether they exist.
         filter.resources.retain(|uri| self.admits(link, "resources/subscribe", Some(Target::Uri(uri))));
         let mut at = Vec::new();
         for public in &filter.resources {
@@ -233,12 +232,12 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// What a listen request listens to, as far as its caller may.
+    /// The part of a listen request's filter that its caller may use.
     pub fn listening(&self, operation: OperationId) -> Option<&Filter> {
         Some(&self.operations.get(operation)?.rare.as_ref()?.listens.as_ref()?.filter)
     }
 
-    /// Ends what a request that is over had its link interested in.
+    /// Ends the interests of a request that is over.
     pub(crate) fn lose_interest(
         &mut self,
         effects: &mut Effects<H>,

@@ -1,4 +1,4 @@
-//! Open operations: who opened each, where it is, and what it is about.
+//! Open operations: the opener, the state and the target of each.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use model::{KindRef, LinkId, Method, OperationId, ParticipantId};
 
 use crate::{Handles, interests::Filter, members::Seat};
 
-/// Where an operation is.
+/// The state of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// A server has the call. It carries out the approved proposal on the approver's authority, if there is one.
@@ -35,7 +35,7 @@ impl State {
     }
 }
 
-/// What the shell gave with an operation.
+/// The shell's handle of an operation.
 #[derive(Debug, Clone)]
 pub(crate) enum Handle<H: Handles> {
     Call(H::Call),
@@ -58,16 +58,16 @@ impl<H: Handles> Handle<H> {
     }
 }
 
-/// What few operations have.
+/// State that few operations have.
 #[derive(Debug, Default)]
 pub(crate) struct Rare {
     /// A subscription that is undone unless the server answers with a result: server and its own URI.
     pub(crate) subscribes: Option<(ParticipantId, Arc<str>)>,
-    /// What a listen request listens to.
+    /// The filter of a listen request.
     pub(crate) listens: Option<Listening>,
 }
 
-/// What a listen request listens to.
+/// The filter of a listen request.
 #[derive(Debug)]
 pub(crate) struct Listening {
     pub(crate) filter: Filter,
@@ -92,13 +92,13 @@ pub(crate) struct Operation<H: Handles> {
     pub(crate) own: Option<Arc<str>>,
     /// The name that the opener gave it.
     pub(crate) tag: Option<H::Tag>,
-    /// When something happens to it at the latest: its caller is answered for now.
+    /// The time at which its caller is answered for now.
     pub(crate) until_ms: Option<u64>,
     /// Open questions about this call.
     pub(crate) asks: u32,
-    /// Whether watchers were shown it.
+    /// Whether watchers have seen it.
     pub(crate) mirrored: bool,
-    /// Whether its caller was answered for now, so that nothing else reaches it there.
+    /// Whether its caller was answered for now, so that no notification or question reaches the caller through it.
     pub(crate) answered: bool,
     pub(crate) rare: Option<Box<Rare>>,
     pub(crate) handle: Handle<H>,
@@ -132,7 +132,7 @@ impl<H: Handles> Default for Operations<H> {
 }
 
 impl<H: Handles> Operations<H> {
-    /// How many are open, without the parked ones.
+    /// The number of open operations, without the parked ones.
     pub(crate) fn len(&self) -> usize {
         self.open.len() - self.parked
     }
@@ -160,7 +160,7 @@ impl<H: Handles> Operations<H> {
         self.open.insert(id, operation);
     }
 
-    /// Changes where one is.
+    /// Changes the state of one.
     pub(crate) fn turn(&mut self, id: OperationId, state: State) {
         let Some(operation) = self.open.get_mut(&id) else { return };
         let parked = |state| matches!(state, State::Parked { .. });
@@ -176,7 +176,7 @@ impl<H: Handles> Operations<H> {
         Some(removed)
     }
 
-    /// Those for which `fits` holds, in the order of opening.
+    /// The operations for which `fits` holds, in the order of opening.
     pub(crate) fn which(&self, fits: impl Fn(&Operation<H>) -> bool) -> Vec<OperationId> {
         let found = self.open.iter().filter(|(_, operation)| fits(operation));
         sorted(found.map(|(id, operation)| (operation.order, *id)).collect())

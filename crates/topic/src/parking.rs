@@ -1,8 +1,8 @@
-//! Operations that wait for a proposal: held, parked, and resumed.
+//! Held, parked and resumed operations: those that wait for a proposal.
 //!
-//! A held call waits for the decision about its proposal. When its caller has been answered for now it is *parked*: no link has it
-//! any more, and its caller comes back with [`Event::Resume`](crate::Event::Resume), which is admitted like any request. An
-//! operation of a built-in tool waits in the same way.
+//! A held call waits for the decision about its proposal. When its caller has been answered for now it is *parked*: it is no
+//! longer open at any link, and its caller comes back with [`Event::Resume`](crate::Event::Resume), which the topic admits like
+//! any request. An operation of a built-in tool waits in the same way.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl<H: Handles> Topic<H> {
-    /// Lets a held call go to its server, on the authority of the participant that approved it.
+    /// Delivers a held call to its server, on the authority of the participant that approved it.
     pub(crate) fn release(&mut self, effects: &mut Effects<H>, proposal: OperationId, call: OperationId) {
         if let Some(operation) = self.operations.get_mut(call)
             && let Some(until_ms) = operation.until_ms.take()
@@ -28,7 +28,7 @@ impl<H: Handles> Topic<H> {
         self.deliver(effects, call);
     }
 
-    /// Answers the caller of a held call for now, at this time.
+    /// Sets the time at which the caller of a held call is answered for now.
     pub(crate) fn park_at(&mut self, call: OperationId, until_ms: u64) {
         if let Some(operation) = self.operations.get_mut(call) {
             operation.until_ms = Some(until_ms);
@@ -45,7 +45,7 @@ impl<H: Handles> Topic<H> {
         let (state, link) = (operation.state, operation.link);
         let Some(call) = operation.handle.call().cloned() else { return };
         let proposal = match state {
-            // Until it is on disk its caller must not rely on it: see `opened`.
+            // The caller must not rely on a proposal before it is on disk: see `opened`.
             State::Held { proposal: Some(proposal) } if !self.is_on_disk(proposal) => return,
             State::Held { proposal: Some(proposal) } => {
                 self.members.finish(link, id);
@@ -66,7 +66,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Answers the callers for now whose time has come.
+    /// Answers all callers for now whose time has come.
     pub(crate) fn park_due(&mut self, effects: &mut Effects<H>, now_ms: u64) {
         while let Some((until_ms, id)) = self.deadlines.first().copied()
             && until_ms <= now_ms
@@ -76,7 +76,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// The gateway is about to stop: answers all callers for now that wait for a proposal.
+    /// Answers all callers that wait for a proposal for now, before the gateway stops.
     pub(crate) fn stop(&mut self, effects: &mut Effects<H>, now_ms: u64) {
         self.stopping = true;
         let waits = |operation: &Operation<H>| {
@@ -126,7 +126,7 @@ impl<H: Handles> Topic<H> {
         self.wait_for(effects, now_ms, operation, parked, Some(until_ms), true);
     }
 
-    /// An operation of the gateway's own participant waits for a proposal of its caller.
+    /// Holds an operation of the gateway's own participant until a proposal of its caller is over.
     pub(crate) fn wait(
         &mut self,
         effects: &mut Effects<H>,
@@ -169,7 +169,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Gives a caller that waited for a proposal what it came to.
+    /// Reports the outcome of a proposal to a caller that waited for it.
     pub(crate) fn report(
         &mut self,
         effects: &mut Effects<H>,
@@ -183,7 +183,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// What the end of a call means for the proposal that it belongs to.
+    /// Applies the end of a call to the proposal that it belongs to.
     pub(crate) fn call_is_over(
         &mut self,
         effects: &mut Effects<H>,
@@ -222,7 +222,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Whether a participant made a proposal that is known and on disk.
+    /// Whether this participant made a proposal that the topic has on disk.
     fn is_proposer(&self, proposal: OperationId, by: &ParticipantId) -> bool {
         self.is_on_disk(proposal) && self.proposals.known(proposal).is_some_and(|own| own.by == *by)
     }
@@ -231,7 +231,7 @@ impl<H: Handles> Topic<H> {
         self.proposals.known(proposal).is_some_and(crate::proposals::Proposal::is_open)
     }
 
-    /// Answers the caller of a held call whose proposal has just come onto the disk, if its time has passed meanwhile.
+    /// Answers the caller of a held call for now, if its time passed while its proposal was being written.
     pub(crate) fn park_late(&mut self, effects: &mut Effects<H>, now_ms: u64, call: OperationId) {
         let waits = self.operations.get(call).map(|open| open.until_ms);
         let late = match waits {

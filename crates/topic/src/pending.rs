@@ -1,4 +1,4 @@
-//! Queries about proposals: what participants may see of them, and who could decide.
+//! Queries about proposals: those that a participant may see, and the participants that could decide.
 
 use std::sync::Arc;
 
@@ -17,8 +17,7 @@ impl<H: Handles> Topic<H> {
         Some(self.view(id, proposal))
     }
 
-    /// All proposals that are on disk and that `who` may see, in the order in which they were made; those that are over only if
-    /// `all`.
+    /// All proposals that are on disk and that `who` may see, in the order of opening; ended ones only if `all`.
     pub fn proposals(
         &self,
         who: &ParticipantId,
@@ -33,7 +32,7 @@ impl<H: Handles> Topic<H> {
         self.proposals.in_order(wanted).map(|(id, proposal)| glance(id, proposal)).collect()
     }
 
-    /// How many proposals are not over, those included whose opening is being written.
+    /// The number of proposals that are not over, including those whose opening is being written.
     pub fn proposals_len(&self) -> usize {
         self.proposals.len()
     }
@@ -61,12 +60,12 @@ impl<H: Handles> Topic<H> {
         open.is_some_and(|proposal| self.covers(capabilities, proposal))
     }
 
-    /// The content of a proposal, and whether the proposal is on disk.
+    /// The proposed request in full, and whether the proposal is on disk.
     pub fn proposed(&self, id: OperationId) -> Option<(&H::Content, bool)> {
         self.proposals.known(id).map(|proposal| (&proposal.content, proposal.is_open()))
     }
 
-    /// The content of the proposal that an envelope made, on disk or not.
+    /// The proposed request of the proposal that an envelope made, on disk or not.
     pub fn proposed_by(&self, envelope: &str) -> Option<(OperationId, &H::Content)> {
         let id = self.proposals.of_envelope(envelope)?;
         Some((id, &self.proposals.known(id)?.content))

@@ -1,4 +1,4 @@
-//! A proposal at one moment, as effects and queries show it.
+//! View of a proposal at one moment, for effects and queries.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use model::{OperationId, ParticipantId, ProposalState};
 
 use crate::Handles;
 
-/// Participants that a [`ProposalView`] names as able to decide.
+/// The most participants that a [`ProposalView`] names as able to decide.
 pub const DECIDERS_SHOWN_MAX: usize = 16;
 
-/// A proposal at one moment, with what the shell gave with it.
+/// A proposal at one moment, with the shell's handles.
 #[derive(Debug, Clone)]
 pub struct ProposalView<H: Handles> {
     /// Its id.
@@ -18,25 +18,25 @@ pub struct ProposalView<H: Handles> {
     pub by: ParticipantId,
     /// The id of the envelope that proposed.
     pub envelope: Arc<str>,
-    /// What was proposed, in full.
+    /// The proposed request, in full.
     pub content: H::Content,
     /// Whether it was a held call.
     pub held: bool,
     /// Its state.
     pub state: ProposalState,
-    /// Why it is over, in words for the proposer.
+    /// The reason for its end, in words for the proposer.
     pub reason: Option<Arc<str>>,
     /// The participant that decided.
     pub decided_by: Option<ParticipantId>,
-    /// What came with the decision.
+    /// The shell's part of the decision.
     pub ruling: Option<H::Ruling>,
     /// The envelope that fulfils it.
     pub fulfilment: Option<Arc<str>>,
-    /// What it led to.
+    /// The outcome and the answer.
     pub answer: Option<H::Answer>,
-    /// When its state changed last, on the clock of [`Topic::step`].
+    /// The time of its latest change, on the clock of [`Topic::step`](crate::Topic::step).
     pub updated_ms: u64,
-    /// While it is pending, participants in the topic that could decide; [`DECIDERS_SHOWN_MAX`] at most. A list of proposals
-    /// does not say.
+    /// While it is pending, participants in the topic that could decide; [`DECIDERS_SHOWN_MAX`] at most. Empty in lists of
+    /// proposals.
     pub deciders: Vec<ParticipantId>,
 }

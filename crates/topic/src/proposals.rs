@@ -1,23 +1,21 @@
-//! Proposals of a topic: what each is about, how far it has come, and those that are over.
+//! Proposals of a topic: terms and phase of each, and those that are over.
 
 use std::{
-    collections::{BTreeSet, HashMap as Map, HashSet, VecDeque},
+    collections::{BTreeSet, HashMap as Map, VecDeque},
     sync::Arc,
 };
 
 use foldhash::{HashMap, HashMapExt};
 use model::{Capabilities, Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
 
-use crate::Handles;
+use crate::{Handles, closed::ClosedDigests};
 
-/// Proposals that are over and can still be asked for.
+/// The most ended proposals that queries still return.
 pub const ENDED_PROPOSALS_MAX: usize = 1000;
-/// Envelope ids of proposals that are over and that a request must not fulfil again, as digests.
-pub const CLOSED_PROPOSALS_MAX: usize = 100_000;
-/// The requests of a proposer that wait for the withdrawal of its own proposal.
+/// The most requests of a proposer that wait for the withdrawal of its own proposal.
 pub(crate) const DEFERRED_MAX: usize = 16;
 
-/// How far a proposal has come. A change that must be on disk first takes two steps, so three phases wait for the journal.
+/// The phase of a proposal. A change that must be on disk first takes two steps, so three phases wait for the journal.
 #[derive(Debug, Clone)]
 pub(crate) enum Phase<H: Handles> {
     /// Its opening is being written.
@@ -26,24 +24,24 @@ pub(crate) enum Phase<H: Handles> {
     Pending,
     /// A decision is being written.
     Deciding(Box<Ruling<H>>),
-    /// Approved. It runs, once.
+    /// Approved: it runs, once.
     Running,
     /// Its end is being written.
     Ending(ProposalState, Option<Arc<str>>),
 }
 
-/// A decision on its way.
+/// A decision that is being written.
 #[derive(Debug, Clone)]
 pub(crate) struct Ruling<H: Handles> {
     pub(crate) by: ParticipantId,
     /// [`ProposalState::Running`], [`ProposalState::Rejected`] or [`ProposalState::Withdrawn`].
     pub(crate) state: ProposalState,
     pub(crate) reason: Option<Arc<str>>,
-    /// What came with it; `None` if the topic withdraws the proposal itself, whether or not that can be written.
+    /// The shell's part of it; `None` if the topic itself withdraws the proposal, even if the journal fails.
     pub(crate) handle: Option<H::Ruling>,
-    /// The envelope that fulfils the proposal, or the one that stands for an approval without an envelope.
+    /// The envelope that fulfils the proposal, or the one that announces an approval without an envelope.
     pub(crate) fulfilment: Option<Arc<str>>,
-    /// The calls by which servers carry it out, if it came as a request in the room.
+    /// The calls by which servers carry it out, if it was a request in the room.
     pub(crate) requested: Option<Requests<H>>,
 }
 
@@ -60,7 +58,7 @@ pub(crate) struct Requests<H: Handles> {
     pub(crate) calls: Calls<H>,
 }
 
-/// An answer in the room that came before the approval was on disk.
+/// An answer in the room that arrived before the approval was on disk.
 #[derive(Debug, Clone)]
 pub(crate) struct Early<H: Handles> {
     pub(crate) outcome: Outcome,
@@ -69,23 +67,23 @@ pub(crate) struct Early<H: Handles> {
     pub(crate) names_proposer: bool,
 }
 
-/// Who decided.
+/// The participant that decided.
 #[derive(Debug, Clone)]
 pub(crate) struct Decided<H: Handles> {
     pub(crate) by: ParticipantId,
     pub(crate) handle: Option<H::Ruling>,
 }
 
-/// How a proposal of before a restart ended.
+/// The end of a proposal from before a restart.
 #[derive(Debug, Clone)]
-pub struct Ended<H: Handles> {
+pub struct EndedProposal<H: Handles> {
     /// One of the states that are over.
     pub state: ProposalState,
-    /// Why, in words for the proposer.
+    /// The reason, in words for the proposer.
     pub reason: Option<Arc<str>>,
-    /// The participant that decided, with what came with its decision.
+    /// The participant that decided, with the shell's part of its decision.
     pub decided: Option<(ParticipantId, H::Ruling)>,
-    /// The answer that it led to.
+    /// The answer of the server or participant that carried it out.
     pub answer: Option<H::Answer>,
 }
 
@@ -100,7 +98,7 @@ pub(crate) struct Proposal<H: Handles> {
     pub(crate) context: Option<Arc<str>>,
     /// The public name or URI, of a held call.
     pub(crate) public: Option<Arc<str>>,
-    /// The servers or participants that it names; none is anybody.
+    /// The servers or participants that it names. A proposal that names none is for any of them.
     pub(crate) to: Box<[ParticipantId]>,
     pub(crate) envelope: Arc<str>,
     pub(crate) digest: Digest,
@@ -111,23 +109,23 @@ pub(crate) struct Proposal<H: Handles> {
     /// The held or parked call behind it, and later the operation that carries it out.
     pub(crate) call: Option<OperationId>,
     pub(crate) phase: Phase<H>,
-    /// It is withdrawn as soon as what is being written is on disk, for this reason.
+    /// The reason for which it is withdrawn as soon as the change that is being written is on disk.
     pub(crate) recalled: Option<Arc<str>>,
-    /// A decision that came before the opening was on disk.
+    /// A decision that arrived before the opening was on disk.
     pub(crate) queued: Option<Box<Queued<H>>>,
     /// Requests of the proposer itself that run once the withdrawal is on disk.
     pub(crate) deferred: Vec<Requests<H>>,
     pub(crate) decided: Option<Decided<H>>,
-    /// The envelope by which it is fulfilled, once that is known.
+    /// The envelope that fulfils it, once known.
     pub(crate) fulfilment: Option<Arc<str>>,
     pub(crate) early: Option<Early<H>>,
-    /// When a participant that answers in the room has failed to.
+    /// The time until which a participant may answer in the room.
     pub(crate) run_until_ms: Option<u64>,
-    /// What it led to.
+    /// The outcome and the answer.
     pub(crate) answer: Option<H::Answer>,
-    /// How it ended, once it has.
+    /// Its last state, once it is over.
     pub(crate) over: Option<(ProposalState, Option<Arc<str>>)>,
-    /// Its end could not be written, so that it is pending again after a restart.
+    /// Whether its end could not be written, so that it is pending again after a restart.
     pub(crate) end_lost: bool,
     pub(crate) updated_ms: u64,
     /// Operations that wait for its end.
@@ -138,14 +136,14 @@ pub(crate) struct Proposal<H: Handles> {
 #[derive(Debug, Clone)]
 pub(crate) struct Queued<H: Handles> {
     pub(crate) ruling: Ruling<H>,
-    /// What the participant that decided may do, if it is not in the topic.
+    /// The capabilities of the participant that decided, if it is not in the topic.
     pub(crate) outside: Option<Arc<Capabilities>>,
     pub(crate) shown: Option<Digest>,
     pub(crate) current: Option<Digest>,
 }
 
 impl<H: Handles> Proposal<H> {
-    /// Its addressees as the matcher takes them.
+    /// Its addressees, for capabilities to match.
     pub(crate) fn addressees(&self) -> Vec<&str> {
         self.to.iter().map(ParticipantId::as_str).collect()
     }
@@ -189,7 +187,7 @@ impl<H: Handles> Proposal<H> {
 #[derive(Debug)]
 pub(crate) struct Proposals<H: Handles> {
     all: HashMap<OperationId, Proposal<H>>,
-    /// How many each participant has that are not over.
+    /// The number that each participant has that are not over.
     counts: Map<ParticipantId, usize>,
     open: usize,
     /// The pending ones, and those whose answer is awaited in the room, by the time at which that ends.
@@ -199,28 +197,26 @@ pub(crate) struct Proposals<H: Handles> {
     /// By the envelope that fulfils.
     by_fulfilment: Map<Arc<str>, Vec<OperationId>>,
     ended: VecDeque<OperationId>,
-    /// Digests of the envelopes of older ones, with the time until which they are kept.
-    closed: VecDeque<(u64, u128)>,
-    is_closed: HashSet<u128>,
+    /// Digests of the envelopes of those that are over, kept or not.
+    pub(crate) closed: ClosedDigests,
     opened: u64,
 }
 
 impl<H: Handles> Default for Proposals<H> {
     fn default() -> Self {
-        let (counts, open, deadlines, by_envelope, by_fulfilment, ended, closed, is_closed, opened) =
-            <_>::default();
+        let (counts, open, deadlines, by_envelope, by_fulfilment, ended, closed, opened) = <_>::default();
         let all = HashMap::new();
-        Self { all, counts, open, deadlines, by_envelope, by_fulfilment, ended, closed, is_closed, opened }
+        Self { all, counts, open, deadlines, by_envelope, by_fulfilment, ended, closed, opened }
     }
 }
 
 impl<H: Handles> Proposals<H> {
-    /// How many are not over.
+    /// The number of those that are not over.
     pub(crate) fn len(&self) -> usize {
         self.open
     }
 
-    /// How many of a participant's are not over.
+    /// The number of a participant's that are not over.
     pub(crate) fn count(&self, by: &ParticipantId) -> usize {
         self.counts.get(by).copied().unwrap_or_default()
     }
@@ -255,7 +251,7 @@ impl<H: Handles> Proposals<H> {
         self.by_fulfilment.get(envelope).map_or(&[], Vec::as_slice)
     }
 
-    /// Enters one and numbers it.
+    /// Adds one and numbers it.
     pub(crate) fn insert(&mut self, id: OperationId, mut proposal: Proposal<H>) {
         proposal.order = self.opened;
         self.opened += 1;
@@ -271,7 +267,7 @@ impl<H: Handles> Proposals<H> {
         self.forget_oldest();
     }
 
-    /// Turns one to another phase.
+    /// Changes the phase of one.
     pub(crate) fn turn(&mut self, id: OperationId, phase: Phase<H>) {
         self.unschedule(id);
         if let Some(proposal) = self.get_mut(id) {
@@ -280,7 +276,7 @@ impl<H: Handles> Proposals<H> {
         self.schedule(id);
     }
 
-    /// Waits for an answer in the room until then.
+    /// Sets the time until which a participant may answer in the room.
     pub(crate) fn await_answer(&mut self, id: OperationId, until_ms: u64) {
         self.unschedule(id);
         if let Some(proposal) = self.get_mut(id) {
@@ -289,7 +285,7 @@ impl<H: Handles> Proposals<H> {
         self.schedule(id);
     }
 
-    /// Notes by which envelope one is fulfilled, or that it is fulfilled by none.
+    /// Sets the envelope that fulfils one, or removes it.
     pub(crate) fn fulfil(&mut self, id: OperationId, envelope: Option<Arc<str>>) {
         let Some(proposal) = self.all.get_mut(&id) else { return };
         let older = std::mem::replace(&mut proposal.fulfilment, envelope.clone());
@@ -306,7 +302,7 @@ impl<H: Handles> Proposals<H> {
         }
     }
 
-    /// The decision that it was fulfilled by does not count, nor does an answer that came early.
+    /// Removes the fulfilment of a decision that does not count, with an early answer to it.
     pub(crate) fn forget_fulfilment(&mut self, id: OperationId) {
         self.fulfil(id, None);
         if let Some(proposal) = self.get_mut(id) {
@@ -333,12 +329,12 @@ impl<H: Handles> Proposals<H> {
         }
     }
 
-    /// The next deadline, with the proposal that it is of.
+    /// The next deadline, with its proposal.
     pub(crate) fn next_deadline(&self) -> Option<(u64, OperationId)> {
         self.deadlines.first().copied()
     }
 
-    /// Ends one: it is kept for queries only, the oldest of those go.
+    /// Ends one: it is kept for queries only, and the oldest of those are dropped.
     pub(crate) fn end(
         &mut self,
         id: OperationId,
@@ -358,7 +354,7 @@ impl<H: Handles> Proposals<H> {
         self.forget_oldest();
     }
 
-    /// Removes one that never came to be.
+    /// Removes one that was never opened.
     pub(crate) fn remove(&mut self, id: OperationId) -> Option<Proposal<H>> {
         self.unschedule(id);
         self.fulfil(id, None);
@@ -389,29 +385,7 @@ impl<H: Handles> Proposals<H> {
         }
     }
 
-    /// Refuses requests that name an ended proposal by a digest of its envelope, until then.
-    pub(crate) fn close(&mut self, until_ms: u64, digest: u128) {
-        if self.is_closed.insert(digest) {
-            self.closed.push_back((until_ms, digest));
-        }
-        if self.closed.len() > CLOSED_PROPOSALS_MAX
-            && let Some((_, oldest)) = self.closed.pop_front()
-        {
-            self.is_closed.remove(&oldest);
-        }
-    }
-
-    /// Whether a digest is that of an ended proposal's envelope.
-    pub(crate) fn is_closed(&mut self, now_ms: u64, digest: u128) -> bool {
-        while self.closed.front().is_some_and(|(until_ms, _)| *until_ms <= now_ms) {
-            if let Some((_, old)) = self.closed.pop_front() {
-                self.is_closed.remove(&old);
-            }
-        }
-        self.is_closed.contains(&digest)
-    }
-
-    /// Those of one participant that are not over, in the order of opening.
+    /// The proposals of one participant that are not over, in the order of opening.
     pub(crate) fn of(&self, by: &ParticipantId) -> Vec<OperationId> {
         if self.count(by) == 0 {
             return Vec::new();
@@ -419,7 +393,7 @@ impl<H: Handles> Proposals<H> {
         self.in_order(|proposal| proposal.over.is_none() && proposal.by == *by).map(|(id, _)| id).collect()
     }
 
-    /// Those for which `fits` holds, in the order of opening.
+    /// The proposals for which `fits` holds, in the order of opening.
     pub(crate) fn in_order(
         &self,
         fits: impl Fn(&Proposal<H>) -> bool,

@@ -1,4 +1,4 @@
-//! How a proposal comes to be: opened, published once it is on disk, or restored after a restart.
+//! Opening of proposals: held calls, envelopes, and proposals from before a restart.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{
     effect::{Cause, Effect, Effects, Record},
     event::Terms,
     operations::State,
-    proposals::{Decided, Ended, Phase, Proposal},
+    proposals::{Decided, EndedProposal, Phase, Proposal},
     refusals,
 };
 
@@ -29,7 +29,7 @@ impl<H: Handles> Topic<H> {
         }
         let waits = self.operations.get(held).filter(|open| open.state == (State::Held { proposal: None }));
         let own = waits.and_then(|open| self.members.of_link(open.link)).is_some_and(|by| by.id == *terms.by);
-        // Its caller may have cancelled it meanwhile.
+        // The caller may have cancelled its call meanwhile.
         let may = if own { self.may_propose(&terms) } else { Err(Cause::Moot) };
         if let Err(cause) = may {
             self.not_proposed(effects, id, terms.by, content, true, cause);
@@ -46,7 +46,7 @@ impl<H: Handles> Topic<H> {
         self.enter_proposal(effects, now_ms, id, proposal);
     }
 
-    /// A held call cannot be proposed.
+    /// Refuses a held call that cannot be proposed.
     pub(crate) fn unproposable(
         &mut self,
         effects: &mut Effects<H>,
@@ -65,7 +65,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Takes up a proposal that was published as an envelope.
+    /// Opens a proposal that was published as an envelope.
     pub(crate) fn propose_said(
         &mut self,
         effects: &mut Effects<H>,
@@ -108,7 +108,7 @@ impl<H: Handles> Topic<H> {
         effects.push(Effect::NotProposed { proposal, by: by.clone(), content, held, refusal, cause });
     }
 
-    /// Whether one more proposal of this participant is taken.
+    /// Whether the topic accepts one more proposal of this participant.
     fn may_propose(&self, terms: &Terms<'_>) -> Result<(), Cause> {
         let full = self.proposals.len() >= self.limits.proposals_max
             || self.proposals.count(terms.by) >= self.limits.proposals_per_participant_max;
@@ -121,7 +121,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// A proposal that was pending before a restart.
+    /// Restores a proposal that was pending before a restart.
     pub(crate) fn restore(
         &mut self,
         now_ms: u64,
@@ -138,32 +138,32 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// One that was over.
+    /// Restores one that was over.
     pub(crate) fn restore_ended(
         &mut self,
         now_ms: u64,
         id: OperationId,
         terms: Terms<'_>,
         content: H::Content,
-        (held, end): (bool, Ended<H>),
+        (held, end): (bool, EndedProposal<H>),
     ) {
         if self.proposals.known(id).is_some() {
             return;
         }
-        let Ended { state, reason, decided, answer } = end;
+        let EndedProposal { state, reason, decided, answer } = end;
         let decided = decided.map(|(by, ruling)| Decided { by, handle: Some(ruling) });
         let over = Some((state, reason));
         let entry = entry(terms, content, Phase::Pending);
         self.proposals.insert(id, Proposal { held, over, decided, answer, updated_ms: now_ms, ..entry });
     }
 
-    /// The opening is on disk: from now on participants may learn of the proposal.
+    /// Opens a proposal whose opening is on disk: from now on participants may see it.
     pub(crate) fn opened(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
         self.proposals.turn(id, Phase::Pending);
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         let (recalled, queued, call) = (proposal.recalled.take(), proposal.queued.take(), proposal.call);
         if let Some(reason) = recalled {
-            // Its proposer has left meanwhile: no participant learns of it.
+            // The proposer has left meanwhile: no participant sees the proposal.
             self.recall(effects, now_ms, id, reason);
         } else if let Some(view) = self.view_of(id) {
             effects.push(Effect::Proposed { proposal: view });
@@ -176,7 +176,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// The opening cannot be written: there is no proposal, and no call behind it.
+    /// Removes a proposal whose opening cannot be written, and refuses its held call.
     pub(crate) fn not_opened(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
         let cause = Cause::LogUnavailable;
         let Some(proposal) = self.proposals.remove(id) else { return };

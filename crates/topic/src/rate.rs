@@ -1,8 +1,8 @@
-//! A token bucket.
+//! Token buckets for rate limits.
 
 use model::RateLimit;
 
-/// How many tokens' worth one token is, so that whole numbers do: one per millisecond of a minute.
+/// The parts of one token, so that whole numbers suffice: one per millisecond of a minute.
 const UNITS: u64 = 60_000;
 
 /// A participant's bucket.
@@ -20,7 +20,7 @@ impl Bucket {
         Self { limit, units: u64::from(limit.burst) * UNITS, at_ms: now_ms }
     }
 
-    /// The limit that it was made with (at least 1 of each).
+    /// The limit of the bucket (at least 1 of each).
     pub(crate) fn limit(&self) -> RateLimit {
         self.limit
     }
@@ -40,7 +40,7 @@ impl Bucket {
         self.units.saturating_add(refill).min(self.full())
     }
 
-    /// Takes one token, or returns in how many milliseconds there will be one.
+    /// Takes one token, or returns the milliseconds until there is one.
     pub(crate) fn take(&mut self, now_ms: u64) -> Result<(), u64> {
         self.units = self.refilled(now_ms);
         self.at_ms = self.at_ms.max(now_ms);

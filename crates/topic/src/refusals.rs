@@ -1,4 +1,4 @@
-//! The words of a topic's refusals. An act that is hidden and one that is absent read alike.
+//! Texts of a topic's refusals. A hidden target and an absent one get the same text.
 
 use model::{Refusal, RefusalCode};
 
@@ -16,10 +16,10 @@ pub(crate) fn of_request(cause: Cause, target: Option<Target<'_>>) -> Box<Refusa
     })
 }
 
-/// The refusal of anything that names no target of a caller's.
+/// The refusal of an event without a target.
 pub(crate) fn plain(cause: Cause) -> Refusal {
     match cause {
-        Cause::Unknown => Refusal::new(RefusalCode::UnknownTarget, "there is nobody of this name here"),
+        Cause::Unknown => Refusal::new(RefusalCode::UnknownTarget, "there is no participant or server of this name here"),
         Cause::NotAdmitted => Refusal::new(RefusalCode::CapabilityViolation, "this is not granted"),
         Cause::Withdrawn => Refusal::new(RefusalCode::Forbidden, "the permission for this was withdrawn"),
         Cause::Malformed => Refusal::new(RefusalCode::Malformed, "the method cannot be read"),
@@ -31,7 +31,7 @@ pub(crate) fn plain(cause: Cause) -> Refusal {
         }
         Cause::Failed => Refusal::new(RefusalCode::UpstreamFailed, "the server could not take this"),
         Cause::Expired => Refusal::new(RefusalCode::UpstreamTimeout, "there was no answer in time"),
-        Cause::Moot => Refusal::new(RefusalCode::Cancelled, "what this belonged to is over"),
+        Cause::Moot => Refusal::new(RefusalCode::Cancelled, "the call or session of this is over"),
         Cause::Taken => Refusal::new(RefusalCode::Forbidden, "this name is taken"),
         Cause::Replaced => {
             Refusal::new(RefusalCode::Conflict, "another connection of the same participant took over")
@@ -42,12 +42,12 @@ pub(crate) fn plain(cause: Cause) -> Refusal {
         ),
         Cause::Rejected => Refusal::new(RefusalCode::CapabilityViolation, "the proposal was rejected"),
         Cause::TakenBack => Refusal::new(RefusalCode::Cancelled, "the proposal was withdrawn"),
-        Cause::Own => Refusal::new(RefusalCode::Conflict, "nobody decides about a proposal of their own")
-            .hint("wait for somebody else to decide, or withdraw it"),
+        Cause::Own => Refusal::new(RefusalCode::Conflict, "no participant decides about a proposal of its own")
+            .hint("wait for the decision of another participant, or withdraw it"),
         Cause::Decided => Refusal::new(RefusalCode::Conflict, "this proposal is decided already"),
         Cause::Differs => {
-            Refusal::new(RefusalCode::Conflict, "the proposal is not what was shown when this was decided")
-                .hint("look at it again and decide about what it is now")
+            Refusal::new(RefusalCode::Conflict, "the decision is about another request than the proposed one")
+                .hint("look at the proposal again and decide about it as it is now")
         }
         Cause::Mismatch => {
             Refusal::new(RefusalCode::Conflict, "this is not what was proposed").hint(
@@ -69,8 +69,8 @@ pub(crate) fn plain(cause: Cause) -> Refusal {
     }
 }
 
-/// The refusal of what is said to the room, in the words of MCPx v0.1, section 3.5.2.
-pub(crate) fn of_said(cause: Cause, kind: &str) -> Box<Refusal> {
+/// The refusal of an envelope, in the words of MCPx v0.1, section 3.5.2.
+pub(crate) fn of_envelope(cause: Cause, kind: &str) -> Box<Refusal> {
     Box::new(match cause {
         Cause::NotAdmitted => {
             Refusal::new(RefusalCode::CapabilityViolation, format!("You lack capability for '{kind}'"))
@@ -89,7 +89,7 @@ pub(crate) fn of_proposal(cause: Cause) -> Refusal {
     }
 }
 
-/// The refusal of a decision. Whoever may not decide does not learn whether there is anything to decide.
+/// The refusal of a decision. A participant that may not decide does not learn whether the proposal exists.
 pub(crate) fn of_decision(cause: Cause) -> Refusal {
     match cause {
         Cause::Unknown | Cause::NotAdmitted => Refusal::new(
@@ -113,7 +113,7 @@ pub(crate) fn of_interest(interest: &Interest) -> Refusal {
     }
 }
 
-/// The refusal of a request or an ask that came too soon.
+/// The refusal of a request or an envelope that came too soon.
 pub(crate) fn too_soon(retry_after_ms: u64) -> Box<Refusal> {
     let hint = "wait before trying again";
     Box::new(plain(Cause::RateLimited).hint(hint).retry_after_ms(retry_after_ms))

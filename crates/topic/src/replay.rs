@@ -1,7 +1,7 @@
 //! The latest messages of a room, numbered and bounded, for late joiners and for readers.
 //!
 //! One ring serves both: `history` of a topic's configuration (design, section 6) and the tool `read_messages`. Offsets count
-//! within an epoch; another process is another epoch.
+//! within an epoch; each process has an epoch of its own.
 
 use std::{collections::VecDeque, fmt, str::FromStr};
 
@@ -12,7 +12,7 @@ pub const READABLE_MESSAGES_MAX: usize = 1000;
 /// Bytes of the messages that are kept. A longer message is not kept; its readers see a gap.
 pub const REPLAY_BYTES_MAX: usize = 4 << 20;
 
-/// A place in what was published: the next message to read.
+/// A place in the published messages: the next message to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     /// The epoch.
@@ -49,13 +49,13 @@ pub struct Replay<M> {
     pub first: Cursor,
     /// The place of the next message that will be published.
     pub next: Cursor,
-    /// Whether nothing between the place that was asked for and [`Replay::next`] has been dropped.
+    /// Whether the ring still has every message between the requested place and [`Replay::next`].
     pub complete: bool,
     /// The messages, oldest first, each with its place.
     pub messages: Vec<(u64, M)>,
 }
 
-/// How much a ring keeps.
+/// The numbers of messages that a ring keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kept {
     /// Messages for late joiners; 0 keeps none.
@@ -97,7 +97,7 @@ impl<M: Clone> Ring<M> {
         self.kept
     }
 
-    /// Keeps more or less from now on.
+    /// Changes the numbers of messages that are kept.
     pub(crate) fn keep(&mut self, kept: Kept) {
         self.kept = kept;
         self.shrink();
@@ -136,8 +136,8 @@ impl<M: Clone> Ring<M> {
         self.cursor(self.next.saturating_sub(self.kept.history as u64))
     }
 
-    /// The messages since a place for which `includes` holds. `at_most` counts the ring's newest messages, before that choice.
-    /// A place of another epoch is before everything.
+    /// The messages since a place for which `includes` holds, among the `at_most` newest of the ring. A place of another epoch is
+    /// before all messages.
     pub(crate) fn since(
         &self,
         from: Option<Cursor>,
@@ -166,7 +166,7 @@ mod tests {
 
     fn ring(history: usize, readable: bool, messages: u64) -> Ring<u64> {
         let mut ring = Ring::new(7, Kept { history, readable });
-        (0..messages).for_each(|number| ring.push(&number, &Audience::everybody(), 10));
+        (0..messages).for_each(|number| ring.push(&number, &Audience::broadcast(), 10));
         ring
     }
 
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(since(&ring, None, usize::MAX), (5, false, vec![]));
         assert_eq!(since(&ring, Some((7, 5)), usize::MAX), (5, true, vec![]));
         ring.keep(Kept { history: 0, readable: true });
-        ring.push(&5, &Audience::everybody(), 10);
+        ring.push(&5, &Audience::broadcast(), 10);
         assert_eq!(since(&ring, Some((7, 5)), usize::MAX), (5, true, vec![5]));
         ring.keep(Kept::default());
         assert_eq!(since(&ring, Some((7, 5)), usize::MAX), (6, false, vec![]));
@@ -222,21 +222,21 @@ mod tests {
     fn bytes_are_bounded() {
         let mut ring = ring(0, true, 0);
         for number in 0..2 {
-            ring.push(&number, &Audience::everybody(), REPLAY_BYTES_MAX / 2);
+            ring.push(&number, &Audience::broadcast(), REPLAY_BYTES_MAX / 2);
         }
         assert_eq!(since(&ring, None, usize::MAX).2, [0, 1]);
-        ring.push(&2, &Audience::everybody(), 1);
+        ring.push(&2, &Audience::broadcast(), 1);
         assert_eq!(since(&ring, None, usize::MAX).2, [1, 2]);
-        ring.push(&3, &Audience::everybody(), REPLAY_BYTES_MAX + 1);
+        ring.push(&3, &Audience::broadcast(), REPLAY_BYTES_MAX + 1);
         assert_eq!(since(&ring, Some((7, 3)), usize::MAX), (4, false, vec![]));
     }
 
     #[test]
     fn messages_are_chosen_by_audience() {
         let mut ring: Ring<u64> = ring(9, false, 0);
-        let to_bob = Audience { to: Box::new(["bob".into()]), ..Audience::everybody() };
+        let to_bob = Audience { to: Box::new(["bob".into()]), ..Audience::broadcast() };
         ring.push(&0, &to_bob, 1);
-        ring.push(&1, &Audience::everybody(), 1);
+        ring.push(&1, &Audience::broadcast(), 1);
         let chosen = ring.since(None, 9, |audience| audience.to.is_empty());
         assert_eq!((chosen.messages, chosen.complete), (vec![(1, 1)], true));
     }

@@ -1,13 +1,13 @@
-//! Requests that were published in a room lately: repeats are not acted on twice, and answers of participants that were not
-//! asked are noticed (MCPx v0.1, sections 3 and 4.3).
+//! Latest requests of a room, to detect repeated envelopes and answers of participants that the request did not name (MCPx v0.1,
+//! sections 3 and 4.3).
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use model::ParticipantId;
 
-/// Envelopes that were acted on, and requests that named participants, that are remembered.
+/// The most envelopes, and the most requests with addressees, that the log remembers.
 pub const REQUESTS_MAX: usize = 4096;
-/// Requests under one id that are remembered: an id is globally unique (MCPx v0.1, section 3).
+/// The most requests that the log remembers under one id: an id is globally unique (MCPx v0.1, section 3).
 const ASKERS_MAX: usize = 4;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct RequestLog {
 }
 
 impl RequestLog {
-    /// Whether an envelope of this sender and id was acted on before; if not, it is remembered.
+    /// Whether a receiver has already acted on an envelope of this sender and id; if not, the log remembers it.
     pub(crate) fn is_repeat(&mut self, from: &ParticipantId, id: &str) -> bool {
         let key = (from.clone(), Box::from(id));
         if !self.acted.insert(key.clone()) {
@@ -41,7 +41,7 @@ impl RequestLog {
         false
     }
 
-    /// Remembers a request. One that names no participant may be answered by any.
+    /// Remembers a request. Any participant may answer a request that names none.
     pub(crate) fn ask(&mut self, asker: &ParticipantId, id: &str, to: &[&str]) {
         if to.is_empty() {
             return;
@@ -50,7 +50,7 @@ impl RequestLog {
             self.asked_order.push_back(id.into());
             Vec::with_capacity(1)
         });
-        // The first of its sender counts: a repeated id changes nothing.
+        // The first request of its sender counts: a repeated id changes nothing.
         if asked.len() < ASKERS_MAX && asked.iter().all(|one| one.asker != *asker) {
             let to = to.iter().map(|to| Box::from(*to)).collect();
             asked.push(Asked { asker: asker.clone(), to });
@@ -62,8 +62,8 @@ impl RequestLog {
         }
     }
 
-    /// Whether an answer to these addressees is of a participant that the request did not name. An answer to everybody is one
-    /// to the asker.
+    /// Whether an answer to these addressees comes from a participant that the request did not name. An answer without addressees
+    /// counts as one to the requester.
     pub(crate) fn is_intrusion(&self, from: &str, request: &str, to: &[&str]) -> bool {
         let Some(asked) = self.asked.get(request) else { return false };
         let is_meant = |one: &&Asked| to.is_empty() || to.contains(&one.asker.as_str());
@@ -96,7 +96,7 @@ mod tests {
     fn only_a_participant_that_was_asked_answers() {
         let mut log = RequestLog::default();
         log.ask(&id("ann"), "1", &["bob", "cid"]);
-        // It is ann's: requests of others under the same id, or of ann once more, give no participant a say in it.
+        // The request is ann's: later requests under the same id, of ann or of others, name no further participants.
         log.ask(&id("eve"), "1", &["eve"]);
         log.ask(&id("ann"), "1", &["eve"]);
         log.ask(&id("ann"), "all", &[]);

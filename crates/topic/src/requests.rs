@@ -1,4 +1,4 @@
-//! The life of a caller's request: admitted, delivered, and ended exactly once.
+//! Callers' requests: admission, delivery, and exactly one end.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{
     builtin::BuiltinTool,
     catalog::{Catalog, Route},
     effect::{Cause, Effect, Effects, Mirrored, RoomEffect, Rule, Verdict},
-    event::{End, Interest, Request, Target, Which},
+    event::{End, Interest, OperationRef, Request, Target},
     members::{Member, Seat},
     operations::{Handle, Operation, State},
     proposals::Calls,
@@ -37,17 +37,17 @@ impl<H: Handles> Topic<H> {
             let refusal = refusal.unwrap_or_else(|| refusals::of_request(cause, target));
             return refuse(effects, operation, call, refusal, cause);
         }
-        // A tool that serves the caller's own proposals needs no capability, as these need none under their task ids.
+        // A tool for the caller's own proposals needs no capability, because requests about their tasks need none.
         let (method, target) = match self.serves_own(link, &method, target) {
             true => (OWN_PROPOSAL, None),
             false => (method, target),
         };
         let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else { return };
         let route = self.catalog.resolve(own.overrides(), target);
-        // A method that the protocol does not know is for the one server whose names are its own.
+        // A method that is not of the protocol goes to the one server whose names have no prefix.
         let unknown = target.is_none() && matches!(method, Method::Other(_));
         let route = unknown.then(|| self.catalog.bare_route()).flatten().or(route);
-        // A request that is no call to be carried out later is not held.
+        // Only a call that can be carried out later is held.
         let promotes = own.promotes
             && interest == Interest::None
             && route.is_some_and(|route| Some(route.index) != self.catalog.builtin());
@@ -102,8 +102,8 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Whether a request is for one of the tools that serve a caller's own proposals. They work listed or not, unless a server
-    /// lists a tool of this name.
+    /// Whether a request is for one of the tools for a caller's own proposals. They work whether or not they are listed, unless a
+    /// server lists a tool of this name.
     fn serves_own(&self, link: LinkId, method: &Method, target: Option<Target<'_>>) -> bool {
         let (Some(Target::Tool(name)), "tools/call") = (target, method.as_str()) else { return false };
         let serves = |tool| matches!(tool, BuiltinTool::WaitForProposal | BuiltinTool::WithdrawProposal);
@@ -137,12 +137,12 @@ impl<H: Handles> Topic<H> {
         self.operations.insert(id, operation);
     }
 
-    /// What a link has open, in the order of opening.
+    /// The open operations of a link, in the order of opening.
     pub(crate) fn open_of(&self, link: LinkId) -> Vec<OperationId> {
         self.members.link(link).map(|own| self.operations.in_order(&own.open)).unwrap_or_default()
     }
 
-    /// Gives an open call to its server, which shows it to watchers unless it is a built-in tool's.
+    /// Delivers an open call to its server, and mirrors it to watchers unless it calls a built-in tool.
     pub(crate) fn deliver(&mut self, effects: &mut Effects<H>, id: OperationId) {
         let Some(operation) = self.operations.get(id) else { return };
         let Handle::Call(call) = operation.handle.clone() else { return };
@@ -191,7 +191,7 @@ impl<H: Handles> Topic<H> {
             own: operation.own.clone(),
             end,
         };
-        // The server has the request itself. What is no answer of the server's the gateway tells in its own name.
+        // The server gets the request itself, so it sees no mirror of it. All watchers see the end, which may be the gateway's.
         let audience = match &mirrored.end {
             None => crate::Audience::mirror(&mirrored.to, Some(&mirrored.to)),
             Some(_) => crate::Audience::mirror(&mirrored.from, None),
@@ -236,7 +236,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Ends a call that got no answer.
+    /// Ends a call without an answer.
     fn fail_call(
         &mut self,
         effects: &mut Effects<H>,
@@ -268,12 +268,12 @@ impl<H: Handles> Topic<H> {
         effects: &mut Effects<H>,
         now_ms: u64,
         link: LinkId,
-        which: Which<H::Tag>,
+        which: OperationRef<H::Tag>,
     ) {
         let Some(own) = self.members.link(link) else { return };
         let (seat, id) = match which {
-            Which::Id(id) => (own.seat, Some(id)),
-            Which::Tag(tag) => (own.seat, self.tagged(link, &tag)),
+            OperationRef::Id(id) => (own.seat, Some(id)),
+            OperationRef::Tag(tag) => (own.seat, self.tagged(link, &tag)),
         };
         let Some((id, operation)) = id.and_then(|id| Some((id, self.operations.get(id)?))) else { return };
         match operation.state {
@@ -300,7 +300,7 @@ impl<H: Handles> Topic<H> {
         named.max_by_key(|(open, _)| open.order).map(|(_, id)| id)
     }
 
-    /// Closes a call whose caller does not wait for it any more, and tells its server to stop.
+    /// Closes a call for which its caller no longer waits, and cancels it at its server.
     pub(crate) fn cancel_call(
         &mut self,
         effects: &mut Effects<H>,
@@ -315,7 +315,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Ends a call from the gateway's side: its server stops, its caller is refused.
+    /// Ends a call from the gateway's side: the topic cancels it at its server and refuses its caller.
     pub(crate) fn refuse_call(
         &mut self,
         effects: &mut Effects<H>,
@@ -387,7 +387,7 @@ pub(crate) fn refuse_all<H: Handles>(effects: &mut Effects<H>, calls: Calls<H>, 
     }
 }
 
-/// The route of a request that may go on, the seat of its server, and the rule that admits it; no rule if it is held.
+/// The route of a request that may go on, the seat of its server, and the rule that admits it; a held request has no rule.
 fn admit<'a, H: Handles>(
     member: &Member<H>,
     method: &str,

@@ -1,4 +1,4 @@
-//! Envelopes in the room: admitted by kind and addressees, published, and acted on.
+//! Envelopes to the room: admission by kind and addressees, publication, and the receivers' part.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::{
     audience::{Audience, Reach},
     decide::Deciding,
     effect::{Cause, Effect, Effects, Ignored, RoomEffect, Rule, Verdict},
-    event::{Act, Decision, Requested, Say, Which},
+    event::{Decision, Intent, OperationRef, Requested, Say},
     proposals::{DEFERRED_MAX, Phase, Requests, Ruling},
     refusals,
     requests::refuse_all,
 };
 
 /// An envelope that was admitted.
-struct Said<'a, H: Handles> {
+struct AdmittedEnvelope<'a, H: Handles> {
     link: LinkId,
     from: ParticipantId,
     id: &'a str,
@@ -32,13 +32,13 @@ const ANSWERS: [&str; 2] = ["mcp/response:", "mcp/request:notifications/"];
 
 impl<H: Handles> Topic<H> {
     pub(crate) fn say(&mut self, effects: &mut Effects<H>, now_ms: u64, say: Say<'_, H>) {
-        let Say { link, id, kind, to, correlation, correlation_digest, message, bytes, act } = say;
+        let Say { link, id, kind, to, correlation, correlation_digest, message, bytes, intent } = say;
         let rule = match self.admit_envelope(now_ms, link, kind, to) {
             Ok(rule) => rule,
             Err((cause, refusal)) => {
                 effects.verdict = Some(Verdict::Refused(cause));
                 let handle = self.handle(link);
-                let refusal = refusal.unwrap_or_else(|| refusals::of_said(cause, kind));
+                let refusal = refusal.unwrap_or_else(|| refusals::of_envelope(cause, kind));
                 effects.refusal = Some(refusal.clone());
                 let withhold = |handle| Effect::Withhold { handle, message, refusal, cause };
                 return effects.all.extend(handle.map(withhold));
@@ -51,7 +51,7 @@ impl<H: Handles> Topic<H> {
         if self.is_private(kind, correlation) {
             let seat = self.members.server(&from).filter(|_| self.serves(&from));
             let server = seat.and_then(|seat| self.members.get(seat)?.server().cloned());
-            return effects.push(Effect::Hear { link, server, message });
+            return effects.push(Effect::Receive { link, server, message });
         }
         let reach = self.reach_of(parsed, correlation);
         let audience = Audience::new(Some(link), to, kind, reach);
@@ -59,10 +59,11 @@ impl<H: Handles> Topic<H> {
         if self.is_about_calls(&from, kind) {
             let server =
                 self.members.server(&from).and_then(|seat| self.members.get(seat)?.server().cloned());
-            effects.push(Effect::Hear { link, server, message: message.clone() });
+            effects.push(Effect::Receive { link, server, message: message.clone() });
         }
-        let said = Said { link, from, id, kind: parsed, to, correlation, correlation_digest, message };
-        self.act(effects, now_ms, said, act);
+        let envelope =
+            AdmittedEnvelope { link, from, id, kind: parsed, to, correlation, correlation_digest, message };
+        self.act(effects, now_ms, envelope, intent);
     }
 
     /// The rule that admits an envelope; takes a token.
@@ -86,7 +87,7 @@ impl<H: Handles> Topic<H> {
         Ok(Rule { capabilities: Arc::clone(&member.capabilities), at: Some(at) })
     }
 
-    /// Puts a message into the room's queue and, where that is configured, into the replay ring.
+    /// Puts a message into the room's queue and, if so configured, into the replay ring.
     pub(crate) fn publish(
         &mut self,
         effects: &mut Effects<H>,
@@ -98,8 +99,8 @@ impl<H: Handles> Topic<H> {
         effects.publish(RoomEffect::Publish { message, audience });
     }
 
-    /// Whether an envelope answers, or notifies about, a request that the gateway sent to one participant alone: that is between
-    /// the two.
+    /// Whether an envelope answers, or notifies about, a request that the gateway sent to one participant alone. Such an envelope
+    /// is not published.
     fn is_private(&self, kind: &str, correlation: Option<&str>) -> bool {
         let direct = || {
             let id = correlation?.parse::<OperationId>().ok()?;
@@ -113,8 +114,8 @@ impl<H: Handles> Topic<H> {
         self.serves(from) && kind.starts_with("mcp/request:notifications/")
     }
 
-    /// Who gets an envelope. The participant that a held call is for is asked by the gateway, and must not be asked again by the
-    /// request that fulfils the proposal.
+    /// The listeners that an envelope reaches. The gateway sends a held call to the participant that it is for, so that
+    /// participant must not also get the request that fulfils the proposal.
     fn reach_of(&self, kind: KindRef<'_>, correlation: Option<&str>) -> Reach {
         let fulfils = || {
             let proposal = self.proposals.known(self.proposals.of_envelope(correlation?)?)?;
@@ -125,19 +126,25 @@ impl<H: Handles> Topic<H> {
         asked.map_or(Reach::Listeners, Reach::Except)
     }
 
-    fn act(&mut self, effects: &mut Effects<H>, now_ms: u64, said: Said<'_, H>, act: Act<'_, H>) {
-        match act {
-            Act::None => {}
-            Act::Mismatch => self.mismatch(effects, &said),
-            Act::Request(requested) => {
-                self.log.ask(&said.from, said.id, said.to);
-                self.requested(effects, now_ms, said, requested);
+    fn act(
+        &mut self,
+        effects: &mut Effects<H>,
+        now_ms: u64,
+        envelope: AdmittedEnvelope<'_, H>,
+        intent: Intent<'_, H>,
+    ) {
+        match intent {
+            Intent::None => {}
+            Intent::Mismatch => self.mismatch(effects, &envelope),
+            Intent::Request(requested) => {
+                self.log.ask(&envelope.from, envelope.id, envelope.to);
+                self.requested(effects, now_ms, envelope, requested);
             }
-            Act::Cancel { tag } => self.cancel(effects, now_ms, said.link, Which::Tag(tag)),
-            Act::Propose { proposal, terms, content } => {
+            Intent::Cancel { tag } => self.cancel(effects, now_ms, envelope.link, OperationRef::Tag(tag)),
+            Intent::Propose { proposal, terms, content } => {
                 self.propose_said(effects, now_ms, proposal, terms, content);
             }
-            Act::Answer { outcome, answer } => self.answered(effects, said, outcome, answer),
+            Intent::Answer { outcome, answer } => self.answered(effects, envelope, outcome, answer),
         }
     }
 
@@ -146,43 +153,43 @@ impl<H: Handles> Topic<H> {
         &mut self,
         effects: &mut Effects<H>,
         now_ms: u64,
-        said: Said<'_, H>,
+        envelope: AdmittedEnvelope<'_, H>,
         requested: Requested<'_, H>,
     ) {
-        let named = said.correlation.and_then(|envelope| self.proposals.of_envelope(envelope));
-        let closed = || said.correlation_digest.filter(|_| named.is_none());
-        let is_closed = closed().is_some_and(|digest| self.proposals.is_closed(now_ms, digest));
-        let plays = self.played(&said);
+        let named = envelope.correlation.and_then(|id| self.proposals.of_envelope(id));
+        let closed = || envelope.correlation_digest.filter(|_| named.is_none());
+        let is_closed = closed().is_some_and(|digest| self.proposals.closed.contains(now_ms, digest));
+        let plays = self.played(&envelope);
         if named.is_none() && !is_closed && plays.is_empty() {
             return;
         }
-        if self.log.is_repeat(&said.from, said.id) {
-            return self.ignore(effects, &said, plays, Ignored::Repeat);
+        if self.log.is_repeat(&envelope.from, envelope.id) {
+            return self.ignore(effects, &envelope, plays, Ignored::Repeat);
         }
         let Requested { method, context, tag, calls, ruling } = requested;
-        // A call that was held for a participant that serves is carried out by the gateway's session with it.
+        // The gateway's session with a participant that serves carries out a call that was held for it.
         let held = named.and_then(|id| self.proposals.known(id)).is_some_and(|proposal| proposal.held);
-        let calls = said.to.iter().zip(calls);
+        let calls = envelope.to.iter().zip(calls);
         let calls = calls.filter_map(|(to, (operation, call))| {
             let server = ParticipantId::new(to).ok()?;
             self.is_played(&server, held).then_some((server, operation, call))
         });
         let calls = calls.collect();
-        let link = said.link;
+        let link = envelope.link;
         let requests = Requests { link, tag, method, context: context.map(Into::into), calls };
         match named {
-            Some(id) if self.is_own(id, &said.from) => {
-                self.proposers_own(effects, now_ms, id, &said, requests)
+            Some(id) if self.is_own(id, &envelope.from) => {
+                self.proposers_own(effects, now_ms, id, &envelope, requests)
             }
-            Some(id) => self.fulfils(effects, now_ms, id, said, requests, ruling),
+            Some(id) => self.fulfils(effects, now_ms, id, envelope, requests, ruling),
             None if is_closed => refuse_all(effects, requests.calls, Cause::Decided),
             None => self.run_requests(effects, requests, None),
         }
     }
 
     /// The participants that an envelope names and that the gateway plays.
-    fn played(&self, said: &Said<'_, H>) -> Vec<ParticipantId> {
-        let named = said.to.iter().filter_map(|to| ParticipantId::new(to).ok());
+    fn played(&self, envelope: &AdmittedEnvelope<'_, H>) -> Vec<ParticipantId> {
+        let named = envelope.to.iter().filter_map(|to| ParticipantId::new(to).ok());
         named.filter(|to| self.is_played(to, false)).collect()
     }
 
@@ -195,13 +202,13 @@ impl<H: Handles> Topic<H> {
         self.proposals.known(proposal).is_some_and(|proposal| proposal.by == *by)
     }
 
-    /// The proposer, entitled by now, makes its own request: the proposal is withdrawn before that runs.
+    /// Runs a request that the proposer may by now make itself: the topic withdraws the proposal first.
     fn proposers_own(
         &mut self,
         effects: &mut Effects<H>,
         now_ms: u64,
         id: OperationId,
-        said: &Said<'_, H>,
+        envelope: &AdmittedEnvelope<'_, H>,
         requests: Requests<H>,
     ) {
         let same = self.proposals.known(id).is_some_and(|proposal| {
@@ -211,7 +218,7 @@ impl<H: Handles> Topic<H> {
             return self.run_requests(effects, requests, None);
         }
         let Some(proposal) = self.proposals.get_mut(id) else {
-            // Over, it was carried out or given up; the request would make a second one of it.
+            // The proposal is over: carried out or given up. The request would run it a second time.
             let known = self.proposals.known(id);
             let withdrawn = known.is_some_and(|own| own.state() == ProposalState::Withdrawn);
             return match (withdrawn, known.is_some_and(|own| own.end_lost)) {
@@ -233,8 +240,8 @@ impl<H: Handles> Topic<H> {
             return refuse_all(effects, requests.calls, Cause::Limit);
         }
         proposal.deferred.push(requests);
-        // Also if it is being withdrawn: that may turn out not to be possible.
-        let by = said.from.as_str();
+        // The request waits also while a withdrawal is being written, because the journal may fail.
+        let by = envelope.from.as_str();
         self.recall(effects, now_ms, id, format!("carried out by its proposer, {by}").into());
     }
 
@@ -244,7 +251,7 @@ impl<H: Handles> Topic<H> {
         effects: &mut Effects<H>,
         now_ms: u64,
         id: OperationId,
-        said: Said<'_, H>,
+        envelope: AdmittedEnvelope<'_, H>,
         requests: Requests<H>,
         ruling: Option<(Option<Digest>, H::Ruling)>,
     ) {
@@ -254,51 +261,65 @@ impl<H: Handles> Topic<H> {
         let Some(proposal) = self.proposals.known(id) else { return };
         let same = proposal.method == requests.method
             && proposal.context == requests.context
-            && is_to(&proposal.to, &proposal.by, said.to);
+            && is_to(&proposal.to, &proposal.by, envelope.to);
         let (shown, content) = (proposal.digest, proposal.content.clone());
         let ruling = Ruling {
-            by: said.from.clone(),
+            by: envelope.from.clone(),
             state: ProposalState::Running,
             reason: None,
             handle: Some(handle),
-            fulfilment: Some(said.id.into()),
+            fulfilment: Some(envelope.id.into()),
             requested: Some(requests),
         };
         if !same {
             return self.refuse_ruling(effects, id, Some(content), ruling, Cause::Mismatch);
         }
         let decision = Decision::Approve { shown, current };
-        let (by, outside) = (&said.from, None);
+        let (by, outside) = (&envelope.from, None);
         self.decide(effects, now_ms, Deciding { proposal: id, by, outside, decision, ruling });
     }
 
-    fn answered(&mut self, effects: &mut Effects<H>, said: Said<'_, H>, outcome: Outcome, answer: H::Answer) {
-        let Some(correlation) = said.correlation else { return };
-        if self.log.is_intrusion(said.from.as_str(), correlation, said.to) {
-            return self.ignore(effects, &said, vec![ParticipantId::gateway()], Ignored::NotAsked);
+    fn answered(
+        &mut self,
+        effects: &mut Effects<H>,
+        envelope: AdmittedEnvelope<'_, H>,
+        outcome: Outcome,
+        answer: H::Answer,
+    ) {
+        let Some(correlation) = envelope.correlation else { return };
+        if self.log.is_intrusion(envelope.from.as_str(), correlation, envelope.to) {
+            return self.ignore(effects, &envelope, vec![ParticipantId::gateway()], Ignored::NotAsked);
         }
-        let Said { from, kind, to, message, .. } = said;
+        let AdmittedEnvelope { from, kind, to, message, .. } = envelope;
         self.answered_in_room(effects, &from, kind, to, correlation, (outcome, answer, message));
     }
 
-    fn mismatch(&mut self, effects: &mut Effects<H>, said: &Said<'_, H>) {
-        let by = match said.kind.head() {
+    fn mismatch(&mut self, effects: &mut Effects<H>, envelope: &AdmittedEnvelope<'_, H>) {
+        let by = match envelope.kind.head() {
             model::PROPOSAL => vec![ParticipantId::gateway()],
-            _ => self.played(said),
+            _ => self.played(envelope),
         };
-        if !by.is_empty() && (said.kind.head() == model::PROPOSAL || !self.log.is_repeat(&said.from, said.id))
+        if !by.is_empty()
+            && (envelope.kind.head() == model::PROPOSAL || !self.log.is_repeat(&envelope.from, envelope.id))
         {
-            self.ignore(effects, said, by, Ignored::Mismatch);
+            self.ignore(effects, envelope, by, Ignored::Mismatch);
         }
     }
 
-    fn ignore(&self, effects: &mut Effects<H>, said: &Said<'_, H>, by: Vec<ParticipantId>, why: Ignored) {
-        let (from, message, link) = (said.from.clone(), said.message.clone(), self.handle(said.link));
+    fn ignore(
+        &self,
+        effects: &mut Effects<H>,
+        envelope: &AdmittedEnvelope<'_, H>,
+        by: Vec<ParticipantId>,
+        why: Ignored,
+    ) {
+        let (from, message, link) =
+            (envelope.from.clone(), envelope.message.clone(), self.handle(envelope.link));
         effects.push(Effect::Ignore { link, from, message, by, why });
     }
 }
 
-/// Whether a fulfilment goes to the participants that the proposal names. It may name the proposer too, so that it hears of
+/// Whether a fulfilment goes to the participants that the proposal names. It may name the proposer too, so that the proposer gets
 /// it.
 fn is_to(proposed: &[ParticipantId], by: &ParticipantId, to: &[&str]) -> bool {
     let meant = |to: &str| proposed.iter().any(|one| one.as_str() == to);

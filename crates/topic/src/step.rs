@@ -1,4 +1,4 @@
-//! The one way into a topic: an event, and what follows from it.
+//! Step of a topic: one event in, all its effects out.
 
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ impl<H: Handles> Topic<H> {
             }
             Event::Attach { link, server } => self.attach(link, server),
             Event::Detach { link, server } => self.detach(out, link, server),
-            Event::Listed { server, view, manifest, changed } => {
-                self.listed(out, server, view, manifest, changed);
+            Event::Listed { server, scope, manifest, changed } => {
+                self.listed(out, server, scope, manifest, changed);
             }
             Event::Request(request) => self.request(out, now_ms, request),
             Event::Resume(resume) => self.resume(out, now_ms, resume),
@@ -56,8 +56,8 @@ impl<H: Handles> Topic<H> {
             Event::RestoreEnded { proposal, terms, content, held, end } => {
                 self.restore_ended(now_ms, proposal, terms, content, (held, end));
             }
-            Event::RestoreClosed { closed } => {
-                closed.into_iter().for_each(|(until_ms, digest)| self.proposals.close(until_ms, digest));
+            Event::Closed { closed } => {
+                closed.into_iter().for_each(|(until_ms, digest)| self.proposals.closed.add(until_ms, digest));
             }
             Event::Decide { proposal, by, outside, decision, fulfilment, ruling } => {
                 let (state, reason) = match decision {
@@ -95,7 +95,7 @@ impl<H: Handles> Topic<H> {
         effects
     }
 
-    /// When the next [`Event::Tick`] has something to do.
+    /// The time of the next [`Event::Tick`] that has effects, milliseconds.
     pub fn next_deadline_ms(&self) -> Option<u64> {
         let operations = self.deadlines.first().map(|(until_ms, _)| *until_ms);
         let proposals = self.proposals.next_deadline().map(|(until_ms, _)| until_ms);

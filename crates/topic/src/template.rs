@@ -1,13 +1,12 @@
-//! Owns RFC 6570 URI templates: whether a URI could have been expanded from one.
-//! Must not know whose template it is.
+//! RFC 6570 URI templates, and the URIs that could be expansions of one.
 
-/// The most expressions of one template: more would only serve to cost time.
+/// The most expressions of one template: the limit bounds the time of a match.
 pub(crate) const EXPRESSIONS_MAX: usize = 32;
 
-/// What one expression may have been expanded to.
+/// The possible expansions of one expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hole {
-    /// What an expansion begins with; an expression without values leaves nothing behind.
+    /// The first byte of an expansion; an expression without values expands to nothing.
     lead: Option<u8>,
     /// Bytes that no expansion holds.
     stops: &'static [u8],
@@ -53,8 +52,8 @@ impl Template {
         Some(Self { pieces })
     }
 
-    /// Whether the whole URI fits. Time is at most the product of the lengths, however the template was
-    /// written: all the places where a piece can end are followed at once.
+    /// Whether the whole URI fits. Time is at most the product of the lengths, whatever the template, because all possible ends
+    /// of a piece are followed at once.
     pub(crate) fn matches(&self, uri: &str) -> bool {
         let uri = uri.as_bytes();
         let mut ends = vec![false; uri.len() + 1];

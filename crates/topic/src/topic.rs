@@ -20,7 +20,7 @@ use crate::{
     view::Quarantined,
 };
 
-/// One topic: its members, what they may do, what is open, parked, proposed and subscribed to.
+/// One topic: its members and their capabilities, open and parked operations, proposals and subscriptions.
 #[derive(Debug)]
 pub struct Topic<H: Handles> {
     pub(crate) name: TopicName,
@@ -36,9 +36,9 @@ pub struct Topic<H: Handles> {
     pub(crate) log: RequestLog,
     /// The seat of each server that is in the topic, by its place in the configured order.
     pub(crate) present: Vec<Option<Seat>>,
-    /// Operations whose callers are answered for now, by when.
+    /// Operations whose callers are to be answered for now, by time.
     pub(crate) deadlines: BTreeSet<(u64, OperationId)>,
-    /// The gateway is about to stop: cancelling withdraws no proposal any more.
+    /// Whether the gateway is about to stop: then cancelling withdraws no proposal.
     pub(crate) stopping: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct Present {
     pub person: Person,
     /// Whether it is a server.
     pub serves: bool,
-    /// How many links it has.
+    /// The number of its links.
     pub links: usize,
 }
 
@@ -91,13 +91,13 @@ impl<H: Handles> Topic<H> {
         &self.name
     }
 
-    /// Where a target leads for this link, whether or not the link may go there.
+    /// The route of a target for this link, whether or not the link may use it.
     pub fn lookup<'a>(&'a self, link: LinkId, target: Target<'a>) -> Option<Route<'a>> {
         let link = self.members.link(link)?;
         self.catalog.resolve(link.overrides(), Some(target))
     }
 
-    /// Whether this link could make this request now; rate and limits aside. Nothing is counted.
+    /// Whether this link could make this request now; rate and limits aside. The query takes no token.
     pub fn admits(&self, link: LinkId, method: &str, target: Option<Target<'_>>) -> bool {
         let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else {
             return false;
@@ -108,8 +108,8 @@ impl<H: Handles> Topic<H> {
         })
     }
 
-    /// Whether a participant may call a tool of a server, named as it was when a call of it was judged; or, of a `held`
-    /// call, have it held as a proposal. Rate and limits aside; nothing is counted.
+    /// Whether a participant may call a tool of a server, under the name by which a call of it was judged; or, of a `held` call,
+    /// whether it may propose such a call. Rate and limits aside; the query takes no token.
     pub fn may_call(
         &self,
         participant: &ParticipantId,
@@ -123,8 +123,8 @@ impl<H: Handles> Topic<H> {
         })
     }
 
-    /// The public spelling, for this link, of a URI that a server wrote; `None` if it stays as it is. Whatever this link
-    /// learns of the URI must use the public spelling, so that it leads back.
+    /// The public spelling, for this link, of a URI that a server wrote; `None` if it stays as it is. Everything that this link
+    /// gets about the URI must use the public spelling, so that the link can use it in requests.
     pub fn respelled_uri(&self, link: LinkId, server: &ParticipantId, own: &str) -> Option<String> {
         let index = self.catalog.index(server)?;
         self.catalog.respelled(self.members.link(link)?.overrides(), index, own)
@@ -159,7 +159,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// All participants in the topic, in the order of their seats.
-    pub fn everybody(&self) -> Vec<Present> {
+    pub fn participants(&self) -> Vec<Present> {
         let present = |member: &crate::members::Member<H>| Present {
             person: member.person(),
             serves: !member.is_caller(),
@@ -175,12 +175,18 @@ impl<H: Handles> Topic<H> {
         links.filter_map(|(link, id)| Some((link, self.handle(link)?, id.clone()))).collect()
     }
 
+    /// The sending sides of a caller's links, in no order.
+    pub fn handles<'a>(&'a self, participant: &ParticipantId) -> impl Iterator<Item = &'a H::Link> {
+        let links = self.members.of_id(participant).map_or(&[][..], |member| &member.links);
+        links.iter().filter_map(|link| self.members.link(*link)?.handle.as_ref())
+    }
+
     /// The sending side of a caller's link.
     pub fn handle(&self, link: LinkId) -> Option<H::Link> {
         self.members.link(link)?.handle.clone()
     }
 
-    /// What a participant may do, if it is in the topic.
+    /// The capabilities of a participant, if it is in the topic.
     pub fn capabilities(&self, participant: &ParticipantId) -> Option<&Arc<Capabilities>> {
         self.members.of_id(participant).map(|member| &member.capabilities)
     }
@@ -200,27 +206,27 @@ impl<H: Handles> Topic<H> {
         self.members.of_link(link).map(|member| &member.id)
     }
 
-    /// How many participants are in the topic, servers included.
+    /// The number of participants in the topic, servers included.
     pub fn participants_len(&self) -> usize {
         self.members.len()
     }
 
-    /// How many links there are.
+    /// The number of links.
     pub fn links_len(&self) -> usize {
         self.members.link_count()
     }
 
-    /// How many operations are open, questions included and parked ones not.
+    /// The number of open operations, including questions, without parked ones.
     pub fn operations_len(&self) -> usize {
         self.operations.len()
     }
 
-    /// How many operations are parked.
+    /// The number of parked operations.
     pub fn parked_len(&self) -> usize {
         self.operations.parked()
     }
 
-    /// Whether a link has anything open.
+    /// Whether a link has an open operation.
     pub fn is_busy(&self, link: LinkId) -> bool {
         self.members.link(link).is_some_and(|own| !own.open.is_empty())
     }
@@ -257,7 +263,7 @@ impl<H: Handles> Topic<H> {
         open.iter().filter_map(|id| self.operations.get(*id)?.handle.question().cloned()).collect()
     }
 
-    /// How much of the room's messages is kept.
+    /// The numbers of the room's messages that are kept.
     pub fn kept(&self) -> Kept {
         self.ring.kept()
     }

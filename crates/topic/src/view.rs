@@ -14,31 +14,31 @@ use crate::{
     template::Template,
 };
 
-/// Why an entry of a manifest is not offered to anyone.
+/// The reason for which the topic offers an entry of a manifest to no caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Quarantine {
-    /// No name at all.
+    /// The name is empty.
     Empty,
     /// Longer than [`Limits::name_bytes_max`] or [`Limits::uri_bytes_max`].
     TooLong,
     /// Beyond [`Limits::items_per_list_max`] or [`Limits::templates_max`].
     TooMany,
-    /// The upstream lists it a second time, or another of its names is shortened to the same.
+    /// The server lists it a second time, or another of its names is shortened to the same.
     Twice,
-    /// It lies in the space of another upstream's prefix, or is a name of the gateway's own.
+    /// It lies in the space of another server's prefix, or is a name of the gateway's own.
     Shadows,
     /// No URI template by RFC 6570, or one of more than 32 expressions.
     NoTemplate,
 }
 
-/// One entry that is set aside, with the reason that the operator can see.
+/// One quarantined entry, with the reason that the operator can see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quarantined {
-    /// In which list.
+    /// The list.
     pub list: ListKind,
-    /// The upstream's own name or URI.
+    /// The server's own name or URI.
     pub own: Arc<str>,
-    /// Why.
+    /// The reason.
     pub why: Quarantine,
 }
 
@@ -83,20 +83,20 @@ pub(crate) struct UpstreamView {
     uris: HashSet<Arc<str>>,
 }
 
-/// What the configuration says about names, as far as one upstream's view depends on it.
+/// The part of the configuration on which one server's view depends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Naming<'a> {
-    /// Whose view it is.
+    /// The server that lists the manifest.
     pub(crate) own: &'a UpstreamNames,
-    /// All upstreams.
+    /// All servers.
     pub(crate) all: &'a [UpstreamNames],
-    /// The gateway's own names: taken first.
+    /// The gateway's own names, which win over all others.
     pub(crate) builtin: Option<&'a UpstreamView>,
     pub(crate) limits: &'a Limits,
 }
 
 impl UpstreamView {
-    /// Indexes a manifest. What cannot be offered is set aside alone.
+    /// Indexes a manifest. An entry that cannot be offered is quarantined alone.
     pub(crate) fn new(manifest: Manifest, naming: Naming<'_>) -> Self {
         let mut view = Self { manifest, ..Self::default() };
         let manifest = std::mem::take(&mut view.manifest);
@@ -117,7 +117,7 @@ impl UpstreamView {
         }
     }
 
-    /// Whether this upstream lists a resource of exactly this URI.
+    /// Whether this server lists a resource of exactly this URI.
     pub(crate) fn lists_uri(&self, own: &str) -> bool {
         self.uris.contains(own)
     }
@@ -199,7 +199,7 @@ impl UpstreamView {
 }
 
 impl Naming<'_> {
-    /// Whether a public name belongs to somebody else, listed or not. Only names under an empty prefix can.
+    /// Whether a public name belongs to another server, listed or not. Only names under an empty prefix can.
     pub(crate) fn is_anothers(&self, list: ListKind, public: &str) -> bool {
         if self.own.builtin {
             return false;

@@ -209,8 +209,7 @@ mod tests {
     fn the_fast_path_of_echo_gives_the_same_result() {
         for modern in [false, true] {
             let params = br#"{"name":"echo","arguments":{"text":"a\"\u00e9"}}"#;
-            let fast: Value =
-                serde_json::from_slice(&echo(params, modern).unwrap()).unwrap();
+            let fast: Value = serde_json::from_slice(&echo(params, modern).unwrap()).unwrap();
             let params: Value = serde_json::from_slice(params).unwrap();
             assert_eq!(fast, answer("tools/call", &params, modern, 0).unwrap());
         }

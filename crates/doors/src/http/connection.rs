@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use access::Guests;
+use access::config::Config;
 use auth::Participant;
-use gateway::config::Config;
-use gateway::{Dispatch, Guests};
+use gateway::Dispatch;
 use model::Refusal;
 use platform::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, watch};

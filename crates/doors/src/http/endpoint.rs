@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use access::config::Config;
 use bytes::Bytes;
-use gateway::config::Config;
 use gateway::{handshake, lists};
 use http::header::{AsHeaderName, CONNECTION};
 use http::request::Parts;

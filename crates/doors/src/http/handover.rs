@@ -205,7 +205,7 @@ mod tests {
 
     use super::*;
     use crate::stream::{Lifetime, Stream};
-    use gateway::config::Limits;
+    use access::config::Limits;
     use gateway::{Bounds, Held};
 
     fn stream() -> Arc<Stream> {

@@ -1,5 +1,6 @@
 //! Head of an HTTP request, read once: the headers that every request needs, and the length of all.
 
+use access::identities::bearer_token;
 use http::HeaderMap;
 
 /// The value of one header.
@@ -71,10 +72,7 @@ impl<'h> Head<'h> {
     pub(crate) fn bearer(&self) -> Option<&'h str> {
         match self.authorization {
             Field::Missing => None,
-            Field::Text(value) => {
-                let (scheme, token) = value.split_once(' ')?;
-                scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-            }
+            Field::Text(value) => bearer_token(value),
             Field::Unclear => Some(""),
         }
     }

@@ -57,6 +57,16 @@ impl Pairs {
             pair.dispatch.leave(link);
         }
     }
+
+    /// Enters the link of a session. If the event stream has ended meanwhile, the link leaves.
+    fn enter(&self, id: &str, pair: &Pair, link: Arc<Link>) {
+        // It is set once, by the request that has begun.
+        let link = pair.link.get_or_init(|| link);
+        // After that, so that one of the two sees the other: `end` or this.
+        if !self.0.lock().contains_key(id) {
+            pair.dispatch.leave(link);
+        }
+    }
 }
 
 /// Serves one request to either endpoint.
@@ -136,12 +146,18 @@ async fn message(
     let message = message.map_err(|bad| Box::new(response::json(StatusCode::BAD_REQUEST, bad.answer())))?;
     match pair.link.get() {
         Some(link) => legacy::receive(&pair.dispatch, link, &message, &pair.out),
-        None => begin(links, &pair, &participant, &message).await,
+        None => begin(links, (pairs, id), &pair, &participant, &message).await,
     }
     Ok(response::plain(StatusCode::ACCEPTED, "Accepted"))
 }
 
-async fn begin(links: &ClientLinks, pair: &Pair, participant: &Arc<Participant>, message: &Message) {
+async fn begin(
+    links: &ClientLinks,
+    (pairs, id_of_pair): (&Pairs, &str),
+    pair: &Pair,
+    participant: &Arc<Participant>,
+    message: &Message,
+) {
     let (Shape::Request, Some(id)) = (message.shape(), message.id()) else { return };
     match message.method() {
         "ping" => return pair.out.answer(rpc::result(id, b"{}")),
@@ -160,13 +176,43 @@ async fn begin(links: &ClientLinks, pair: &Pair, participant: &Arc<Participant>,
     pair.dispatch.wait_for_servers().await;
     match links.legacy_on(&pair.out, &pair.dispatch, participant, client) {
         Ok(link) => {
-            // It is set once, by the request that has begun.
-            let _ = pair.link.set(link);
+            pairs.enter(id_of_pair, pair, link);
             pair.out.answer(rpc::result(id, &handshake::initialize(&pair.dispatch, version)));
         }
         Err(refusal) => {
             pair.begun.store(false, Ordering::Release);
             pair.out.answer(refusal::encode(&refusal, Era::Legacy, "", None).answer(Some(id)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use access::config::Limits;
+    use model::TopicName;
+
+    use super::*;
+    use crate::fixture::{registry, user};
+
+    #[tokio::test]
+    async fn a_link_that_joins_after_its_event_stream_has_ended_leaves() {
+        let (registry, id) = (registry(Limits::default()), "a");
+        let links = ClientLinks::start(Arc::clone(&registry));
+        let dispatch = registry.topic(&TopicName::new("main").unwrap()).unwrap();
+        let (user, out) = (user(&registry), Stream::new(0, Lifetime::Reader, 0, &registry.bounds()));
+        let links_len = || dispatch.with(|topic| topic.links_len());
+        let before = links_len();
+        for has_ended in [true, false] {
+            let (participant, begun, link) = (user.id.clone(), AtomicBool::new(true), OnceLock::new());
+            let (dispatch, out) = (Arc::clone(&dispatch), Arc::clone(&out));
+            let pair = Arc::new(Pair { participant, dispatch, out, begun, link });
+            let pairs = Pairs(Mutex::new(HashMap::from([(id.to_owned(), Arc::clone(&pair))])));
+            if has_ended {
+                pairs.end(id);
+            }
+            let link = links.legacy_on(&pair.out, &pair.dispatch, &user, gateway::plain_client()).unwrap();
+            pairs.enter(id, &pair, link);
+            assert_eq!(links_len(), before + usize::from(!has_ended));
         }
     }
 }

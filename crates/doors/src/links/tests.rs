@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use gateway::config::Limits;
+use access::config::Limits;
 use model::TopicName;
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gateway::config::Limits;
+use access::config::Limits;
 use gateway::{Bounds, Held};
 
 use super::*;

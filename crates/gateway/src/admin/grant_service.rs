@@ -5,12 +5,12 @@ use std::sync::Arc;
 use auth::Participant;
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::unix_ms;
-use store::{JournalWriter, Record, StoreError};
+use store::{JournalWriter, Record};
 
-use super::grants::{GrantRequest, Grants};
-use super::journal::AccessJournal;
 use crate::audit::GRANTS;
 use crate::registry::Registry;
+use access::grants::{GrantRequest, Grants};
+use access::{AccessJournal, not_written};
 
 /// Changes the capabilities of participants of a running gateway. Every attempt is recorded in the audit log.
 pub struct GrantService {
@@ -119,10 +119,4 @@ impl GrantService {
             false => refusal.hint("list them: portmoot participants ls"),
         })
     }
-}
-
-fn not_written(error: &StoreError) -> Refusal {
-    tracing::error!(code = error.code(), %error, "the journal cannot be written");
-    let message = "the change could not be written to the journal, so it was not made";
-    Refusal::new(RefusalCode::LogUnavailable, message).hint("the gateway's log says why")
 }

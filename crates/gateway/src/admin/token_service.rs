@@ -6,10 +6,10 @@ use model::{ParticipantId, Refusal, RefusalCode};
 use platform::{random, unix_ms};
 use store::IssuedToken;
 
-use super::journal::AccessJournal;
-use super::tokens::{self, TokenRequest};
 use crate::audit::TOKENS;
 use crate::registry::Registry;
+use access::AccessJournal;
+use access::tokens::{self, TokenRequest};
 
 /// Issues and revokes tokens of a running gateway. Every attempt is recorded in the audit log.
 pub struct TokenService {

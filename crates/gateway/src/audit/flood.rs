@@ -11,7 +11,7 @@ use platform::Mutex;
 use store::audit::{Entry, Verdict};
 
 use super::permit::{Permit, entry};
-use crate::guests::ANONYMOUS_PREFIX;
+use access::ANONYMOUS_PREFIX;
 
 /// Entries of one participant, or of all guests, in one topic, with one verdict and one cause, that are written within a
 /// [`FLOOD_WINDOW`]; more are counted.

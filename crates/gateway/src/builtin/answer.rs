@@ -18,15 +18,7 @@ pub(super) fn spawn<F>(
 {
     let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
     let body = serve(Arc::clone(&dispatch), Arc::clone(&call));
-    tokio::spawn(async move { finish(&dispatch, &call, body.await) });
-}
-
-/// Answers a call with the body of its result, or refuses it.
-pub(super) fn finish(dispatch: &Arc<Dispatch>, call: &Call, body: Result<Vec<u8>, Refusal>) {
-    match body {
-        Ok(body) => delivery::answer_body(dispatch, call, body),
-        Err(refusal) => delivery::fail(dispatch, call, refusal),
-    }
+    tokio::spawn(async move { delivery::finish(&dispatch, &call, body.await) });
 }
 
 /// The refusal of a method that the gateway does not serve.

@@ -8,7 +8,7 @@ use upstream::Manifest;
 use wire::mcp::ListKind;
 use wire::mcp::list::Item;
 
-use crate::config::BuiltIn;
+use access::config::BuiltIn;
 
 const DEFINITIONS: &str = include_str!("tools.json");
 

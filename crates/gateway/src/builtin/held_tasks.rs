@@ -5,8 +5,9 @@ use std::sync::Arc;
 use model::{Form, OperationId, Refusal, Target};
 use wire::mcp::task;
 
-use super::answer::{finish, spawn, unknown_method};
+use super::answer::{spawn, unknown_method};
 use crate::call::Call;
+use crate::delivery::finish;
 use crate::dispatch::Dispatch;
 use crate::live::{Event, ProposalView};
 use crate::proposals::content::Waits;

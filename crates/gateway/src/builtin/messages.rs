@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use model::{Capability, KindRef, ParticipantId, REQUEST, Refusal, RefusalCode};
-use platform::{random, unix_ms};
+use platform::unix_ms;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
@@ -19,6 +19,7 @@ use wire::rpc::one_line;
 use super::{arguments, safe_text};
 use crate::call::Call;
 use crate::dispatch::Dispatch;
+use crate::sealed;
 
 /// Messages of one answer, without a `limit`.
 const PAGE_MESSAGES: usize = 50;
@@ -194,13 +195,12 @@ fn malformed(why: &str) -> Refusal {
 fn seal(dispatch: &Dispatch, who: &ParticipantId, cursor: Cursor) -> String {
     let state = format!("{}:{cursor}", dispatch.name());
     let until = unix_ms() + CURSOR_SECS * 1000;
-    dispatch.context().sealer().seal(CURSOR, who.as_str(), until, random(), state.as_bytes())
+    sealed::seal(dispatch.context().sealer(), CURSOR, who, until, &state)
 }
 
-fn open(dispatch: &Dispatch, who: &ParticipantId, sealed: &str) -> Result<Cursor, Refusal> {
-    let state = dispatch.context().sealer().open(CURSOR, who.as_str(), unix_ms(), sealed).ok();
-    let text = state.and_then(|state| String::from_utf8(state).ok());
-    let parts = text.as_deref().and_then(|text| text.rsplit_once(':'));
+fn open(dispatch: &Dispatch, who: &ParticipantId, cursor: &str) -> Result<Cursor, Refusal> {
+    let state = sealed::open(dispatch.context().sealer(), CURSOR, who, unix_ms(), cursor);
+    let parts = state.as_deref().and_then(|text| text.rsplit_once(':'));
     let here = parts.filter(|(topic, _)| *topic == dispatch.name().as_str());
     here.and_then(|(_, cursor)| cursor.parse().ok()).ok_or_else(|| {
         malformed("this cursor is not known here").hint("leave it out to begin where you joined")

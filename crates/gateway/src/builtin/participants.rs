@@ -41,7 +41,7 @@ struct ShownParticipant {
 /// A page of the topic's participants, by name. All participants may see it, as in the room.
 pub(super) fn list(dispatch: &Dispatch, call: &Call) -> Result<ParticipantPage, Refusal> {
     let ListArguments { after, limit } = arguments::read(&call.request)?;
-    let mut all = dispatch.with(|topic| topic.everybody());
+    let mut all = dispatch.with(|topic| topic.participants());
     all.retain(|present| after.as_deref().is_none_or(|after| present.person.id.as_str() > after));
     all.sort_unstable_by(|one, other| one.person.id.as_str().cmp(other.person.id.as_str()));
     let limit = limit.unwrap_or(PAGE_PARTICIPANTS).clamp(1, PAGE_PARTICIPANTS_MAX);

@@ -10,14 +10,15 @@ use topic::BuiltinTool;
 use wire::mcp::ListKind;
 use wire::mcp::list::{Hints, render};
 
-use super::answer::{finish, spawn};
+use super::answer::spawn;
 use super::{arguments, definitions, held_tasks, messages, participants, reviews};
 use crate::call::Call;
-use crate::config::BuiltIn;
+use crate::delivery::finish;
 use crate::dispatch::Dispatch;
 use crate::live::ProposalView;
 use crate::proposals::content::Waits;
 use crate::proposals::view::{View, words};
+use access::config::BuiltIn;
 
 /// Serves a call of a built-in tool. What a model can do something about is a result with `isError`, not a refusal.
 pub(super) fn call(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {

@@ -1,9 +1,9 @@
-//! What an envelope asks of the gateway: its payload read strictly (MCPx v0.1, section 4.3), calls for its addressees.
+//! Request of an envelope to the gateway: its payload read strictly (MCPx v0.1, section 4.3), calls for its addressees.
 
 use std::sync::Arc;
 
 use model::{Answer, Digest, Form, GATEWAY, KindRef, Method, OperationId, ParticipantId, Refusal, Request};
-use topic::{Act, Requested};
+use topic::{Intent, Requested};
 use wire::mcp::task::Wish;
 use wire::mcp::{Params, relay};
 use wire::mcpx::check::{self, strict};
@@ -48,17 +48,17 @@ pub(super) struct Wanted {
 
 impl Ask {
     /// The same for the topic. Calls and ruling are taken out.
-    pub(super) fn act(&mut self) -> Act<'_, Live> {
+    pub(super) fn intent(&mut self) -> Intent<'_, Live> {
         match self {
-            Self::Nothing | Self::Unproposable(_) => Act::None,
-            Self::Mismatch => Act::Mismatch,
-            Self::Cancel(tag) => Act::Cancel { tag: tag.clone() },
-            Self::Answer(answer) => Act::Answer { outcome: answer.outcome, answer: answer.clone() },
+            Self::Nothing | Self::Unproposable(_) => Intent::None,
+            Self::Mismatch => Intent::Mismatch,
+            Self::Cancel(tag) => Intent::Cancel { tag: tag.clone() },
+            Self::Answer(answer) => Intent::Answer { outcome: answer.outcome, answer: answer.clone() },
             Self::Propose(draft) => {
                 let (proposal, content) = (draft.id, Arc::clone(&draft.content));
-                Act::Propose { proposal, terms: draft.terms(), content }
+                Intent::Propose { proposal, terms: draft.terms(), content }
             }
-            Self::Request(wanted) => Act::Request(Requested {
+            Self::Request(wanted) => Intent::Request(Requested {
                 method: wanted.method.clone(),
                 context: wanted.context.as_deref(),
                 tag: wanted.tag.take(),
@@ -164,15 +164,16 @@ fn request(
     // An empty target has no place in a kind.
     let kind = call.kind(Head::Response).or_else(|_| kind_of(Head::Response, call.method(), None));
     let kind = kind.unwrap_or_default();
+    // Also of a proposal that the topic knows now: it may keep only the digest by the time of the step.
+    let digest = |about: &str| store::closed_digest(dispatch.name().as_str(), about);
     let made = Made { link, envelope: envelope.id(), kind, request, tag, wish };
-    let closed = envelope.correlation_id().filter(|_| !fulfils);
     Ok(Ask::Request(Box::new(Wanted {
         method: made.request.method.clone(),
         context: call.target().map(str::to_owned),
         tag: made.tag.clone(),
         calls: to.iter().map(|to| made.call(dispatch, to)).collect(),
         ruling,
-        correlation_digest: closed.map(|about| store::closed_digest(dispatch.name().as_str(), about)),
+        correlation_digest: envelope.correlation_id().map(digest),
     })))
 }
 
@@ -241,8 +242,8 @@ mod tests {
 
     fn check(kind: &str, expected: Option<(&str, Option<&str>)>) {
         let mut ask = noted(KindRef::parse(kind).unwrap());
-        let found = match ask.act() {
-            Act::Request(requested) => {
+        let found = match ask.intent() {
+            Intent::Request(requested) => {
                 assert!(requested.calls.is_empty() && requested.ruling.is_none(), "{kind}");
                 Some((requested.method.as_str().to_owned(), requested.context.map(str::to_owned)))
             }

@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::audit::Recorder;
-use crate::config::{Limits, McpCalls};
 use crate::context::Context;
 use crate::dispatch::{Settings, Shared};
 use crate::link::{NoOutlet, plain_client};
 use crate::membership::Joining;
+use access::config::{Limits, McpCalls};
 
-struct Stage {
-    dispatch: Arc<Dispatch>,
-    ann: Arc<Link>,
+pub(crate) struct Stage {
+    pub(crate) dispatch: Arc<Dispatch>,
+    pub(crate) ann: Arc<Link>,
     start: topic::Cursor,
 }
 
 impl Stage {
     /// A topic in which `ann` has these capabilities. Must be called inside a runtime.
-    fn new(capabilities: &[&str]) -> Self {
+    pub(crate) fn new(capabilities: &[&str]) -> Self {
         let settings = Settings {
             name: TopicName::new("main").unwrap(),
             list_wait: Duration::ZERO,

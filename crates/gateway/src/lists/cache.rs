@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use model::ListKind;
 use platform::Mutex;
-use topic::Outlook;
+use topic::ListSnapshot;
 use upstream::Manifest;
 
 use super::merged::{Manifests, Rendered};
@@ -19,7 +19,7 @@ pub const LISTS_MAX: usize = 64;
 pub(super) struct Source {
     list: ListKind,
     offers_tasks: bool,
-    pub(super) outlook: Outlook,
+    pub(super) snapshot: ListSnapshot,
     /// A manifest that only the cache knows is freed, and its address is not used again.
     manifests: Box<[Weak<Manifest>]>,
 }
@@ -36,9 +36,14 @@ struct Kept {
 }
 
 impl Source {
-    pub(super) fn new(list: ListKind, offers_tasks: bool, outlook: Outlook, manifests: &Manifests) -> Self {
+    pub(super) fn new(
+        list: ListKind,
+        offers_tasks: bool,
+        snapshot: ListSnapshot,
+        manifests: &Manifests,
+    ) -> Self {
         let manifests = manifests.iter().map(|(_, manifest)| Arc::downgrade(manifest)).collect();
-        Self { list, offers_tasks, outlook, manifests }
+        Self { list, offers_tasks, snapshot, manifests }
     }
 
     fn is_same(&self, other: &Self) -> bool {
@@ -46,7 +51,7 @@ impl Source {
             && self.offers_tasks == other.offers_tasks
             && self.manifests.len() == other.manifests.len()
             && self.manifests.iter().zip(&other.manifests).all(|(one, other)| one.ptr_eq(other))
-            && self.outlook.is_same(&other.outlook)
+            && self.snapshot.is_same(&other.snapshot)
     }
 }
 
@@ -68,7 +73,8 @@ impl PageCache {
             return;
         }
         let mut kept = self.0.lock();
-        kept.all.retain(|(known, _)| known.outlook.is_concurrent(&source.outlook) && !known.is_same(&source));
+        kept.all
+            .retain(|(known, _)| known.snapshot.is_concurrent(&source.snapshot) && !known.is_same(&source));
         kept.bytes = kept.all.iter().map(|(_, rendered)| bytes_of(rendered)).sum();
         while kept.all.len() >= LISTS_MAX || kept.bytes.saturating_add(bytes) > LIST_BYTES_MAX {
             let Some((_, oldest)) = kept.all.pop_front() else { break };
@@ -88,8 +94,8 @@ impl PageCache {
     }
 
     /// Whether a list is kept that was made from this.
-    pub(super) fn has(&self, outlook: &Outlook) -> bool {
-        self.0.lock().all.iter().any(|(known, _)| known.outlook.is_same(outlook))
+    pub(super) fn has(&self, snapshot: &ListSnapshot) -> bool {
+        self.0.lock().all.iter().any(|(known, _)| known.snapshot.is_same(snapshot))
     }
 }
 

@@ -2,8 +2,9 @@
 
 use auth::Sealer;
 use model::{ListKind, ParticipantId};
-use platform::random;
 use wire::mcp::ListFields;
+
+use crate::sealed;
 
 /// For how long a cursor is valid, in milliseconds: an hour.
 pub const CURSOR_MS: u64 = 3_600_000;
@@ -18,7 +19,7 @@ pub(super) fn seal(
     start: usize,
 ) -> String {
     let state = format!("{}:{start}", list.method());
-    sealer.seal(PURPOSE, who.as_str(), now_ms.saturating_add(CURSOR_MS), random(), state.as_bytes())
+    sealed::seal(sealer, PURPOSE, who, now_ms.saturating_add(CURSOR_MS), &state)
 }
 
 /// Where the page of a cursor begins; `None` if the cursor is another participant's, another list's, or too old.
@@ -27,10 +28,9 @@ pub(super) fn open(
     who: &ParticipantId,
     list: ListKind,
     now_ms: u64,
-    sealed: &str,
+    cursor: &str,
 ) -> Option<usize> {
-    let state = sealer.open(PURPOSE, who.as_str(), now_ms, sealed).ok()?;
-    let state = String::from_utf8(state).ok()?;
+    let state = sealed::open(sealer, PURPOSE, who, now_ms, cursor)?;
     let (method, start) = state.rsplit_once(':')?;
     if method == list.method() { start.parse().ok() } else { None }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{ListKind, ParticipantId};
-use topic::Outlook;
+use topic::ListSnapshot;
 use upstream::{List, Manifest};
 use wire::mcp::list::{Item, RenderedList};
 use wire::mcp::task;
@@ -39,14 +39,14 @@ pub(super) struct Rendered {
 }
 
 impl<'m> Merged<'m> {
-    /// What a caller with this outlook sees of these manifests. `offers_tasks`: its client knows tasks of 2025-11-25.
+    /// What a caller with this snapshot sees of these manifests. `offers_tasks`: its client knows tasks of 2025-11-25.
     pub(super) fn new(
-        outlook: &'m Outlook,
+        snapshot: &'m ListSnapshot,
         list: ListKind,
         manifests: &'m Manifests,
         offers_tasks: bool,
     ) -> Self {
-        let listings = outlook.list(list);
+        let listings = snapshot.list(list);
         // What else a server says about its list is passed on only if no other server adds to the list.
         let mut extras = None;
         if let Some((first, last)) = listings.first().zip(listings.last())

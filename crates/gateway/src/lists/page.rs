@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use auth::Sealer;
-use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
+use model::{Form, ListKind, ParticipantId, Refusal};
 use platform::unix_ms;
-use topic::Outlook;
+use topic::ListSnapshot;
 use wire::mcp::list::Hints;
 
 use super::cache::{LIST_BYTES_MAX, PageCache, Source};
 use super::cursor;
 use super::merged::{Manifests, Merged, Rendered};
+use crate::sealed;
 
 /// Items on one page of a merged list.
 pub const PAGE_ITEMS_MAX: usize = 1000;
@@ -36,13 +37,13 @@ impl Asked<'_> {
         &self,
         sealer: &Sealer,
         pages: &PageCache,
-        outlook: Outlook,
+        snapshot: ListSnapshot,
         manifests: &Manifests,
     ) -> Result<Vec<u8>, Refusal> {
         let start = match &self.cursor {
             Some(sealed) => {
                 let start = cursor::open(sealer, self.participant, self.list, unix_ms(), sealed);
-                start.ok_or_else(bad_cursor)?
+                start.ok_or_else(sealed::bad_cursor)?
             }
             None => 0,
         };
@@ -50,11 +51,11 @@ impl Asked<'_> {
         let next = |len: usize| {
             (len > end).then(|| cursor::seal(sealer, self.participant, self.list, unix_ms(), end))
         };
-        let source = Source::new(self.list, self.offers_tasks, outlook, manifests);
+        let source = Source::new(self.list, self.offers_tasks, snapshot, manifests);
         if let Some(rendered) = pages.get(&source) {
             return Ok(self.cut(&rendered, start, next(rendered.items.len())));
         }
-        let merged = Merged::new(&source.outlook, self.list, manifests, self.offers_tasks);
+        let merged = Merged::new(&source.snapshot, self.list, manifests, self.offers_tasks);
         if merged.bytes() > LIST_BYTES_MAX {
             // A list that cannot be kept is not rendered in full.
             return Ok(self.cut(&merged.render(start..end), 0, next(merged.len())));
@@ -74,9 +75,4 @@ impl Asked<'_> {
         let places = start..start.saturating_add(PAGE_ITEMS_MAX);
         rendered.items.page(self.list, places, next.as_deref(), &rendered.extras, hints)
     }
-}
-
-fn bad_cursor() -> Refusal {
-    Refusal::new(RefusalCode::Malformed, "this cursor is not known here")
-        .hint("list again from the beginning")
 }

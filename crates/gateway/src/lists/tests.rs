@@ -5,7 +5,7 @@ use std::sync::Arc;
 use auth::{Participant, Sealer};
 use model::{Capabilities, Form, LinkId, ListKind, ParticipantId, Refusal, RefusalCode};
 use serde_json::Value;
-use topic::{Join, TopicConfig, UpstreamNames, View};
+use topic::{Join, ListScope, TopicConfig, UpstreamNames};
 use upstream::Manifest;
 use wire::mcp::list::{Hints, Item, render};
 
@@ -88,7 +88,12 @@ impl Stage {
         let items = manifest.tools.items.iter();
         let tools = items.map(|item| topic::Item::from(item.key.as_str())).collect();
         let listed = topic::Manifest { tools, ..topic::Manifest::default() };
-        self.step(Event::Listed { server: &id(name), view: View::Shared, manifest: listed, changed: &[] });
+        self.step(Event::Listed {
+            server: &id(name),
+            scope: ListScope::Shared,
+            manifest: listed,
+            changed: &[],
+        });
         let place = self.manifests.iter_mut().find(|(known, _)| known.as_str() == name).unwrap();
         place.1 = Arc::new(manifest);
     }
@@ -97,7 +102,7 @@ impl Stage {
         let participant = self.topic.participant(link).unwrap();
         let (list, offers_tasks) = (ListKind::Tools, form == Form::Legacy);
         let asked = Asked { participant, list, form, offers_tasks, cursor };
-        asked.page(&self.sealer, &self.pages, self.topic.outlook(link).unwrap(), &self.manifests)
+        asked.page(&self.sealer, &self.pages, self.topic.list_snapshot(link).unwrap(), &self.manifests)
     }
 
     fn page(&self, link: LinkId, cursor: Option<&str>) -> Value {
@@ -211,7 +216,7 @@ fn the_cache_is_bounded() {
         assert_eq!(stage.names(BOB), ["a_t1"]);
         stage.regrant("ada", &["mcp/request:*", &format!("chat/{at}/again")]);
         assert_eq!(stage.names(ADA).len(), 100);
-        assert!(stage.pages.has(&stage.topic.outlook(BOB).unwrap()), "{at}");
+        assert!(stage.pages.has(&stage.topic.list_snapshot(BOB).unwrap()), "{at}");
     }
     // One that is too long is served, and not kept.
     stage.list("a", PAGE_ITEMS_MAX + 100, LIST_BYTES_MAX / PAGE_ITEMS_MAX);
@@ -220,7 +225,7 @@ fn the_cache_is_bounded() {
     let second = stage.page(ADA, first["nextCursor"].as_str());
     assert_eq!(second["tools"].as_array().unwrap().len(), 100);
     assert!(second.get("nextCursor").is_none());
-    assert!(!stage.pages.has(&stage.topic.outlook(ADA).unwrap()));
+    assert!(!stage.pages.has(&stage.topic.list_snapshot(ADA).unwrap()));
     // Short ones are bounded in number, and those of an older state go first.
     stage.list("a", 1, 0);
     for at in 0..LISTS_MAX + 10 {

@@ -14,18 +14,19 @@ use wire::rpc::Message;
 use wire::time::rfc3339;
 
 use super::content::Proposed;
+use super::journal;
 use crate::call::{Incoming, Names};
-use crate::config::McpCalls;
 use crate::dispatch::Dispatch;
 use crate::live::{Event, ProposalView};
 use crate::record::Record;
 use crate::room_reply::RoomReply;
+use access::config::McpCalls;
 
 /// The kind of the envelope that tells a proposer the state of its proposal.
 pub const PROPOSAL_STATE: &str = "portmoot/proposal";
 
-/// The state of a proposal, as its proposer is told.
-struct StateTold<'s> {
+/// The state of a proposal, as its proposer gets it.
+struct StateNotice<'s> {
     /// The id of the envelope that proposed.
     envelope: &'s str,
     /// The proposal's id, if there is a proposal.
@@ -47,7 +48,7 @@ struct Post<'p> {
     payload: &'p [u8],
 }
 
-/// A proposal is open to decisions: the proposer is told its id, and a held call is shown to the room.
+/// A proposal is open to decisions: the proposer gets its id, and a held call is shown to the room.
 pub(crate) fn proposed(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     let content = &proposal.content;
     Record::of(dispatch).proposed(proposal, content.call);
@@ -59,7 +60,7 @@ pub(crate) fn proposed(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
             (opened.by.as_str(), opened.envelope.as_str(), Head::Proposal, None);
         post(dispatch, &Post { from, to: &to, head, opened, id, correlation, payload: &payload });
     }
-    tell_standing(dispatch, proposal);
+    notify_proposer(dispatch, proposal);
 }
 
 /// A proposal was not taken. A held call's caller is refused by the topic.
@@ -81,11 +82,11 @@ pub(crate) fn not_proposed(
 /// Tells a participant that its envelope proposes nothing.
 pub(crate) fn no_proposal(dispatch: &Arc<Dispatch>, by: &ParticipantId, envelope: &str, why: &str) {
     let (state, reason) = (ProposalState::Rejected, Some(why));
-    tell(dispatch, by, &StateTold { envelope, id: None, state, by: None, reason });
+    send_state(dispatch, by, &StateNotice { envelope, id: None, state, by: None, reason });
 }
 
-/// A proposal runs now. The proposer is told, the room is shown an approval that did not come as an envelope, and these servers
-/// carry it out.
+/// A proposal runs now: the proposer is notified, and these servers carry it out. An approval that did not come as an envelope is
+/// shown to the room.
 pub(crate) fn approved(dispatch: &Arc<Dispatch>, proposal: &ProposalView, servers: &[ParticipantId]) {
     let opened = &proposal.content.opened;
     let ruling = proposal.ruling.as_ref();
@@ -99,7 +100,7 @@ pub(crate) fn approved(dispatch: &Arc<Dispatch>, proposal: &ProposalView, server
         let (from, head, correlation) = (by.as_str(), Head::Request, Some(opened.envelope.as_str()));
         post(dispatch, &Post { from, to: &to, head, opened, id: fulfilment, correlation, payload: &request });
     }
-    tell_standing(dispatch, proposal);
+    notify_proposer(dispatch, proposal);
     for server in servers {
         execute(dispatch, proposal, server, request.clone(), fulfilment);
     }
@@ -147,12 +148,13 @@ pub(crate) fn answered(
     post(dispatch, &Post { from, to: &to, head, opened, id, correlation, payload: &payload });
 }
 
-/// A proposal is over: the proposer is told.
+/// A proposal is over: the proposer is notified, and the topic keeps the digest of its envelope.
 pub(crate) fn concluded(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
+    journal::close(dispatch, [&*proposal.envelope]);
     let method = proposal.content.opened.method.as_str();
     let answer = proposal.answer.as_ref().map(|answer| payload::answer(answer, method, None));
     Record::of(dispatch).concluded(proposal, answer.as_deref());
-    tell_standing(dispatch, proposal);
+    notify_proposer(dispatch, proposal);
 }
 
 /// Tells a proposer an outcome whose envelope does not name it.
@@ -163,32 +165,32 @@ pub(crate) fn relay(dispatch: &Arc<Dispatch>, message: &Bytes, to: &ParticipantI
     dispatch.announce(&gateway, &[to.as_str()], kind, correlation, envelope.payload(), None);
 }
 
-/// Tells the proposer the state of its proposal.
-fn tell_standing(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
-    let told = StateTold {
+/// Notifies the proposer of the state of its proposal.
+fn notify_proposer(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
+    let notice = StateNotice {
         envelope: &proposal.envelope,
         id: Some(proposal.id),
         state: proposal.state,
         by: proposal.decided_by.as_ref(),
         reason: proposal.reason.as_deref(),
     };
-    tell(dispatch, &proposal.by, &told);
+    send_state(dispatch, &proposal.by, &notice);
 }
 
-fn tell(dispatch: &Arc<Dispatch>, proposer: &ParticipantId, told: &StateTold<'_>) {
-    let (gateway, payload) = (ParticipantId::gateway(), state_payload(told));
-    let (to, correlation) = ([proposer.as_str()], Some(told.envelope));
+fn send_state(dispatch: &Arc<Dispatch>, proposer: &ParticipantId, notice: &StateNotice<'_>) {
+    let (gateway, payload) = (ParticipantId::gateway(), state_payload(notice));
+    let (to, correlation) = ([proposer.as_str()], Some(notice.envelope));
     dispatch.announce(&gateway, &to, PROPOSAL_STATE, correlation, &payload, None);
 }
 
-fn state_payload(told: &StateTold<'_>) -> Vec<u8> {
-    let id = told.id.map(|id| id.to_string());
-    let decider = told.by.filter(|_| told.state != ProposalState::Withdrawn);
+fn state_payload(notice: &StateNotice<'_>) -> Vec<u8> {
+    let id = notice.id.map(|id| id.to_string());
+    let decider = notice.by.filter(|_| notice.state != ProposalState::Withdrawn);
     json::object(|payload| {
-        payload.text("proposal", told.envelope).optional_text("operation", id.as_deref());
-        payload.text("state", told.state.as_str());
+        payload.text("proposal", notice.envelope).optional_text("operation", id.as_deref());
+        payload.text("state", notice.state.as_str());
         payload.optional_text("by", decider.map(ParticipantId::as_str));
-        payload.optional_text("reason", told.reason);
+        payload.optional_text("reason", notice.reason);
     })
 }
 
@@ -231,25 +233,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proposer_is_told_the_state_in_full() {
+    fn a_proposer_gets_the_state_in_full() {
         let boss = ParticipantId::new("boss").unwrap();
-        let told = |state, id, by, reason| {
-            let told = StateTold { envelope: "p\"1", id, state, by, reason };
-            String::from_utf8(state_payload(&told)).unwrap()
+        let notice = |state, id, by, reason| {
+            let notice = StateNotice { envelope: "p\"1", id, state, by, reason };
+            String::from_utf8(state_payload(&notice)).unwrap()
         };
         let (id, by) = (Some(OperationId(7)), Some(&boss));
         let operation = OperationId(7).to_string();
         assert_eq!(
-            told(ProposalState::Rejected, id, by, Some("no")),
+            notice(ProposalState::Rejected, id, by, Some("no")),
             format!(
                 r#"{{"proposal":"p\"1","operation":"{operation}","state":"rejected","by":"boss","reason":"no"}}"#
             )
         );
         assert_eq!(
-            told(ProposalState::Pending, None, None, None),
+            notice(ProposalState::Pending, None, None, None),
             r#"{"proposal":"p\"1","state":"pending"}"#
         );
-        let withdrawn = told(ProposalState::Withdrawn, id, by, None);
+        let withdrawn = notice(ProposalState::Withdrawn, id, by, None);
         assert!(!withdrawn.contains("boss"), "{withdrawn}");
     }
 }

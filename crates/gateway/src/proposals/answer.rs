@@ -9,7 +9,7 @@ use wire::rpc::Message;
 use super::announce;
 use super::content::Waits;
 use super::state;
-use super::view::{View, body, retry, words};
+use super::view::{View, retry, words};
 use crate::call::{Call, Names, Parks};
 use crate::delivery;
 use crate::dispatch::Dispatch;
@@ -32,7 +32,7 @@ pub(crate) fn park(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &Propos
         (None, Parks::Words) => Err(Refusal::new(RefusalCode::CapabilityViolation, view.waiting())),
     };
     match answer {
-        Ok(result) => reply.settle(call, &body(form, result), &|_| None),
+        Ok(result) => reply.settle(call, &delivery::own_answer(form, result), &|_| None),
         Err(refusal) => reply.refuse(call, &refusal),
     }
 }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_result_names_its_task_and_an_error_does_not() {
         let meta = r#"{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#;
-        let own = related(body(Form::Legacy, r#"{"content":[]}"#), "t");
+        let own = related(delivery::own_answer(Form::Legacy, r#"{"content":[]}"#), "t");
         assert_eq!(own.payload.body_bytes(), meta.as_bytes());
         let frame = r#"{"jsonrpc":"2.0","id":5,"result":{"content":[]}}"#;
         let of_server = payload::read_answer(Bytes::from_static(frame.as_bytes())).unwrap();

@@ -1,4 +1,4 @@
-//! What the gateway gives the topic with a proposal and with a decision.
+//! Contents of proposals and of decisions, which the gateway gives the topic and gets back.
 
 use std::sync::Arc;
 

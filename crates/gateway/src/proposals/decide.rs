@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use model::{Capabilities, Digest, OperationId, ParticipantId, Refusal, RefusalCode};
+use store::OpenedProposal;
 use topic::{Cause, Decision};
 use wire::digest::call_params;
 use wire::mcp::relay;
@@ -49,7 +50,7 @@ pub(crate) struct Refused {
     pub(crate) ruling: Arc<Ruling>,
     /// Whether calls that came with it are refused too, so that the participant learns of it there.
     pub(crate) answered: bool,
-    /// What the participant is told.
+    /// The refusal that the participant gets.
     pub(crate) refusal: Box<Refusal>,
     /// Why, for the record.
     pub(crate) cause: Cause,
@@ -85,7 +86,7 @@ impl Dispatch {
             params = edited.transpose().inspect_err(not_decided)?;
             // After a restart servers list their tools a little later.
             self.wait_for_servers().await;
-            self.refresh(&content.opened.by);
+            self.refresh_proposer(&content.opened);
         }
         let permit = self.audit.reserve().inspect_err(not_decided)?;
         let (fulfilment, current) = match choice {
@@ -129,19 +130,9 @@ impl Dispatch {
     }
 
     /// Has the topic judge a proposer by what it may do now: a proposal ends that its proposer may not make any more.
-    pub(crate) fn refresh(self: &Arc<Self>, proposer: &str) {
-        let Ok(participant) = &ParticipantId::new(proposer) else { return };
-        loop {
-            let standing = (self.standing)(participant);
-            match &standing {
-                None => self.take(Event::Revoke { participant }),
-                Some(now) if self.with(|topic| topic.capabilities(participant) == Some(now)) => return,
-                Some(now) => self.take(Event::Regrant { participant, capabilities: Arc::clone(now) }),
-            };
-            // A change that came in between must not be undone by what it replaced.
-            if (self.standing)(participant) == standing {
-                return;
-            }
+    pub(crate) fn refresh_proposer(self: &Arc<Self>, opened: &OpenedProposal) {
+        if let Ok(proposer) = ParticipantId::new(&opened.by) {
+            self.refresh(&proposer);
         }
     }
 }
@@ -168,7 +159,7 @@ pub(crate) fn ruling_of(
     let others = |content: &Arc<Proposed>| content.opened.by != link.participant.id.as_str();
     let Some(content) = content.filter(others) else { return Ok(None) };
     let opened = &content.opened;
-    dispatch.refresh(&opened.by);
+    dispatch.refresh_proposer(opened);
     let params = call.params().map(|params| String::from_utf8_lossy(params).into_owned());
     let edited = canonical(params.as_deref()) != canonical(opened.params.as_deref());
     let mut ruling = Ruling::new(params.filter(|_| edited), dispatch.audit.reserve()?);

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use model::{Answer, Digest, OperationId, ParticipantId, ProposalState};
 use platform::unix_ms;
-use store::{DecidedProposal, Decision, EndedProposal, OpenedProposal};
+use store::{
+    CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, Decision, EndedProposal, OpenedProposal, closed_digest,
+};
 use topic::{Record, Terms};
 use wire::mcpx::payload;
 
@@ -90,6 +92,15 @@ fn answer_text(answer: &Answer, method: &str) -> String {
     String::from_utf8_lossy(&payload::answer(answer, method, None)).into_owned()
 }
 
+/// Reports to the topic that the proposals of these envelopes are over, so that no request carries one out again, even once the
+/// topic no longer keeps it. The journal keeps the same digests for as long.
+pub(crate) fn close<'e>(dispatch: &Arc<Dispatch>, envelopes: impl IntoIterator<Item = &'e str>) {
+    let until_ms = dispatch.context.now_ms().saturating_add(CLOSED_PROPOSALS_KEPT_MS);
+    let topic = dispatch.name().as_str();
+    let digests = envelopes.into_iter().map(|envelope| (until_ms, closed_digest(topic, envelope)));
+    dispatch.take(Event::Closed { closed: digests.collect() });
+}
+
 /// Brings back the proposals that the journal has. Those that were pending are pending again, unless their proposers may not
 /// make them any more; one that was approved and has no outcome failed, and never runs again. The topic's servers must be
 /// configured before.
@@ -103,7 +114,9 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     });
     let on_own_clock = |at_ms: u64| dispatch.context.now_ms().saturating_add(at_ms.saturating_sub(now_ms));
     let closed = closed.into_iter().map(|(until_ms, digest)| (on_own_clock(until_ms), digest)).collect();
-    dispatch.take(Event::RestoreClosed { closed });
+    dispatch.take(Event::Closed { closed });
+    let ended = proposals.iter().filter(|proposal| proposal.has_ended());
+    close(dispatch, ended.map(|proposal| &*proposal.opened.envelope));
     let mut proposers = Vec::new();
     for proposal in &proposals {
         let Some(restored) = Restored::read(&proposal.opened) else {
@@ -121,12 +134,12 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
             let (id, terms) = (restored.id, restored.terms(&proposal.opened, expires_ms));
             let (held, public) = (proposal.opened.held, public_name(dispatch, &proposal.opened));
             dispatch.take(Event::Restore { proposal: id, terms, content, held, public: public.as_deref() });
-            proposers.push(proposal.opened.by.as_str());
+            proposers.push(restored.by);
         }
     }
     proposers.sort_unstable();
     proposers.dedup();
-    proposers.into_iter().for_each(|proposer| dispatch.refresh(proposer));
+    proposers.iter().for_each(|proposer| dispatch.refresh(proposer));
 }
 
 /// The names of a proposal in the journal, parsed.
@@ -162,7 +175,8 @@ impl Restored {
 
 /// The public name under which a held call was judged, if its server gives it another name.
 fn public_name(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<String> {
-    let own = opened.context.as_deref().filter(|_| matches!(&*opened.method, "tools/call" | "prompts/get"))?;
+    let own =
+        opened.context.as_deref().filter(|_| matches!(&*opened.method, "tools/call" | "prompts/get"))?;
     let server = dispatch.server(&ParticipantId::new(opened.to.first()?).ok()?)?;
     let prefix = &*server.upstream.spec().config.prefix;
     (!prefix.is_empty()).then(|| topic::public_name(prefix, own))
@@ -186,6 +200,7 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, restored: &Restored, proposal: &store:
     };
     let lost = store::Proposal { ended: Some(ended.clone()), ..proposal.clone() };
     restore_ended(dispatch, restored, &lost, expires_ms);
+    close(dispatch, [&*proposal.opened.envelope]);
     if let Some(view) = dispatch.with(|topic| topic.proposal(restored.id)) {
         record::Record::of(dispatch).concluded(&view, None);
     }

@@ -2,10 +2,11 @@
 
 use auth::Sealer;
 use model::{OperationId, ParticipantId};
-use platform::{random, unix_ms};
+use platform::unix_ms;
 
 use crate::dispatch::Dispatch;
 use crate::link::Link;
+use crate::sealed;
 
 /// How long a state may be used, in milliseconds: a day.
 pub const STATE_MS: u64 = 24 * 3600 * 1000;
@@ -17,18 +18,16 @@ pub(crate) fn seal(dispatch: &Dispatch, link: &Link, proposal: OperationId) -> S
 }
 
 /// The proposal of a state that was sealed for this participant.
-pub(crate) fn open(dispatch: &Dispatch, link: &Link, sealed: &str) -> Option<OperationId> {
-    open_for(dispatch.context.sealer(), &link.participant.id, unix_ms(), sealed)
+pub(crate) fn open(dispatch: &Dispatch, link: &Link, state: &str) -> Option<OperationId> {
+    open_for(dispatch.context.sealer(), &link.participant.id, unix_ms(), state)
 }
 
 fn seal_for(sealer: &Sealer, who: &ParticipantId, now_ms: u64, proposal: OperationId) -> String {
-    let id = proposal.to_string();
-    sealer.seal(PURPOSE, who.as_str(), now_ms.saturating_add(STATE_MS), random(), id.as_bytes())
+    sealed::seal(sealer, PURPOSE, who, now_ms.saturating_add(STATE_MS), &proposal.to_string())
 }
 
-fn open_for(sealer: &Sealer, who: &ParticipantId, now_ms: u64, sealed: &str) -> Option<OperationId> {
-    let id = sealer.open(PURPOSE, who.as_str(), now_ms, sealed).ok()?;
-    String::from_utf8(id).ok()?.parse().ok()
+fn open_for(sealer: &Sealer, who: &ParticipantId, now_ms: u64, state: &str) -> Option<OperationId> {
+    sealed::open(sealer, PURPOSE, who, now_ms, state)?.parse().ok()
 }
 
 #[cfg(test)]

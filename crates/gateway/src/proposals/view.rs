@@ -1,14 +1,14 @@
 //! View of a proposal for its proposer: a task, the result of the call, or words for a model.
 
-use bytes::Bytes;
 use json::quote;
-use model::{Answer, Form, Outcome, ParticipantId, Payload, ProposalState, Refusal, RefusalCode};
+use model::{Answer, Form, ParticipantId, ProposalState, Refusal, RefusalCode};
 use platform::unix_ms;
 use store::OpenedProposal;
 use wire::mcp::relay;
 use wire::mcp::task::{Standing, Task};
 use wire::rpc::{Id, Message};
 
+use crate::delivery::own_answer;
 use crate::dispatch::Dispatch;
 use crate::live::ProposalView;
 
@@ -102,7 +102,7 @@ impl<'v> View<'v> {
         if !self.proposal.state.is_over() {
             return None;
         }
-        let in_words = |text: &str, is_error| body(self.form, words(text, is_error, self.form));
+        let in_words = |text: &str, is_error| own_answer(self.form, words(text, is_error, self.form));
         Some(match &self.answer {
             Some(answer) if method == self.proposal.content.opened.method => {
                 Ok(relay::decode_answer(answer, self.form))
@@ -116,11 +116,6 @@ impl<'v> View<'v> {
             None => Err(Refusal::new(RefusalCode::CapabilityViolation, self.verdict())),
         })
     }
-}
-
-/// A result of the gateway's own.
-pub(crate) fn body(form: Form, body: impl Into<Bytes>) -> Answer {
-    Answer { outcome: Outcome::Ok, payload: Payload::body(form, body) }
 }
 
 /// The result of a tool in words.

@@ -11,13 +11,13 @@ use tokio::sync::Notify;
 use upstream::{Environment, Upstream, UpstreamSpec};
 
 use super::Registry;
-use crate::admin::grants::Grants;
 use crate::bounds::Bounds;
-use crate::config::{Access, Config, Limits, ParticipantConfig, TopicConfig};
 use crate::dispatch::{Dispatch, Settings, Shared};
 use crate::live::Event;
 use crate::proposals::journal;
 use crate::{handshake, run};
+use access::config::{Access, Config, Limits, ParticipantConfig, TopicConfig};
+use access::grants::Grants;
 
 /// Longest sleep between two looks for what has expired.
 const EXPIRY_MAX: Duration = Duration::from_secs(5);
@@ -44,7 +44,7 @@ impl Registry {
             None => self.refresh_all(),
             Some(participant) => {
                 self.moved();
-                self.topics().iter().for_each(|dispatch| self.refresh(dispatch, participant));
+                self.topics().iter().for_each(|dispatch| dispatch.refresh(participant));
             }
         }
     }
@@ -60,7 +60,7 @@ impl Registry {
         self.moved();
         for dispatch in self.topics() {
             for participant in callers(&dispatch) {
-                self.refresh(&dispatch, &participant);
+                dispatch.refresh(&participant);
             }
         }
     }
@@ -106,11 +106,10 @@ impl Registry {
             let mut topics = self.topics.write();
             topics.extract_if(|name, _| is_gone(name)).map(|(_, gone)| gone).collect()
         };
-        for topic in &config.topics {
-            if let Some(dispatch) = self.topic(&topic.name) {
-                self.configure_topic(&config, topic, &dispatch);
-                continue;
-            }
+        let opened = |topic: &TopicConfig| self.topic(&topic.name);
+        let kept: Vec<_> = config.topics.iter().filter_map(|topic| Some((topic, opened(topic)?))).collect();
+        // First: a client that is notified of a change in a topic may enter a new one at once.
+        for topic in config.topics.iter().filter(|topic| opened(topic).is_none()) {
             let dispatch = self.open_topic(topic, &config.limits);
             self.configure_topic(&config, topic, &dispatch);
             // Before any caller can enter it.
@@ -118,6 +117,9 @@ impl Registry {
             self.topics.write().insert(topic.name.clone(), Arc::clone(&dispatch));
             // Lists that changed meanwhile did not reach it.
             dispatch.list_servers();
+        }
+        for (topic, dispatch) in kept {
+            self.configure_topic(&config, topic, &dispatch);
         }
         for dispatch in gone {
             for participant in &callers(&dispatch) {
@@ -169,7 +171,7 @@ impl Registry {
 /// The participants of a topic that are no servers: those that are present, and those that have left proposals behind.
 fn callers(dispatch: &Dispatch) -> Vec<ParticipantId> {
     dispatch.with(|topic| {
-        let present = topic.everybody().into_iter().filter(|one| !one.serves).map(|one| one.person.id);
+        let present = topic.participants().into_iter().filter(|one| !one.serves).map(|one| one.person.id);
         let mut all: Vec<ParticipantId> = present.chain(topic.proposers().cloned()).collect();
         all.sort_unstable();
         all.dedup();

@@ -2,7 +2,8 @@
 
 use auth::Sealer;
 use model::{Form, ParticipantId};
-use platform::random;
+
+use crate::sealed;
 
 /// Longest time for which a task can be asked for, whatever its server says, in milliseconds: a day.
 pub const TASK_KEPT_MS_MAX: u64 = 24 * 3600 * 1000;
@@ -41,7 +42,7 @@ impl<'i> TaskId<'i> {
         // Either name may contain any character, so the length separates them.
         let state = format!("{topic}\n{server}\n{instance:x}\n{form}\n{held}\n{}\n{tool}{own}", tool.len());
         let until = now_ms.saturating_add(TASK_KEPT_MS_MAX);
-        sealer.seal(PURPOSE, who.as_str(), until, random(), state.as_bytes())
+        sealed::seal(sealer, PURPOSE, who, until, &state)
     }
 
     /// The content of an id that was sealed for this participant.
@@ -49,7 +50,7 @@ impl<'i> TaskId<'i> {
         if id.len() < TASK_ID_BYTES_MIN {
             return None;
         }
-        String::from_utf8(sealer.open(PURPOSE, who.as_str(), now_ms, id).ok()?).ok()
+        sealed::open(sealer, PURPOSE, who, now_ms, id)
     }
 
     /// Reads the content that [`TaskId::open`] returned.

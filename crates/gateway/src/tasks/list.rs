@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use auth::Sealer;
-use model::{ParticipantId, Refusal, RefusalCode, Request};
-use platform::{random, unix_ms};
+use model::{ParticipantId, Refusal};
+use platform::unix_ms;
 use tokio::task::JoinSet;
 use wire::mcp::task;
 
@@ -15,6 +15,7 @@ use crate::call::Call;
 use crate::dispatch::Dispatch;
 use crate::live::ProposalView;
 use crate::proposals::view::View;
+use crate::sealed;
 
 /// Tasks of one page. Each that is not over is asked for at its server.
 pub const PAGE_TASKS_MAX: usize = 64;
@@ -37,8 +38,8 @@ type Place = (u64, String);
 /// A refusal (-32602) of a cursor that the gateway did not make.
 pub(crate) async fn page(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Vec<u8>, Refusal> {
     let (sealer, who) = (dispatch.context.sealer(), &call.link.participant.id);
-    let after = match cursor(&call.request) {
-        Some(cursor) => Some(open(sealer, who, &cursor).ok_or_else(bad_cursor)?),
+    let after = match wire::mcp::relay::param_text(&call.request, "cursor") {
+        Some(cursor) => Some(open(sealer, who, &cursor).ok_or_else(sealed::bad_cursor)?),
         None => None,
     };
     let mut all = entries(dispatch, call);
@@ -106,28 +107,14 @@ async fn refresh(all: &[(Place, Entry)]) {
     }
 }
 
-/// The cursor of a list request.
-fn cursor(request: &Request) -> Option<String> {
-    let params = request.payload.body_bytes();
-    let members = json::members(params, json::Span::all(params)).ok()?;
-    Some(members.get("cursor")?.text()?.into_owned())
-}
-
 fn seal(sealer: &Sealer, who: &ParticipantId, (at_ms, id): &Place) -> String {
-    let state = format!("{at_ms}:{id}");
-    sealer.seal(CURSOR, who.as_str(), unix_ms() + CURSOR_SECS * 1000, random(), state.as_bytes())
+    sealed::seal(sealer, CURSOR, who, unix_ms() + CURSOR_SECS * 1000, &format!("{at_ms}:{id}"))
 }
 
 fn open(sealer: &Sealer, who: &ParticipantId, cursor: &str) -> Option<Place> {
-    let state = sealer.open(CURSOR, who.as_str(), unix_ms(), cursor).ok()?;
-    let state = String::from_utf8(state).ok()?;
+    let state = sealed::open(sealer, CURSOR, who, unix_ms(), cursor)?;
     let (at_ms, id) = state.split_once(':')?;
     Some((at_ms.parse().ok()?, id.to_owned()))
-}
-
-fn bad_cursor() -> Refusal {
-    Refusal::new(RefusalCode::Malformed, "this cursor is not known here")
-        .hint("list again from the beginning")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::ParticipantId;
 use platform::Mutex;
 
-use crate::guests::is_guest;
+use access::is_guest;
 
 /// Tasks of servers that one participant may have in one topic, including calls that may still become one. All guests have as
 /// many together. Beyond it a call does not become a task, unless an older task is over: that is forgotten then.

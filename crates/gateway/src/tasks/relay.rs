@@ -129,7 +129,9 @@ pub(crate) fn rename_answer(
         if !may_keep(dispatch, about) {
             return Err(unknown());
         }
-        if let Some(report) = task::report(&answer.payload).filter(|report| *report.named.id == *about.origin.own) {
+        if let Some(report) =
+            task::report(&answer.payload).filter(|report| *report.named.id == *about.origin.own)
+        {
             about.update(&report, &answer.payload.bytes);
             answer.payload = report.named.rename(&answer.payload, &about.public);
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use model::{Notice, Payload, ParticipantId};
+use model::{Notice, ParticipantId, Payload};
 use platform::{Mutex, MutexGuard};
 use upstream::{CallNumber, Session};
 use wire::mcp::task;
@@ -22,7 +22,7 @@ pub(crate) struct Tasks {
 struct Table {
     all: HashMap<Key, (Arc<Task>, TaskPlace)>,
     /// By the call that became the task: its progress token stays valid.
-    calls: HashMap<(u64, CallNumber), Arc<Task>>,
+    calls: foldhash::HashMap<(u64, CallNumber), Arc<Task>>,
     swept: bool,
 }
 
@@ -68,7 +68,8 @@ impl Tasks {
     /// Forgets the tasks whose time is over; false when none is left.
     pub(crate) fn sweep(&self, now_ms: u64) -> bool {
         let mut table = self.table();
-        let old = table.all.values().filter(|(task, _)| task.until_ms() <= now_ms).map(|(task, _)| task.key());
+        let old =
+            table.all.values().filter(|(task, _)| task.until_ms() <= now_ms).map(|(task, _)| task.key());
         for key in old.collect::<Vec<_>>() {
             table.remove(&key);
         }
@@ -79,7 +80,8 @@ impl Tasks {
     /// Ends the tasks of a session that has ended, and returns those that were not over.
     pub(crate) fn lose(&self, instance: u64) -> Vec<Arc<Task>> {
         let table = self.table();
-        let of_session = table.all.values().map(|(task, _)| task).filter(|task| task.origin.instance == instance);
+        let of_session =
+            table.all.values().map(|(task, _)| task).filter(|task| task.origin.instance == instance);
         of_session.filter(|task| task.lose()).cloned().collect()
     }
 

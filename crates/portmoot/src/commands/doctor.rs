@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use gateway::admin::identities::tokens_configured;
-use gateway::config::Config;
+use access::config::Config;
+use access::identities::tokens_configured;
 use serde_json::json;
 use store::{Directory, Journal, State};
 use upstream::config::{ServerConfig, StdioConfig, Transport};

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use access::config::Config;
+use access::tokens::{TokenRequest, issue, revoke};
 use auth::LOCAL_USER;
-use gateway::admin::tokens::{TokenRequest, issue, revoke};
 use gateway::audit::{Recorder, TOKENS};
-use gateway::config::Config;
 use serde_json::{Map, Value, json};
 use store::{IssuedToken, Journal, JournalWriter};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use gateway::config::{Access, Config, ParticipantConfig, TopicConfig};
+use access::config::{Access, Config, ParticipantConfig, TopicConfig};
 use topic::{PrefixError, UpstreamNames, check_prefixes};
 use upstream::config::ServerConfig;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use gateway::config::Config;
+use access::config::Config;
 use upstream::config::Origin;
 
 use super::node::{Layer, Node};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use access::ANONYMOUS_PREFIX;
+use access::config::ParticipantConfig;
 use auth::{Credential, LOCAL_USER, Participant, TokenHash};
-use gateway::ANONYMOUS_PREFIX;
-use gateway::config::ParticipantConfig;
 use model::{Capabilities, GATEWAY, TopicName};
 
 use crate::config::node::Entry;

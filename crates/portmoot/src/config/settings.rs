@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gateway::config::{AuditConfig, Limits};
+use access::config::{AuditConfig, Limits};
 use store::audit::Payloads;
 
 use crate::config::reader::Table;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gateway::config::Config;
+use access::config::Config;
 use upstream::config::Origin;
 
 use crate::config::check::check;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway::config::{Access, Config};
+use access::config::{Access, Config};
 use upstream::config::{EraChoice, Origin, Secret, Sessions, Transport};
 
 use super::check::check;
@@ -335,7 +335,7 @@ access = "private"
 "#,
     );
     let [scout, new] = config.participants.as_slice() else { panic!("two") };
-    let held = |one: &gateway::config::ParticipantConfig| -> Vec<String> {
+    let held = |one: &access::config::ParticipantConfig| -> Vec<String> {
         one.participant.capabilities.iter().map(|one| one.as_str().to_owned()).collect()
     };
     assert_eq!(held(scout), ["chat", "mcp/request:*/list", "mcp/proposal:*"]);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gateway::GUEST_RATE;
-use gateway::config::{Access, BuiltIn, McpCalls, TopicConfig};
+use access::GUEST_RATE;
+use access::config::{Access, BuiltIn, McpCalls, TopicConfig};
 use model::ParticipantId;
 use upstream::config::ServerConfig;
 

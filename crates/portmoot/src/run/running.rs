@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::AccessJournal;
+use access::config::Config;
+use access::identities::tokens_configured;
 use auth::Sealer;
 use client::Guard;
 use doors::Doors;
-use gateway::admin::identities::{local_user, tokens_configured};
-use gateway::admin::journal::AccessJournal;
 use gateway::audit::Recorder;
-use gateway::config::Config;
 use gateway::{Registry, Start};
 use model::{Refusal, TopicName};
 use platform::{random, unix_ms};
@@ -54,7 +54,7 @@ impl Gateway {
     pub(crate) fn start(config: Config, exe: Option<PathBuf>) -> Result<Self, StartError> {
         let mut journal = config.data_dir.as_deref().map(Journal::open).transpose()?;
         let sealer = match journal.as_mut() {
-            Some(journal) => gateway::sealer(journal, &random(), unix_ms())?,
+            Some(journal) => access::sealer(journal, &random(), unix_ms())?,
             None => Sealer::new(&random(), None),
         };
         let requires_token = match &journal {
@@ -109,7 +109,7 @@ impl Gateway {
         let name = TopicName::new(topic).map_err(|_| unknown())?;
         let dispatch = self.registry.topic(&name).ok_or_else(unknown)?;
         // The process that starts the gateway on a pipe is its user.
-        let user = local_user(&self.registry.config());
+        let user = self.registry.pipe_user();
         self.doors.stdio(&dispatch, &user, input, output).await
     }
 

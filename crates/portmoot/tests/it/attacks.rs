@@ -383,7 +383,7 @@ fn a_repeated_envelope_is_executed_once() {
     assert_eq!(stage.executed("after coming back"), before + 2);
     let audit_log = AuditLog(&stage.home);
     let entry = audit_log.has("mallory", "mcp/request:tools/call:echo", "refused", "repeat: \"again\"");
-    assert_eq!(entry["to"], json!(["tools", "tools"]));
+    assert_eq!(entry["to"], json!(["tools"]), "each receiver once");
     audit_log.comes_to(5, "mallory", "mcp/request:tools/call:echo", "refused", "repeat");
 }
 

@@ -127,11 +127,16 @@ fn every_test_named_in_the_documents_exists() {
     let others =
         ["_meta", "input_required", "upstream_timeout", "legacy_sse", "prefix_name", "correlation_id"];
     // The second document is the table of attacks in the module docs; the code below it is left out.
-    for page in ["docs/mcp.md", "crates/portmoot/tests/it/attacks.rs", "docs/mcpx-conformance.md"] {
+    let pages =
+        ["docs/mcp.md", "crates/portmoot/tests/it/attacks.rs", "docs/mcpx-conformance.md", "ARCHITECTURE.md"];
+    for page in pages {
         let text = std::fs::read_to_string(root.join(page)).unwrap();
-        let prose: String = match page.ends_with(".rs") {
-            true => text.lines().take_while(|line| line.starts_with("//!")).collect(),
-            false => text,
+        let prose: String = match page {
+            "ARCHITECTURE.md" => section(&text, "Invariants").to_owned(),
+            page if page.ends_with(".rs") => {
+                text.lines().take_while(|line| line.starts_with("//!")).collect()
+            }
+            _ => text,
         };
         let words = prose.split('`').skip(1).step_by(2).map(|word| word.rsplit("::").next().unwrap());
         let snake = |word: &&str| {
@@ -142,5 +147,51 @@ fn every_test_named_in_the_documents_exists() {
             words.filter(snake).filter(|word| !others.contains(word)).partition(|word| tests.contains(*word));
         assert!(gone.is_empty(), "{page} names tests that do not exist: {gone:#?}");
         assert!(known.len() > 15, "{page} names only {}", known.len());
+    }
+}
+
+/// A section of a page, by its title.
+fn section<'a>(page: &'a str, title: &str) -> &'a str {
+    page.split("\n## ").find(|section| section.starts_with(title)).unwrap()
+}
+
+/// Paths in the map begin at the root or at `crates/`; a shorter one is in the folder of the path before it.
+#[test]
+fn every_file_named_in_the_map_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let is_path = |word: &&str| {
+        let file = [".rs", ".md", ".json"].iter().any(|end| word.ends_with(end));
+        (file || word.contains("/src") || word.contains("/tests")) && !word.contains(char::is_whitespace)
+    };
+    let mut named = 0;
+    for line in page.lines() {
+        let mut folders = vec![root.clone(), root.join("crates")];
+        for word in line.split('`').skip(1).step_by(2).filter(is_path) {
+            let found = folders.iter().map(|folder| folder.join(word)).find(|path| path.exists());
+            let found = found.unwrap_or_else(|| panic!("ARCHITECTURE.md names `{word}`: {line}"));
+            let folder = if found.is_dir() { found.as_path() } else { found.parent().unwrap() };
+            folders.truncate(2);
+            folders.push(folder.to_owned());
+            named += 1;
+        }
+    }
+    assert!(named > 100, "{named}");
+}
+
+/// The map quotes lines of the path; two spaces and a comment may follow each.
+#[test]
+fn the_code_quoted_in_the_map_is_the_code() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let quoted = page.split("```").find_map(|block| block.strip_prefix("rust\n")).unwrap();
+    let (mut file, mut code) = ("", String::new());
+    for line in quoted.lines() {
+        if let Some(path) = line.strip_prefix("// ") {
+            (file, code) = (path, std::fs::read_to_string(root.join(path)).unwrap());
+            continue;
+        }
+        let line = line.split("  // ").next().unwrap();
+        assert!(code.lines().any(|known| known.trim() == line), "{file} has no line `{line}`");
     }
 }

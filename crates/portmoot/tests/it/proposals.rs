@@ -83,8 +83,10 @@ fn a_request_that_names_the_proposal_approves_it_once() {
     audit_log.has("boss", ECHO, "approved", "proposed by agent");
     audit_log.comes_to(2, "boss", FULFIL, "refused", "repeat: \"f1\"");
     // By another envelope, by the same one after the restart, by another participant, and over the API.
-    until("it is recorded", || (audit_log.count("boss", ECHO, "refused", "conflict") == 2).then_some(()));
-    audit_log.comes_to(4, "chief", ECHO, "refused", "conflict");
+    until("it is recorded", || (audit_log.count("boss", ECHO, "refused", "decided") == 2).then_some(()));
+    audit_log.comes_to(3, "chief", ECHO, "refused", "decided");
+    // Only the proposer can withdraw it.
+    audit_log.comes_to(1, "chief", ECHO, "refused", "not_admitted");
     let all = audit_log.entries(&["--operation", id]);
     assert_eq!(all.iter().filter(|entry| entry["verdict"] == "approved").count(), 1, "{all:?}");
     assert_eq!(all.iter().filter(|entry| entry["verdict"] == "completed").count(), 1, "{all:?}");
@@ -141,7 +143,7 @@ fn own_proposals_cannot_be_approved() {
     stage.agent.send(FULFIL, "f1", &["tools"], names("p1"), &fulfilment("please"));
     stage.agent.refused("f1", "capability_violation");
     assert_eq!((stage.executed(), &stage.shown("p1")["state"]), (before, &json!("pending")));
-    // The call of a participant with the capability is not an approval.
+    // The call of a participant with the capability is not an approval: it takes the place of the proposal.
     stage.boss.send(ECHO, "p2", &["tools"], json!({}), &echoes("mine"));
     state(&mut stage.boss, "p2", "pending");
     let own = stage.shown("p2");
@@ -150,7 +152,7 @@ fn own_proposals_cannot_be_approved() {
     assert_eq!(stage.executed(), before);
     stage.boss.send(FULFIL, "f2", &["tools"], names("p2"), &fulfilment("mine"));
     says(&stage.boss.receive_until(|received| received["correlation_id"] == "f2"), "mine");
-    assert_eq!((stage.executed(), &stage.shown("p2")["state"]), (before + 1, &json!("pending")));
+    assert_eq!((stage.executed(), &stage.shown("p2")["state"]), (before + 1, &json!("withdrawn")));
     let audit_log = stage.audit_log();
     for (who, proposal) in [("agent", &proposal), ("boss", &own)] {
         let entry = audit_log.has(who, ECHO, "refused", "own");

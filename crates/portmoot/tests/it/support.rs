@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::home::{Home, Ran};
 use crate::http::{Connection, Events, Reply, TIMEOUT};
+use crate::path_log;
 
 /// `portmoot serve` on a free port. Dropping it kills the process.
 pub(crate) struct Gateway {
@@ -38,8 +39,10 @@ impl Gateway {
     /// Starts this command and waits for its address.
     #[track_caller]
     pub(crate) fn serve(mut command: Command) -> Gateway {
+        path_log::trace(&mut command);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let mut lines = path_log::take(child.id(), lines);
         let (mut log, mut address) = (String::new(), None);
         while address.is_none() {
             let line = lines.next().unwrap_or_else(|| panic!("the gateway ended:\n{log}"));
@@ -142,6 +145,9 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if let Some(keeper) = self.keeper.take().filter(|_| path_log::is_on()) {
+            let _ = keeper.join();
+        }
         if std::thread::panicking() {
             println!("--- the gateway's log\n{}", self.log());
         }

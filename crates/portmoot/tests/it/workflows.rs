@@ -90,7 +90,11 @@ fn a_real_server_executes_a_proposal_after_a_person_approves() {
     let answer = human.receive_until(|received| received["kind"] == "mcp/response:tools/call:write_file");
     assert_eq!((&answer["from"], &answer["to"]), (&json!("files"), &json!(["human", "newcomer"])));
     assert_eq!(answer["correlation_id"], request["id"]);
-    let shown = cli(&home, &gateway, "human", &["proposals", "show", id]);
+    // The answer is sent before the end of the proposal is on disk.
+    let shown = until("the proposal is completed", || {
+        let shown = cli(&home, &gateway, "human", &["proposals", "show", id]);
+        (!shown.contains("state: running")).then_some(shown)
+    });
     assert!(shown.contains("state: completed") && shown.contains("Successfully wrote"), "{shown}");
     let audit_log = AuditLog(&home);
     audit_log.has("newcomer", "mcp/request:tools/call:write_file", "refused", "not_admitted");

@@ -1,9 +1,9 @@
-//! Servers' questions: to their current caller only, and ended once.
+//! Questions of servers: one current caller, one end.
 
 use std::sync::Arc;
 
 use model::{Capabilities, Capability, RateLimit};
-use topic::{About, Cause, Event, Limits, View};
+use topic::{About, Cause, Event, Limits, ListScope};
 
 use crate::{
     shown::{refused, shown},
@@ -17,7 +17,7 @@ fn stage() -> Stage {
 fn with(limits: Limits) -> Stage {
     let mut stage = Stage::with(limits);
     stage.caller(BOB, "bob", &["mcp/*"]);
-    stage.lists("one", View::Shared, tools(&["a"]));
+    stage.lists("one", ListScope::Shared, tools(&["a"]));
     stage.call(ANN, 1, "one_a");
     stage
 }
@@ -53,7 +53,7 @@ fn no_other_caller_is_asked() {
     check("ann", About::Call(op(1)), SAMPLING, Cause::Moot);
     check("one", About::Call(op(1)), "tools/call", Cause::NotAdmitted);
     check("one", About::Call(op(1)), "a:b", Cause::Malformed);
-    // A question is no call that could be asked about.
+    // No question belongs to another question.
     check("one", About::Call(op(2)), SAMPLING, Cause::Moot);
     stage.ask("one", 2, About::Call(op(1)), SAMPLING);
     assert_eq!(refused(&stage.ask("one", 9, About::Call(op(2)), SAMPLING)), Cause::Moot);
@@ -68,7 +68,7 @@ fn the_configured_capabilities_of_a_server_judge_its_questions() {
     let capabilities: Arc<Capabilities> = Arc::new([to_bob, roots].into_iter().collect());
     stage.ask("one", 2, About::Call(op(1)), SAMPLING);
     stage.ask("one", 3, About::Call(op(1)), ROOTS);
-    // The server keeps its seat, and open questions that it may not ask any more end.
+    // The server keeps its seat, and open questions that it may no longer ask end.
     let effects = stage.server_with(ONE, "one", capabilities);
     assert_eq!(shown(&effects), ["cancel ask 2 at call 1", "refuse ask 2: withdrawn"]);
     stage.call(BOB, 4, "one_a");
@@ -78,7 +78,7 @@ fn the_configured_capabilities_of_a_server_judge_its_questions() {
     assert_eq!(ask(4, 5, SAMPLING), ["ask 5 of 2 at call 4"]);
     assert_eq!(ask(1, 6, ROOTS), ["ask 6 of 1 at call 1"]);
     assert_eq!(ask(1, 7, "elicitation/create"), ["refuse ask 7: not_admitted"]);
-    // A server whose capabilities change is judged by those.
+    // The new capabilities of a server judge its questions.
     let effects = stage.regrant("one", &["mcp/request:sampling/*"]);
     assert_eq!(
         shown(&effects),
@@ -112,7 +112,7 @@ fn only_a_link_that_can_be_reached_is_asked() {
     let mut stage = stage();
     stage.step(Event::Attach { link: TWO, server: &id("one") });
     assert_eq!(refused(&stage.ask("one", 2, About::Session(TWO), ROOTS)), Cause::Moot);
-    // The gateway has no user for what it carries out itself.
+    // The gateway has no user to answer questions about calls in its own name.
     let mut stage = crate::proposals::pending();
     stage.approved(1);
     stage.execute(1, 5, "one");
@@ -136,7 +136,7 @@ fn the_end_of_a_call_ends_its_questions_first() {
 }
 
 #[test]
-fn a_caller_or_server_that_leaves_settles_what_it_owed() {
+fn a_caller_or_server_that_leaves_ends_its_questions() {
     let mut stage = stage();
     stage.ask("one", 2, About::Call(op(1)), SAMPLING);
     let effects = stage.leave(ANN);
@@ -164,7 +164,7 @@ fn a_caller_or_server_that_leaves_settles_what_it_owed() {
 #[test]
 fn questions_are_limited_for_each_link_and_each_server() {
     let mut stage = with(Limits { asks_per_link_max: 1, asks_per_server_max: 2, ..Limits::default() });
-    stage.lists("two", View::Shared, tools(&["a"]));
+    stage.lists("two", ListScope::Shared, tools(&["a"]));
     stage.call(ANN, 2, "two_a");
     stage.call(BOB, 3, "one_a");
     stage.caller(model::LinkId(4), "dan", &["mcp/*"]);

@@ -1,7 +1,7 @@
-//! Audiences of what is published: which listeners each message is for.
+//! Audiences of published messages: the listeners that get each.
 
 use model::LinkId;
-use topic::{Audience, DeliveryMode, Event, Listener, Reach, RoomEffect, View};
+use topic::{Audience, DeliveryMode, Event, ListScope, Listener, Reach, RoomEffect};
 
 use crate::{
     envelope::Envelope,
@@ -30,7 +30,7 @@ fn a_message_is_for_its_addressees_in_directed_modes() {
         assert_eq!((audience.from, &audience.reach), (Some(ANN), &Reach::Listeners));
         let got = modes.map(|mode| audience.includes(BOB, "bob", Listener { mode, echo: false }));
         assert_eq!(got, expected, "{kind} {to:?}");
-        assert_eq!(audience.is_everybody(), to.is_empty());
+        assert_eq!(audience.is_broadcast(), to.is_empty());
     };
     check("mcp/response:x", &[], [true, true, true]);
     check("mcp/response:x", &["cid", "bob"], [true, true, true]);
@@ -52,7 +52,7 @@ fn a_participant_that_is_asked_by_the_gateway_is_not_asked_again_in_the_room() {
     let mut stage = Stage::new();
     stage.step(Event::Configure { upstreams: &serving() });
     stage.server(LinkId(8), "worker");
-    stage.lists("worker", View::Shared, tools(&["a"]));
+    stage.lists("worker", ListScope::Shared, tools(&["a"]));
     stage.promoting(BOB, "bob", &["mcp/proposal:*"]);
     stage.call(BOB, 11, "worker_a");
     let (by, to) = (id("bob"), [id("worker")]);
@@ -63,7 +63,7 @@ fn a_participant_that_is_asked_by_the_gateway_is_not_asked_again_in_the_room() {
     assert_eq!(shown(&stage.send(request("f1")))[0], "publish f1 except for worker");
     let expected = ["approved p1 at ", "ruled 9", "drop 21", "deliver 11 to worker as a for p1"];
     assert_eq!(shown(&stage.stored(1)), expected);
-    // Over, the request is still not for it; other kinds and other proposals are.
+    // Once the proposal is over, the participant still does not get the request; it gets other kinds and other proposals.
     stage.answer(LinkId(8), 11, 5);
     stage.stored(1);
     assert_eq!(shown(&stage.send(request("f2")))[0], "publish f2 except for worker");

@@ -1,19 +1,19 @@
 //! Cancelling: by id or by name, and only by the link that opened the operation.
 
 use model::LinkId;
-use topic::{About, Event, View, Which};
+use topic::{About, Event, ListScope, OperationRef};
 
 use crate::{
     envelope::Envelope,
-    numbers::{Act, Effects},
+    numbers::{Effects, Intent},
     shown::shown,
     stage::{ANN, BOB, ONE, Stage, TWO, id, op, tools},
 };
 
 fn stage() -> Stage {
     let mut stage = Stage::new();
-    stage.lists("one", View::Shared, tools(&["a", "b"]));
-    stage.lists("two", View::Shared, tools(&["a"]));
+    stage.lists("one", ListScope::Shared, tools(&["a", "b"]));
+    stage.lists("two", ListScope::Shared, tools(&["a"]));
     stage.caller(BOB, "bob", &["mcp/*"]);
     stage
 }
@@ -24,7 +24,7 @@ fn call(stage: &mut Stage, link: LinkId, operation: u128, tag: u8) {
 }
 
 fn cancel(stage: &mut Stage, link: LinkId, tag: u8) -> Effects {
-    stage.step(Event::Cancel { link, which: Which::Tag(tag) })
+    stage.step(Event::Cancel { link, which: OperationRef::Tag(tag) })
 }
 
 #[test]
@@ -77,17 +77,18 @@ fn a_server_withdraws_its_questions_by_name() {
 }
 
 #[test]
-fn an_envelope_cancels_what_its_sender_requested() {
+fn an_envelope_cancels_a_request_of_its_sender() {
     let mut stage = stage();
     let kind = "mcp/request:notifications/cancelled";
     for (link, id, operation) in [(ANN, "r1", 1), (BOB, "r2", 2)] {
         let mut request = Envelope::request(link, id, &["one"], &[operation]);
-        if let Act::Request(requested) = &mut request.act {
+        if let Intent::Request(requested) = &mut request.intent {
             requested.tag = Some(7);
         }
         stage.send(request);
     }
-    let cancels = |link| Envelope { act: Act::Cancel { tag: 7 }, ..Envelope::new(link, "c", kind, &["one"]) };
+    let cancels =
+        |link| Envelope { intent: Intent::Cancel { tag: 7 }, ..Envelope::new(link, "c", kind, &["one"]) };
     assert_eq!(shown(&stage.send(cancels(BOB))), ["publish c", "cancel 2", "drop 2"]);
     assert_eq!(shown(&stage.send(cancels(BOB))), ["publish c"]);
     assert_eq!(shown(&stage.send(cancels(ANN))), ["publish c", "cancel 1", "drop 1"]);

@@ -1,7 +1,7 @@
 //! Names, URIs, templates, views and quarantined entries.
 
 use model::ListKind;
-use topic::{Cause, Event, Limits, Manifest, Quarantine, Target, UpstreamNames, View};
+use topic::{Cause, Event, Limits, ListScope, Manifest, Quarantine, Target, UpstreamNames};
 
 use crate::{
     shown::{delivered, notified, refused},
@@ -12,8 +12,8 @@ use crate::{
 fn public_names_lead_to_own_names() {
     let mut stage = Stage::new();
     let long = "x".repeat(100);
-    stage.lists("one", View::Shared, tools(&["create", &long]));
-    stage.lists("bare", View::Shared, tools(&["create"]));
+    stage.lists("one", ListScope::Shared, tools(&["create", &long]));
+    stage.lists("bare", ListScope::Shared, tools(&["create"]));
     let names = stage.sees(ANN, ListKind::Tools);
     assert_eq!(names[0], "one_create");
     assert_eq!(names[1].len(), 64);
@@ -29,9 +29,9 @@ fn public_names_lead_to_own_names() {
 fn no_server_takes_anothers_names() {
     let mut stage = Stage::new();
     stage.server(OWN, "portmoot");
-    stage.lists("bare", View::Shared, tools(&["one_create", "proxy", "own", "own", ""]));
+    stage.lists("bare", ListScope::Shared, tools(&["one_create", "proxy", "own", "own", ""]));
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["proxy", "own"]);
-    stage.lists("portmoot", View::Shared, tools(&["proxy"]));
+    stage.lists("portmoot", ListScope::Shared, tools(&["proxy"]));
     assert_eq!(delivered(&stage.call(ANN, 1, "proxy")).0, "portmoot");
     let why: Vec<_> = stage.topic.quarantined(&id("bare")).iter().map(|one| one.why).collect();
     let expected = [Quarantine::Shadows, Quarantine::Shadows, Quarantine::Twice, Quarantine::Empty];
@@ -43,16 +43,16 @@ fn no_server_takes_anothers_names() {
 fn tools_of_the_gateway_are_listed_to_callers_that_could_use_them() {
     let mut stage = Stage::new();
     stage.server(OWN, "portmoot");
-    stage.lists("bare", View::Shared, tools(&["say", "approve_proposal"]));
+    stage.lists("bare", ListScope::Shared, tools(&["say", "approve_proposal"]));
     stage.promoting(BOB, "bob", &["mcp/proposal:tools/call:x"]);
-    // The gateway lists nothing yet: the names are the server's.
+    // The gateway has no lists yet, so the names are the server's.
     assert_eq!(delivered(&stage.call(ANN, 1, "approve_proposal")).0, "bare");
-    stage.lists("portmoot", View::Shared, tools(&["list_proposals", "approve_proposal", "proxy"]));
+    stage.lists("portmoot", ListScope::Shared, tools(&["list_proposals", "approve_proposal", "proxy"]));
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["list_proposals", "approve_proposal", "proxy", "say"]);
     assert_eq!(stage.sees(BOB, ListKind::Tools), ["list_proposals"]);
     assert_eq!(delivered(&stage.call(ANN, 2, "approve_proposal")).0, "portmoot");
     assert_eq!(delivered(&stage.call(BOB, 3, "list_proposals")).0, "portmoot");
-    // It is neither held nor the server's.
+    // The call is neither held nor delivered to the server.
     assert_eq!(refused(&stage.call(BOB, 4, "approve_proposal")), Cause::NotAdmitted);
     let effects = stage.regrant("bob", &["mcp/request:tools/call:y"]);
     assert_eq!(notified(&effects, ListKind::Tools), ["link 2"]);
@@ -76,7 +76,7 @@ fn a_manifest_has_limits() {
         resources: items(&["a://b", "a://bc", "c"]),
         templates: items(&["{a}", "{b}"]),
     };
-    stage.lists("bare", View::Shared, manifest);
+    stage.lists("bare", ListScope::Shared, manifest);
     let why: Vec<_> = stage.topic.quarantined(&id("bare")).iter().map(|one| (one.list, one.why)).collect();
     assert_eq!(
         why,
@@ -100,9 +100,9 @@ fn the_earlier_configured_keeps_its_uri() {
         templates: items(&["demo://{x}"]),
         ..Manifest::default()
     };
-    stage.lists("two", View::Shared, both());
+    stage.lists("two", ListScope::Shared, both());
     assert_eq!(stage.sees(ANN, ListKind::Resources), ["demo://a"]);
-    let effects = stage.lists("one", View::Shared, both());
+    let effects = stage.lists("one", ListScope::Shared, both());
     assert_eq!(notified(&effects, ListKind::Resources), ["link 1"]);
     assert_eq!(stage.sees(ANN, ListKind::Resources), ["demo://a", "portmoot:two/demo://a"]);
     assert_eq!(stage.sees(ANN, ListKind::Templates), ["demo://{x}", "portmoot:two/demo://{x}"]);
@@ -124,7 +124,7 @@ fn the_earlier_configured_keeps_its_uri() {
 fn a_template_is_seen_by_a_caller_that_may_read_something_of_it() {
     let mut stage = Stage::new();
     let templates = items(&["file:///public/{name}", "file:///{+path}", "demo://{x}"]);
-    stage.lists("bare", View::Shared, Manifest { templates, ..Manifest::default() });
+    stage.lists("bare", ListScope::Shared, Manifest { templates, ..Manifest::default() });
     stage.caller(BOB, "bob", &["mcp/request:resources/read:file:///public/a"]);
     assert_eq!(stage.sees(BOB, ListKind::Templates), ["file:///public/{name}", "file:///{+path}"]);
 }
@@ -133,14 +133,14 @@ fn a_template_is_seen_by_a_caller_that_may_read_something_of_it() {
 fn a_view_of_one_link_wins_for_that_link() {
     let mut stage = Stage::new();
     stage.caller(BOB, "bob", &["mcp/*"]);
-    stage.lists("one", View::Shared, tools(&["a", "b"]));
-    let effects = stage.lists("one", View::Link(ANN), tools(&["b", "c"]));
+    stage.lists("one", ListScope::Shared, tools(&["a", "b"]));
+    let effects = stage.lists("one", ListScope::Link(ANN), tools(&["b", "c"]));
     assert_eq!(notified(&effects, ListKind::Tools), ["link 1"]);
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_b", "one_c"]);
     assert_eq!(stage.sees(BOB, ListKind::Tools), ["one_a", "one_b"]);
     assert_eq!(refused(&stage.call(ANN, 1, "one_a")), Cause::Unknown);
     assert_eq!(delivered(&stage.call(ANN, 2, "one_c")).0, "one");
-    assert_eq!(notified(&stage.lists("one", View::Shared, tools(&["d"])), ListKind::Tools), ["link 2"]);
+    assert_eq!(notified(&stage.lists("one", ListScope::Shared, tools(&["d"])), ListKind::Tools), ["link 2"]);
     let effects = stage.step(Event::Detach { link: ANN, server: &id("one") });
     assert_eq!(notified(&effects, ListKind::Tools), ["link 1"]);
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_d"]);
@@ -149,9 +149,9 @@ fn a_view_of_one_link_wins_for_that_link() {
 #[test]
 fn a_new_configuration_keeps_the_servers_that_stay() {
     let mut stage = Stage::new();
-    stage.lists("one", View::Shared, tools(&["a"]));
-    stage.lists("two", View::Shared, tools(&["a"]));
-    stage.lists("two", View::Link(ANN), tools(&["mine"]));
+    stage.lists("one", ListScope::Shared, tools(&["a"]));
+    stage.lists("two", ListScope::Shared, tools(&["a"]));
+    stage.lists("two", ListScope::Link(ANN), tools(&["mine"]));
     let mut next = configured();
     next.retain(|upstream| upstream.id != id("one"));
     next.rotate_right(1);

@@ -1,4 +1,4 @@
-//! Proposals that ended long ago: only digests of their envelopes are kept, and nothing runs again.
+//! Closed proposals: the topic keeps only digests of their envelopes, and runs none of them again.
 
 use topic::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX, EndedProposal, Event};
 
@@ -6,11 +6,11 @@ use crate::{
     envelope::{Envelope, digest},
     proposals::stage,
     shown::shown,
-    stage::{ANN, BOB, Stage, id, op, terms},
+    stage::{ANN, BOB, ONE, Stage, id, op, terms},
 };
 
 fn close(stage: &mut Stage, until_ms: u64, envelope: &str) {
-    let effects = stage.step(Event::RestoreClosed { closed: vec![(until_ms, digest(envelope))] });
+    let effects = stage.step(Event::Closed { closed: vec![(until_ms, digest(envelope))] });
     assert!(shown(&effects).is_empty());
 }
 
@@ -39,7 +39,7 @@ fn the_oldest_are_forgotten_first() {
     let mut stage = stage();
     close(&mut stage, 500, "p1");
     let more = (0..CLOSED_PROPOSALS_MAX as u128 - 1).map(|number| (600, number << 64));
-    stage.step(Event::RestoreClosed { closed: more.collect() });
+    stage.step(Event::Closed { closed: more.collect() });
     assert_eq!(shown(&stage.send(late(ANN, "f1")))[1], "refuse 11: decided");
     close(&mut stage, 700, "p2");
     assert_eq!(shown(&stage.send(late(ANN, "f2")))[1], "deliver 11 to one");
@@ -48,7 +48,7 @@ fn the_oldest_are_forgotten_first() {
 }
 
 #[test]
-fn what_ended_before_a_restart_is_known_or_closed() {
+fn proposals_that_ended_before_a_restart_are_known_or_closed() {
     let mut stage = stage();
     let (by, to) = (id("bob"), [id("one")]);
     for number in 1..=ENDED_PROPOSALS_MAX as u128 + 1 {
@@ -65,9 +65,42 @@ fn what_ended_before_a_restart_is_known_or_closed() {
     assert_eq!(shown(&stage.send(named(11)))[1], "refuse 11: decided");
     close(&mut stage, 500, "p1");
     assert_eq!(shown(&stage.send(late(ANN, "f1")))[1], "refuse 11: decided");
-    // A digest counts only for a proposal that is not known.
+    // A digest counts only for an unknown proposal.
     close(&mut stage, 500, "p2");
     let again = Envelope::request(ANN, "f2", &["one"], &[21]).about("p2");
     let expected = ["refuse 21: decided", "refuse decision 9 of ann on p2 and its calls: decided"];
     assert_eq!(shown(&stage.send(again))[1..], expected);
+}
+
+#[test]
+fn a_proposal_that_ended_in_this_run_is_closed_once_it_is_forgotten() {
+    let mut stage = stage();
+    stage.proposes(BOB, "bob", 1);
+    stage.stored(1);
+    stage.approved(1);
+    stage.execute(1, 11, "one");
+    stage.answer(ONE, 11, 5);
+    assert_eq!(shown(&stage.stored(1)), ["concluded p1 completed"]);
+    close(&mut stage, 500, "p1");
+    for number in 2..=ENDED_PROPOSALS_MAX as u128 + 1 {
+        stage.proposes(BOB, "bob", number);
+        stage.stored(number);
+        stage.decide(number, "ann", crate::proposals::REJECT);
+        stage.stored(number);
+    }
+    assert!(stage.topic.proposal(op(1)).is_none() && stage.topic.proposal(op(2)).is_some());
+    let again = Envelope::request(ANN, "f1", &["one"], &[21]).about("p1");
+    assert_eq!(shown(&stage.send(again)), ["publish f1", "refuse 21: decided"]);
+}
+
+#[test]
+fn an_id_that_is_used_again_is_kept_until_its_last_proposal_expires() {
+    let mut stage = stage();
+    for until_ms in [500, 700, 600] {
+        close(&mut stage, until_ms, "p1");
+    }
+    stage.now_ms = 699;
+    assert_eq!(shown(&stage.send(late(ANN, "f1")))[1], "refuse 11: decided");
+    stage.now_ms = 700;
+    assert_eq!(shown(&stage.send(late(ANN, "f2")))[1], "deliver 11 to one");
 }

@@ -1,4 +1,4 @@
-//! Who may decide about a proposal, and who may see it.
+//! The rights to decide about a proposal and to see it.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ fn a_participant_that_could_make_the_request_decides_but_for_the_proposer() {
 }
 
 #[test]
-fn a_request_by_any_wire_would_do() {
+fn a_capability_for_any_wire_is_enough_to_decide() {
     let may = |capabilities: &Arc<Capabilities>| {
         let effects = pending().decide_as(1, "dee", Some(capabilities), APPROVE);
         matches!(&effects.all[0], Effect::Store { .. })
@@ -60,7 +60,7 @@ fn a_request_by_any_wire_would_do() {
 }
 
 #[test]
-fn a_participant_outside_of_the_topic_decides_with_what_it_brings() {
+fn a_participant_outside_of_the_topic_decides_with_its_own_capabilities() {
     let full = Arc::new(Capabilities::full());
     let decide = |by: &str, outside| pending().decide_as(1, by, outside, APPROVE);
     assert_eq!(shown(&decide("operator", Some(&full))), ["store p1 decided running by operator"]);
@@ -103,7 +103,7 @@ fn a_decision_that_came_before_the_opening_was_on_disk_waits_for_it() {
     assert_eq!(effects, ["proposed p1", "store p1 decided withdrawn by bob"]);
     let other = Decision::Approve { shown: Digest([8; 32]), current: Some(SHOWN) };
     let (effects, mut stage) = decide("ann", None, other);
-    assert_eq!(effects, ["proposed p1", "refuse decision 9 of ann on p1: conflict"]);
+    assert_eq!(effects, ["proposed p1", "refuse decision 9 of ann on p1: differs"]);
     assert_eq!(stage.decide(1, "ann", APPROVE).all.len(), 1, "it is still open");
 }
 

@@ -1,11 +1,11 @@
-//! What comes before the journal has answered: fulfilments of openings, and answers to approvals.
+//! Envelopes that arrive before the journal has answered: fulfilments of openings, and answers to approvals.
 
 use model::LinkId;
 use topic::DeliveryMode;
 
 use crate::{
     envelope::Envelope,
-    numbers::Act,
+    numbers::Intent,
     proposals::REJECT,
     shown::shown,
     stage::{ANN, BOB, Stage, op},
@@ -26,8 +26,8 @@ fn fulfilment<'a>(id: &'a str) -> Envelope<'a> {
 }
 
 fn answer<'a>(id: &'a str, about: &'a str, value: u8) -> Envelope<'a> {
-    let act = Act::Answer { outcome: model::Outcome::Ok, answer: value };
-    Envelope { act, ..Envelope::answer(DAN, id, &["ann", "bob"], about) }
+    let intent = Intent::Answer { outcome: model::Outcome::Ok, answer: value };
+    Envelope { intent, ..Envelope::answer(DAN, id, &["ann", "bob"], about) }
 }
 
 #[test]
@@ -66,7 +66,10 @@ fn an_early_answer_ends_with_the_approval_that_it_answered() {
     let mut stage = opening();
     stage.send(fulfilment("f1").redefined());
     stage.send(answer("a1", "f1", 5));
-    assert_eq!(shown(&stage.stored(1))[1], "refuse decision 9 of ann on p1: redefined");
+    assert_eq!(
+        shown(&stage.stored(1))[1],
+        "refuse decision 9 of ann on p1: conflict: the server describes the tool otherwise now"
+    );
     assert_eq!(stage.topic.proposal(op(1)).unwrap().fulfilment, None);
     assert_eq!(shown(&stage.send(answer("a2", "f1", 6))), ["publish a2"]);
     stage.send(fulfilment("f2"));
@@ -75,7 +78,7 @@ fn an_early_answer_ends_with_the_approval_that_it_answered() {
 }
 
 #[test]
-fn an_answer_to_a_fulfilment_that_came_too_late_counts_for_nothing() {
+fn an_answer_to_a_late_fulfilment_does_not_count() {
     let mut stage = opening();
     stage.stored(1);
     stage.decide(1, "ann", REJECT);

@@ -4,7 +4,7 @@ use model::{Digest, LinkId, Method, Outcome};
 use topic::{Requested, Say};
 
 use crate::{
-    numbers::{Act, Effects, Event},
+    numbers::{Effects, Event, Intent},
     stage::{RULING, SHOWN, Stage, id, op, terms},
 };
 
@@ -15,12 +15,12 @@ pub(crate) struct Envelope<'a> {
     pub(crate) kind: &'a str,
     pub(crate) to: &'a [&'a str],
     pub(crate) correlation: Option<&'a str>,
-    pub(crate) act: Act<'a>,
+    pub(crate) intent: Intent<'a>,
 }
 
 impl<'a> Envelope<'a> {
     pub(crate) fn new(link: LinkId, id: &'a str, kind: &'a str, to: &'a [&'a str]) -> Self {
-        Self { link, id, kind, to, correlation: None, act: Act::None }
+        Self { link, id, kind, to, correlation: None, intent: Intent::None }
     }
 
     /// A request of `a`, with these operations at its addressees.
@@ -29,22 +29,22 @@ impl<'a> Envelope<'a> {
         let (method, context, tag) = (Method::Known("tools/call"), Some("a"), None);
         let ruling = Some((Some(SHOWN), RULING));
         let requested = Requested { method, context, tag, calls, ruling };
-        Self { act: Act::Request(requested), ..Self::new(link, id, "mcp/request:tools/call:a", to) }
+        Self { intent: Intent::Request(requested), ..Self::new(link, id, "mcp/request:tools/call:a", to) }
     }
 
     /// An answer to a request of `a`.
     pub(crate) fn answer(link: LinkId, id: &'a str, to: &'a [&'a str], correlation: &'a str) -> Self {
-        let act = Act::Answer { outcome: Outcome::Ok, answer: 5 };
-        Self { act, ..Self::new(link, id, "mcp/response:tools/call:a", to).about(correlation) }
+        let intent = Intent::Answer { outcome: Outcome::Ok, answer: 5 };
+        Self { intent, ..Self::new(link, id, "mcp/response:tools/call:a", to).about(correlation) }
     }
 
     pub(crate) fn about(self, correlation: &'a str) -> Self {
         Self { correlation: Some(correlation), ..self }
     }
 
-    /// The server lists something else now than the reviewer was shown.
+    /// The server now lists another definition than the reviewer saw.
     pub(crate) fn redefined(mut self) -> Self {
-        if let Act::Request(requested) = &mut self.act {
+        if let Intent::Request(requested) = &mut self.intent {
             requested.ruling = Some((Some(Digest([8; 32])), RULING));
         }
         self
@@ -58,7 +58,7 @@ pub(crate) fn digest(envelope: &str) -> u128 {
 
 impl Stage {
     pub(crate) fn send(&mut self, envelope: Envelope<'_>) -> Effects {
-        let Envelope { link, id, kind, to, correlation, act } = envelope;
+        let Envelope { link, id, kind, to, correlation, intent } = envelope;
         let (message, bytes, correlation_digest) = (id.to_owned(), id.len(), correlation.map(digest));
         self.step(Event::Say(Say {
             link,
@@ -69,7 +69,7 @@ impl Stage {
             correlation_digest,
             message,
             bytes,
-            act,
+            intent,
         }))
     }
 
@@ -86,7 +86,7 @@ impl Stage {
         let (by, named, envelope) =
             (id(by), to.iter().map(|to| id(to)).collect::<Vec<_>>(), format!("p{proposal}"));
         let terms = terms(&by, &named, &envelope);
-        let act = Act::Propose { proposal: op(proposal), terms, content: proposal };
-        self.send(Envelope { act, ..Envelope::new(link, &envelope, "mcp/proposal:tools/call:a", to) })
+        let intent = Intent::Propose { proposal: op(proposal), terms, content: proposal };
+        self.send(Envelope { intent, ..Envelope::new(link, &envelope, "mcp/proposal:tools/call:a", to) })
     }
 }

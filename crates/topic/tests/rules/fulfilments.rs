@@ -5,7 +5,7 @@ use topic::{Cause, DeliveryMode};
 
 use crate::{
     envelope::Envelope,
-    numbers::Act,
+    numbers::Intent,
     proposals::{pending, stage},
     shown::{refused, shown},
     stage::{ANN, APPROVE, BOB, CID, ONE, Stage, configured, id, op},
@@ -35,7 +35,7 @@ fn a_fulfilment_is_an_approval_that_is_on_disk_before_a_server_has_it() {
 }
 
 #[test]
-fn a_fulfilment_that_is_not_what_was_proposed_is_refused() {
+fn a_fulfilment_that_differs_from_the_proposal_is_refused() {
     let check = |envelope: Envelope<'_>, cause: &str| {
         let mut stage = pending();
         let effects = shown(&stage.send(envelope));
@@ -46,18 +46,18 @@ fn a_fulfilment_that_is_not_what_was_proposed_is_refused() {
     let mismatch = "conflict: this is not what was proposed";
     check(fulfilment(&["two"]), mismatch);
     check(fulfilment(&["one", "two"]), mismatch);
-    check(fulfilment(&["one"]).redefined(), "redefined");
+    check(fulfilment(&["one"]).redefined(), "conflict: the server describes the tool otherwise now");
     let mut other = fulfilment(&["one"]);
-    if let Act::Request(requested) = &mut other.act {
+    if let Intent::Request(requested) = &mut other.intent {
         requested.context = Some("b");
     }
     check(other, mismatch);
     let mut bare = fulfilment(&["one"]);
-    if let Act::Request(requested) = &mut bare.act {
+    if let Intent::Request(requested) = &mut bare.intent {
         requested.ruling = None;
     }
     check(bare, mismatch);
-    // A request that names a proposal which never was is one of its sender's own.
+    // A request that names an unknown proposal is its sender's own.
     let mut stage = pending();
     let stray = Envelope::request(ANN, "f1", &["one"], &[11]).about("p7");
     assert_eq!(shown(&stage.send(stray)), ["publish f1", "deliver 11 to one"]);
@@ -90,12 +90,12 @@ fn a_participant_that_may_request_it_alone_fulfils() {
 }
 
 #[test]
-fn a_fulfilment_names_what_the_proposal_names_and_perhaps_its_proposer() {
+fn a_fulfilment_names_the_same_participants_and_perhaps_the_proposer() {
     let mut stage = pending();
     let expected = ["publish f1", "store p1 decided running by ann"];
     assert_eq!(shown(&stage.send(fulfilment(&["one", "bob"]))), expected);
     assert_eq!(shown(&stage.stored(1))[2], "deliver 11 to one for p1");
-    // A proposal to everybody is fulfilled at any server, once.
+    // Any server may fulfil a proposal without addressees, once.
     let mut stage = self::stage();
     stage.proposes_to(BOB, "bob", 1, &[]);
     stage.stored(1);
@@ -116,7 +116,10 @@ fn a_fulfilment_that_no_server_can_carry_out_has_failed() {
     let mut stage = fulfilled();
     stage.leave(ANN);
     let effects = shown(&stage.stored(1));
-    assert_eq!(effects[2..], ["refuse 11: moot", "store p1 ended failed: what this belonged to is over"]);
+    assert_eq!(
+        effects[2..],
+        ["refuse 11: moot", "store p1 ended failed: the call or session of this is over"]
+    );
 }
 
 #[test]
@@ -149,7 +152,7 @@ fn a_fulfilment_in_the_room_is_answered_there() {
     assert_eq!(shown(&stage.stored(1)), ["approved p1 at ", "ruled 9"]);
     let other = Envelope::answer(LinkId(4), "a0", &["ann"], "f0");
     assert_eq!(shown(&stage.send(other)), ["publish a0"]);
-    // The proposer is not among the addressees, so it is relayed.
+    // The proposer is not among the addressees, so the gateway relays the answer to it.
     let answer = Envelope::answer(LinkId(4), "a1", &["ann"], "f1");
     let expected = ["publish a1", "relay a1 to bob", "store p1 ended completed with 5"];
     assert_eq!(shown(&stage.send(answer)), expected);
@@ -175,7 +178,7 @@ fn only_a_participant_that_was_asked_answers_for_a_proposal() {
     wrong.kind = "mcp/response:tools/call:b";
     assert_eq!(shown(&stage.send(wrong)), ["publish a2"], "it answers something else");
     let mut error = answer(LinkId(4), "a3");
-    error.act = Act::Answer { outcome: model::Outcome::Error, answer: 6 };
+    error.intent = Intent::Answer { outcome: model::Outcome::Error, answer: 6 };
     let expected = ["publish a3", "store p1 ended failed with 6: it was answered with an error"];
     assert_eq!(shown(&stage.send(error)), expected);
 }
@@ -216,7 +219,7 @@ fn the_answer_of_a_proposal_is_the_one_that_is_on_disk() {
 }
 
 #[test]
-fn no_server_carries_out_what_a_participant_is_to_answer_in_the_room() {
+fn no_server_carries_out_a_request_that_a_participant_answers_in_the_room() {
     let mut stage = stage();
     stage.proposes_to(BOB, "bob", 1, &[]);
     stage.stored(1);

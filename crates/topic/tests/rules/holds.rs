@@ -1,7 +1,7 @@
-//! Calls that may only be proposed, of callers whose wire cannot say a proposal.
+//! Held calls: callers whose wire has no proposals may only propose them.
 
 use model::{LinkId, ListKind, RefusalCode};
-use topic::{Cause, Event, Manifest, Target, Verdict, View};
+use topic::{Cause, Event, ListScope, Manifest, Target, Verdict};
 
 use crate::{
     numbers::Effect,
@@ -18,8 +18,8 @@ pub(crate) fn stage() -> Stage {
 fn with(limits: topic::Limits) -> Stage {
     let mut stage = Stage::with(limits);
     stage.server(OWN, "portmoot");
-    stage.lists("portmoot", View::Shared, tools(&["proxy"]));
-    stage.lists("one", View::Shared, Manifest { prompts: items(&["p"]), ..tools(&["a", "b"]) });
+    stage.lists("portmoot", ListScope::Shared, tools(&["proxy"]));
+    stage.lists("one", ListScope::Shared, Manifest { prompts: items(&["p"]), ..tools(&["a", "b"]) });
     stage.promoting(BOB, "bob", &["mcp/proposal:tools/*", "mcp/request:tools/call:one_b"]);
     stage
 }
@@ -45,11 +45,11 @@ fn a_call_that_may_only_be_proposed_is_held() {
     assert_eq!(built_in, Cause::NotAdmitted, "built-in tools are judged by what they reach");
     let prompt = Some(Target::Prompt("one_p"));
     assert_eq!(refused(&stage.request(BOB, 3, "prompts/get", prompt)), Cause::NotAdmitted);
-    // A capability may propose what is no call: no caller waits for that.
+    // A capability may propose a request that is no call: the topic does not hold it.
     stage.regrant("bob", &["mcp/proposal:*"]);
     assert_eq!(refused(&stage.request(BOB, 4, "completion/complete", prompt)), Cause::NotAdmitted);
     assert_eq!(shown(&stage.request(BOB, 5, "prompts/get", prompt)), ["hold 5 for one as p"]);
-    // No call of a link is held whose wire can say a proposal.
+    // The topic holds no call of a link whose wire has proposals.
     stage.caller(CID, "cid", &["mcp/proposal:*"]);
     assert_eq!(refused(&stage.call(CID, 6, "one_a")), Cause::NotAdmitted);
     assert!(stage.topic.may_call(&id("cid"), &id("one"), "one_a", true));
@@ -57,21 +57,21 @@ fn a_call_that_may_only_be_proposed_is_held() {
 }
 
 #[test]
-fn lists_show_what_could_be_called_or_proposed() {
+fn lists_show_entries_that_could_be_called_or_proposed() {
     let mut stage = stage();
     let held = |stage: &Stage, link| -> Vec<(String, bool)> {
-        let outlook = stage.topic.outlook(link).unwrap();
-        outlook.list(ListKind::Tools).into_iter().map(|one| (one.public.to_string(), one.held)).collect()
+        let snapshot = stage.topic.list_snapshot(link).unwrap();
+        snapshot.list(ListKind::Tools).into_iter().map(|one| (one.public.to_string(), one.held)).collect()
     };
     assert_eq!(held(&stage, BOB), [("one_a".into(), true), ("one_b".into(), false)]);
     assert!(stage.sees(BOB, ListKind::Prompts).is_empty());
-    let effects = stage.lists("one", View::Shared, tools(&["a", "b", "c"]));
+    let effects = stage.lists("one", ListScope::Shared, tools(&["a", "b", "c"]));
     assert_eq!(notified(&effects, ListKind::Tools), ["link 1", "link 2"]);
     let effects = stage.regrant("bob", &["mcp/proposal:tools/*", "mcp/request:tools/call:one_a"]);
     let changed = notified(&effects, ListKind::Tools);
     assert_eq!(changed, ["link 2"], "which entries are held has changed");
-    let (before, after) = (stage.topic.outlook(BOB).unwrap(), stage.topic.outlook(ANN).unwrap());
-    assert!(before.is_same(&stage.topic.outlook(BOB).unwrap()) && !before.is_same(&after));
+    let (before, after) = (stage.topic.list_snapshot(BOB).unwrap(), stage.topic.list_snapshot(ANN).unwrap());
+    assert!(before.is_same(&stage.topic.list_snapshot(BOB).unwrap()) && !before.is_same(&after));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn an_approved_call_goes_on_as_its_own() {
     let mut stage = held();
     assert_eq!(shown(&stage.decide(1, "ann", APPROVE)), ["store p1 decided running by ann"]);
     assert_eq!(shown(&stage.stored(1)), ["approved p1 at ", "ruled 9", "deliver 11 to one as a for p1"]);
-    // What its caller may do is asked no more, and a wider grant changes nothing.
+    // The topic judges the caller no more, and a wider grant changes nothing.
     stage.regrant("bob", &["mcp/request:*"]);
     stage.regrant("bob", &[]);
     let expected = ["store p1 ended completed with 5", "settle 11 with 5 for p1"];
@@ -111,7 +111,7 @@ fn a_held_call_ends_with_its_proposal() {
 }
 
 #[test]
-fn a_call_that_is_given_up_withdraws_its_proposal() {
+fn a_cancelled_call_withdraws_its_proposal() {
     let bob = &id("bob");
     let mut without = configured();
     without.retain(|server| server.id != id("one"));
@@ -123,7 +123,7 @@ fn a_call_that_is_given_up_withdraws_its_proposal() {
         assert_eq!(shown(&stage.stored(1)), [concluded]);
         assert_eq!((stage.topic.operations_len(), stage.topic.proposals_len()), (0, 0));
     };
-    check(Event::Cancel { link: BOB, which: topic::Which::Id(op(11)) }, &[stored, "drop 11"]);
+    check(Event::Cancel { link: BOB, which: topic::OperationRef::Id(op(11)) }, &[stored, "drop 11"]);
     check(Event::Leave { link: BOB }, &["left bob", stored, "drop 11", "closed 2"]);
     let revoke = ["left bob", stored, "drop 11", "closed 2: revoked"];
     check(Event::Revoke { participant: bob }, &revoke);
@@ -141,7 +141,7 @@ fn a_call_that_is_given_up_withdraws_its_proposal() {
 }
 
 #[test]
-fn a_call_that_is_given_up_while_it_is_approved_never_runs() {
+fn a_call_that_is_cancelled_while_it_is_approved_never_runs() {
     let mut stage = held();
     stage.decide(1, "ann", APPROVE);
     assert_eq!(shown(&stage.cancel(BOB, 11)), ["drop 11"]);
@@ -149,7 +149,7 @@ fn a_call_that_is_given_up_while_it_is_approved_never_runs() {
     let expected =
         ["refuse decision 9 of ann on p1: moot".to_owned(), format!("store p1 ended withdrawn: {why}")];
     assert_eq!(shown(&stage.stored(1)), expected);
-    // Once it runs, its server stops.
+    // Cancelling a running call cancels it at its server.
     let mut stage = held();
     stage.approved(1);
     let expected = ["store p1 ended failed: the call was cancelled", "cancel 11", "drop 11"];
@@ -195,11 +195,11 @@ fn a_call_that_cannot_be_proposed_is_refused() {
 }
 
 #[test]
-fn a_fulfilment_of_a_held_call_lets_the_call_go() {
+fn a_fulfilment_of_a_held_call_delivers_the_call() {
     let mut stage = held();
     let fulfilment = crate::envelope::Envelope::request(ANN, "f1", &["one"], &[21]).about("p1");
     assert_eq!(shown(&stage.send(fulfilment))[1], "store p1 decided running by ann");
-    // The call that waits is carried out, and the one that came with the decision is not needed.
+    // The held call runs, and the topic drops the one that came with the decision.
     let expected = ["approved p1 at ", "ruled 9", "drop 21", "deliver 11 to one as a for p1"];
     assert_eq!(shown(&stage.stored(1)), expected);
     let view = stage.topic.proposal(op(1)).unwrap();

@@ -1,7 +1,7 @@
-//! Subscriptions of a link's own, and levels of log messages.
+//! Subscriptions of links, and levels of log messages.
 
 use model::LinkId;
-use topic::{Event, Interest, LogLevel, Manifest, SUBSCRIPTIONS_MAX, Subject, Target, View};
+use topic::{Event, Interest, ListScope, LogLevel, Manifest, SUBSCRIPTIONS_MAX, Subject, Target};
 
 use crate::{
     numbers::{Effects, Event as OwnEvent},
@@ -14,8 +14,8 @@ const URI: &str = "demo://a";
 fn stage() -> Stage {
     let mut stage = Stage::new();
     let manifest = || Manifest { resources: items(&[URI]), ..Manifest::default() };
-    stage.lists("one", View::Shared, manifest());
-    stage.lists("two", View::Shared, manifest());
+    stage.lists("one", ListScope::Shared, manifest());
+    stage.lists("two", ListScope::Shared, manifest());
     stage.caller(BOB, "bob", &["mcp/request:resources/*"]);
     stage
 }

@@ -1,4 +1,4 @@
-//! Each limit at its edge.
+//! Limits of a topic, each at its edge.
 
 use model::LinkId;
 use topic::{About, Cause, Limits};
@@ -10,7 +10,7 @@ use crate::{
 
 #[test]
 fn participants() {
-    // Three servers and ann are in already.
+    // Three servers and ann are already in the topic.
     let mut stage = Stage::with(Limits { participants_max: 5, ..Limits::default() });
     assert_eq!(shown(&stage.caller(BOB, "bob", &[])), ["joined bob"]);
     assert_eq!(refused(&stage.caller(CID, "cid", &[])), Cause::Limit);

@@ -1,7 +1,7 @@
-//! Listen requests: judged filters, and what ends when the last one does.
+//! Listen requests: judged filters, and the end of the last one.
 
 use model::{LinkId, ListKind};
-use topic::{Event, Filter, Interest, LISTENS_MAX, Manifest, Subject, TaskRef, View};
+use topic::{Event, Filter, Interest, LISTENS_MAX, ListScope, Manifest, Subject, TaskRef};
 
 use crate::{
     shown::{delivered, refused, shown},
@@ -15,7 +15,7 @@ fn stage() -> Stage {
     stage.server(OWN, "portmoot");
     stage.lists(
         "one",
-        View::Shared,
+        ListScope::Shared,
         Manifest { resources: items(&[URI, "demo://b"]), ..Manifest::default() },
     );
     stage.join(BOB, "bob", &["mcp/request:resources/*:demo://a"], |join| join.notified = false);
@@ -40,7 +40,7 @@ fn updated(stage: &mut Stage) -> Vec<String> {
 }
 
 #[test]
-fn a_filter_is_judged_and_says_nothing_of_the_rest() {
+fn a_filter_is_judged_and_hides_the_rest() {
     let mut stage = stage();
     listen(&mut stage, BOB, 1, &[URI, "demo://b", "demo://none"], &["t"]);
     let filter = stage.topic.listening(op(1)).unwrap();
@@ -67,13 +67,13 @@ fn the_end_of_the_last_listen_request_ends_it_at_the_server() {
     assert_eq!(shown(&stage.answer(OWN, 2, 5)), expected);
     assert_eq!(updated(&mut stage), ["notify call 3 of 3 about demo://a"]);
     assert!(!stage.topic.follows(BOB, &id("one"), URI) && !stage.topic.watches(BOB, "t"));
-    // A link that is gone needs no word about it.
+    // The server is not notified about a link that is gone.
     assert_eq!(shown(&stage.leave(ANN)), ["left ann", "cancel 3", "drop 3", "closed 1"]);
     assert!(updated(&mut stage).is_empty());
 }
 
 #[test]
-fn a_server_that_is_gone_needs_no_word() {
+fn a_server_that_is_gone_gets_no_notification() {
     let mut stage = stage();
     listen(&mut stage, ANN, 1, &[URI], &[]);
     let mut without = configured();

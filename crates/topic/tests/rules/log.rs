@@ -1,11 +1,11 @@
-//! Envelopes that are published and not acted on: repeats, mismatches, and answers of participants that were not asked.
+//! Envelopes that receivers ignore: repeats, mismatches, and answers of participants that were not asked.
 
 use model::LinkId;
 use topic::DeliveryMode;
 
 use crate::{
     envelope::Envelope,
-    numbers::Act,
+    numbers::Intent,
     proposals::pending,
     shown::shown,
     stage::{ANN, BOB, Stage},
@@ -35,7 +35,7 @@ fn a_request_that_comes_again_is_not_acted_on_twice() {
         ["publish r", "deliver 3 to one"],
         "ids belong to senders"
     );
-    // A request that no server acts on may come again.
+    // A request on which no server acts may be repeated.
     for _ in 0..2 {
         assert_eq!(shown(&stage.send(Envelope::request(ANN, "s", &["dan"], &[4]))), ["publish s"]);
     }
@@ -55,7 +55,7 @@ fn a_fulfilment_that_comes_again_decides_once() {
 #[test]
 fn an_envelope_whose_kind_and_payload_differ_is_not_acted_on() {
     let mut stage = stage();
-    let mismatch = |id, kind, to| Envelope { act: Act::Mismatch, ..Envelope::new(DAN, id, kind, to) };
+    let mismatch = |id, kind, to| Envelope { intent: Intent::Mismatch, ..Envelope::new(DAN, id, kind, to) };
     let request = mismatch("r", "mcp/request:tools/call:a", &["ann", "one", "two"]);
     assert_eq!(shown(&stage.send(request)), ["publish r", "ignore r of dan on 4 by one,two: mismatch"]);
     let again = mismatch("r", "mcp/request:tools/call:a", &["one"]);

@@ -1,4 +1,4 @@
-//! The topic's rules, one small story each, through the public interface alone.
+//! Rules of the topic, one short scenario each, through the public interface alone.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Joining and leaving, and what each listener of the room gets of it, in order.
+//! Joining and leaving, and the room's announcements of both, in order.
 
 use model::LinkId;
 use topic::{Cause, DeliveryMode, Present, RoomEffect};
@@ -13,7 +13,15 @@ fn a_participant_joins_with_its_first_link_and_leaves_with_its_last() {
     let mut stage = Stage::new();
     assert!(shown(&stage.caller(LinkId(2), "ann", &["mcp/*"])).is_empty());
     assert_eq!(stage.links("ann"), [ANN, LinkId(2)]);
+    let handles = |stage: &Stage| {
+        let mut all: Vec<u64> = stage.topic.handles(&id("ann")).copied().collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(handles(&stage), [1, 2]);
     assert_eq!(shown(&stage.leave(ANN)), ["closed 1"]);
+    assert_eq!(handles(&stage), [2]);
+    assert_eq!(stage.topic.handles(&id("one")).count(), 0, "a server has no sending side");
     assert_eq!(shown(&stage.leave(LinkId(2))), ["left ann", "closed 2"]);
     assert!(shown(&stage.leave(LinkId(2))).is_empty());
     assert_eq!(shown(&stage.caller(LinkId(3), "ann", &[])), ["joined ann"]);
@@ -75,7 +83,7 @@ fn a_listener_is_welcomed_before_its_own_presence() {
         }
         other => panic!("{other:?}"),
     }
-    // A participant that is there already only enters.
+    // A participant that is already present only enters.
     let effects = stage.listener(CID, "ann", &["mcp/*"], DeliveryMode::Directed);
     assert_eq!(shown(&effects), ["enter 3 ann Directed among ann,bare,bob,one,two"]);
     assert_eq!(stage.topic.listener(&id("ann")), Some(CID));
@@ -144,7 +152,7 @@ fn a_listener_is_welcomed_anew_with_other_capabilities() {
     assert_eq!(shown(&stage.say(BOB, "chat", &[])), ["publish m"]);
     assert_eq!(refused(&stage.say(BOB, "notes/x", &[])), Cause::NotAdmitted);
     assert_eq!(stage.topic.capabilities(&id("bob")).map(|own| own.len()), Some(1));
-    // The newcomer itself is welcomed with what it brings.
+    // The newcomer's own welcome has its new capabilities.
     let effects = stage.listener(LinkId(4), "bob", &["chat", "notes/*"], DeliveryMode::All);
     let expected = ["exit 2: replaced", "enter 4 bob All among ann,bare,bob,one,two", "closed 2: replaced"];
     assert_eq!(shown(&effects), expected);
@@ -156,7 +164,7 @@ fn the_topic_knows_its_participants_and_links() {
     stage.listener(BOB, "bob", &["chat"], DeliveryMode::All);
     stage.caller(CID, "ann", &["mcp/*"]);
     let here = |present: &Present| (present.person.id.to_string(), present.serves, present.links);
-    let mut all: Vec<_> = stage.topic.everybody().iter().map(here).collect();
+    let mut all: Vec<_> = stage.topic.participants().iter().map(here).collect();
     all.sort();
     let expected =
         [("ann", false, 2), ("bare", true, 1), ("bob", false, 1), ("one", true, 1), ("two", true, 1)];

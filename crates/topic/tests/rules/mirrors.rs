@@ -1,7 +1,7 @@
-//! MCP clients' calls, shown to listeners that get every message.
+//! Mirrors of MCP clients' calls, for listeners that get every message.
 
 use model::LinkId;
-use topic::{DeliveryMode, Listener, RoomEffect, View};
+use topic::{DeliveryMode, ListScope, Listener, RoomEffect};
 
 use crate::{
     holds,
@@ -16,7 +16,7 @@ const DAN: LinkId = LinkId(4);
 fn unwatched() -> Stage {
     let mut stage = Stage::new();
     stage.server(OWN, "portmoot");
-    stage.lists("one", View::Shared, tools(&["a"]));
+    stage.lists("one", ListScope::Shared, tools(&["a"]));
     stage.promoting(BOB, "bob", &["mcp/*"]);
     stage
 }
@@ -104,7 +104,7 @@ fn calls_are_shown_while_some_listener_gets_every_message() {
     stage.listener(DAN, "dan", &[], DeliveryMode::All);
     stage.leave(DAN);
     assert!(shows(&mut stage));
-    // Another connection of the same participant, that gets less, takes its place.
+    // Another connection of the same participant replaces it, in a narrower delivery mode.
     stage.listener(LinkId(5), "cid", &["chat"], DeliveryMode::Directed);
     assert!(!shows(&mut stage));
     stage.listener(LinkId(6), "cid", &["chat"], DeliveryMode::All);
@@ -116,7 +116,7 @@ fn calls_are_shown_while_some_listener_gets_every_message() {
 #[test]
 fn only_mcp_clients_calls_to_servers_are_shown() {
     let mut stage = watched();
-    stage.lists("portmoot", View::Shared, tools(&["list_participants"]));
+    stage.lists("portmoot", ListScope::Shared, tools(&["list_participants"]));
     assert_eq!(shown(&stage.call(BOB, 1, "list_participants")), ["deliver 1 to portmoot"]);
     stage.caller(DAN, "dan", &["mcp/*"]);
     assert_eq!(shown(&stage.call(DAN, 2, "one_a")), ["deliver 2 to one as a"], "its wire has envelopes");
@@ -124,7 +124,7 @@ fn only_mcp_clients_calls_to_servers_are_shown() {
     stage.listener(CID, "cid", &[], DeliveryMode::All);
     stage.promoting(BOB, "bob", &["mcp/*"]);
     assert_eq!(shown(&stage.call(BOB, 3, "x")), ["deliver 3 to bare"], "the topic does not mirror");
-    // A call that was held is published as proposal and fulfilment instead.
+    // A held call is published as proposal and fulfilment instead.
     let mut stage = holds::held();
     stage.listener(CID, "cid", &[], DeliveryMode::All);
     assert_eq!(shown(&stage.approved(1))[2], "deliver 11 to one as a for p1");

@@ -1,10 +1,10 @@
-//! The proposer's own request that names its own proposal: the proposal is settled before the request runs.
+//! Proposers' own requests that name their own proposal: the topic settles the proposal before the request runs.
 
 use topic::{DeliveryMode, Limits};
 
 use crate::{
     envelope::Envelope,
-    numbers::{Act, Effects},
+    numbers::{Effects, Intent},
     proposals::{WITHDRAW, stage_with},
     shown::shown,
     stage::{ANN, APPROVE, BOB, EXPIRES_MS, ONE, Stage},
@@ -12,7 +12,7 @@ use crate::{
 
 const WHY: &str = "carried out by its proposer, bob";
 
-/// Bob proposed 1 and was promoted since; the opening is being written.
+/// Bob's proposal 1 is being written, and bob may by now make the request itself.
 fn opening() -> Stage {
     let mut stage = stage_with(Limits::default());
     stage.proposes(BOB, "bob", 1);
@@ -55,7 +55,7 @@ fn before_the_opening_is_on_disk_it_waits_for_both() {
     assert_eq!(shown(&request(&mut stage, "r1", 11)), ["publish r1"]);
     assert_eq!(shown(&stage.stored(1)), [recalled()]);
     assert_eq!(shown(&stage.stored(1)), [concluded(), "deliver 11 to one".into()]);
-    // Without an opening there is no proposal, and the request is one like any other.
+    // Without an opening there is no proposal, and the request runs as usual.
     let mut stage = opening();
     request(&mut stage, "r1", 11);
     let expected = ["not proposed p1 of bob: log_unavailable", "deliver 11 to one"];
@@ -120,18 +120,18 @@ fn a_withdrawal_of_the_proposers_that_cannot_be_written_is_made_by_the_topic() {
 fn another_request_of_the_proposer_settles_nothing() {
     let mut stage = pending();
     let mut other = Envelope::request(BOB, "r1", &["one"], &[11]).about("p1");
-    if let Act::Request(requested) = &mut other.act {
+    if let Intent::Request(requested) = &mut other.intent {
         requested.context = Some("b");
     }
     assert_eq!(shown(&stage.send(other)), ["publish r1", "deliver 11 to one"]);
     assert_eq!(stage.topic.proposals_len(), 1);
-    // Others' requests that name it fulfil it.
+    // Other participants' requests that name the proposal fulfil it.
     let fulfilment = Envelope::request(ANN, "f1", &["one"], &[12]).about("p1");
     assert_eq!(shown(&stage.send(fulfilment))[1], "store p1 decided running by ann");
 }
 
 #[test]
-fn a_request_to_the_room_settles_it_as_well() {
+fn a_request_to_the_room_settles_its_proposal() {
     let mut stage = pending();
     stage.proposes_to(BOB, "bob", 2, &["cid"]);
     stage.stored(2);

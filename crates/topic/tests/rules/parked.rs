@@ -1,7 +1,7 @@
 //! Callers that are answered for now, and come back.
 
 use model::LinkId;
-use topic::{Cause, Event, Limits, Target, UpstreamNames, View};
+use topic::{Cause, Event, Limits, ListScope, Target, UpstreamNames};
 
 use crate::{
     holds::{held, stage},
@@ -66,7 +66,7 @@ fn a_parked_call_goes_on_without_its_caller() {
     let effects = stage.ask("one", 21, topic::About::Call(op(11)), "roots/list");
     assert_eq!(refused(&effects), Cause::Moot, "its caller cannot be asked");
     assert_eq!(shown(&stage.fail(ONE, 11))[1], "refuse 11: failed");
-    // Its caller is there, and has its answer for now.
+    // The caller is present, and has its answer for now.
     let mut stage = parked();
     stage.approved(1);
     let effects = stage.ask("one", 21, topic::About::Call(op(11)), "roots/list");
@@ -110,7 +110,7 @@ fn only_its_proposer_comes_back() {
     assert_eq!(shown(&stage.resume(ANN, 12, 1)), ["refuse 12: unknown"]);
     assert_eq!(shown(&stage.resume(BOB, 12, 7)), ["refuse 12: unknown"]);
     assert_eq!(shown(&stage.resume(LinkId(99), 12, 1)), ["refuse 12: moot"]);
-    // On any of its links, but for that by which it serves.
+    // It comes back on any of its links, except the one by which it serves.
     stage.step(Event::Configure {
         upstreams: &[configured(), vec![UpstreamNames::serving(id("bob"), "b")]].concat(),
     });
@@ -133,7 +133,7 @@ fn a_caller_that_comes_back_is_admitted_like_any() {
 }
 
 #[test]
-fn giving_up_a_resumption_withdraws_the_proposal() {
+fn cancelling_a_resumption_withdraws_the_proposal() {
     for leaves in [true, false] {
         let mut stage = parked();
         stage.resume(BOB, 12, 1);
@@ -148,7 +148,7 @@ fn giving_up_a_resumption_withdraws_the_proposal() {
         assert_eq!(shown(&stage.stored(1)), expected);
         assert_eq!(stage.topic.parked_len(), 0, "the parked call goes with its proposal");
     }
-    // While it is approved it never runs; once it runs it goes on.
+    // A call that is cancelled while its approval is written never runs; a running one goes on.
     let mut stage = parked();
     stage.resume(BOB, 12, 1);
     stage.decide(1, "ann", APPROVE);
@@ -162,9 +162,9 @@ fn giving_up_a_resumption_withdraws_the_proposal() {
 }
 
 #[test]
-fn a_built_in_tool_waits_and_giving_it_up_changes_nothing() {
+fn cancelling_the_wait_of_a_built_in_tool_changes_nothing() {
     let mut stage = parked();
-    stage.lists("portmoot", View::Shared, tools(&["wait_for_proposal"]));
+    stage.lists("portmoot", ListScope::Shared, tools(&["wait_for_proposal"]));
     stage.call(BOB, 12, "wait_for_proposal");
     assert!(shown(&stage.wait(12, 1, None)).is_empty());
     assert!(shown(&stage.wait(12, 1, None)).is_empty(), "it waits already");
@@ -179,7 +179,7 @@ fn a_built_in_tool_waits_and_giving_it_up_changes_nothing() {
     stage.wait(15, 1, None);
     assert_eq!(shown(&stage.answer(OWN, 15, 5)), ["settle 15 with 5"], "the gateway answers it itself");
     assert_eq!(shown(&stage.leave(BOB)), ["left bob", "drop 14", "closed 2"]);
-    // It waits for its caller's own proposals only.
+    // A built-in tool waits only for its caller's own proposals.
     stage.call(ANN, 16, "wait_for_proposal");
     assert_eq!(shown(&stage.wait(16, 1, None)), ["cancel 16", "refuse 16: unknown"]);
     stage.promoting(BOB, "bob", &["mcp/proposal:tools/*"]);

@@ -1,4 +1,4 @@
-//! Envelopes between a participant and the gateway alone.
+//! Private envelopes between a participant and the gateway.
 
 use model::{LinkId, OperationId};
 use topic::{DeliveryMode, Event};
@@ -31,14 +31,16 @@ fn an_answer_to_the_gateways_own_request_is_not_published() {
     let mut stage = stage();
     let about = direct(5);
     let answer = |link, id| Envelope::answer(link, id, &["portmoot"], &about);
-    assert_eq!(shown(&stage.send(answer(WORKER, "a1"))), ["hear a1 from 7 for worker"]);
-    assert_eq!(shown(&stage.send(answer(BOB, "a2"))), ["hear a2 from 2"], "bob serves nothing");
+    assert_eq!(shown(&stage.send(answer(WORKER, "a1"))), ["receive a1 from 7 for worker"]);
+    assert_eq!(shown(&stage.send(answer(BOB, "a2"))), ["receive a2 from 2"], "bob serves nothing");
+    let astray = Envelope::answer(WORKER, "a3", &["bob"], &about);
+    assert_eq!(shown(&stage.send(astray)), ["receive a3 from 7 for worker"], "whatever it names");
     let notice = Envelope::new(WORKER, "n1", "mcp/request:notifications/progress", &[]).about(&about);
-    assert_eq!(shown(&stage.send(notice)), ["hear n1 from 7 for worker"]);
+    assert_eq!(shown(&stage.send(notice)), ["receive n1 from 7 for worker"]);
 }
 
 #[test]
-fn all_else_is_published() {
+fn all_other_envelopes_are_published() {
     let mut stage = stage();
     let (about, other) = (direct(5), OperationId((u128::from(DIRECT + 1) << 64) + 5).to_string());
     let chat = Envelope::new(WORKER, "m1", "chat", &[]).about(&about);
@@ -47,7 +49,7 @@ fn all_else_is_published() {
     assert_eq!(shown(&stage.send(Envelope::answer(WORKER, "a2", &[], "r1"))), ["publish a2"]);
     // The gateway's sessions with a participant that serves get its notifications as well.
     let notice = |link, id| Envelope::new(link, id, "mcp/request:notifications/tools/list_changed", &[]);
-    assert_eq!(shown(&stage.send(notice(WORKER, "n1"))), ["publish n1", "hear n1 from 7 for worker"]);
+    assert_eq!(shown(&stage.send(notice(WORKER, "n1"))), ["publish n1", "receive n1 from 7 for worker"]);
     assert_eq!(shown(&stage.send(notice(BOB, "n2"))), ["publish n2"]);
 }
 

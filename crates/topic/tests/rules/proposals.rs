@@ -1,4 +1,4 @@
-//! Proposals: two steps for everything, one end, and limits.
+//! Proposals: two steps for each change, one end, and limits.
 
 use model::ProposalState;
 use topic::{Cause, Decision, DeliveryMode, Limits};
@@ -12,7 +12,7 @@ use crate::{
 pub(crate) const REJECT: Decision<'static> = Decision::Reject { reason: Some("too broad") };
 pub(crate) const WITHDRAW: Decision<'static> = Decision::Withdraw { reason: None };
 
-/// Bob may only propose, ann may do all, cid nothing.
+/// Bob may only propose, ann may use all of MCP, cid has no capabilities.
 pub(crate) fn stage() -> Stage {
     stage_with(Limits::default())
 }
@@ -61,7 +61,7 @@ fn no_participant_learns_of_a_change_before_it_is_on_disk() {
 }
 
 #[test]
-fn a_view_of_a_proposal_has_what_the_shell_gave() {
+fn a_view_of_a_proposal_has_the_shells_handles() {
     let mut stage = pending();
     let view = stage.topic.proposal(op(1)).unwrap();
     assert_eq!((view.id, view.by, &*view.envelope, view.content), (op(1), id("bob"), "p1", 1));
@@ -175,7 +175,7 @@ fn a_participant_that_leaves_may_come_back_for_its_proposals() {
 }
 
 #[test]
-fn how_many_proposals_are_open() {
+fn open_proposals_are_limited() {
     let limits = Limits { proposals_max: 3, proposals_per_participant_max: 2, ..Limits::default() };
     let mut stage = stage_with(limits);
     stage.proposes(BOB, "bob", 1);
@@ -196,13 +196,15 @@ fn an_envelope_proposes_once() {
     let mut stage = stage();
     stage.proposes(BOB, "bob", 1);
     let (by, to) = (id("ann"), [id("one")]);
-    let again = |proposal| topic::Act::Propose {
+    let again = |proposal| topic::Intent::Propose {
         proposal: op(proposal),
         terms: crate::stage::terms(&by, &to, "p1"),
         content: proposal,
     };
-    let envelope = |act| Envelope { act, ..Envelope::new(ANN, "p1", "mcp/proposal:tools/call:a", &["one"]) };
-    let expected = ["publish p1", "not proposed p2 of ann: repeat"];
+    let envelope =
+        |intent| Envelope { intent, ..Envelope::new(ANN, "p1", "mcp/proposal:tools/call:a", &["one"]) };
+    let why = "malformed: this cannot be proposed: an envelope of this id has proposed already";
+    let expected = ["publish p1".to_owned(), format!("not proposed p2 of ann: {why}")];
     assert_eq!(shown(&stage.send(envelope(again(2)))), expected);
     stage.stored(1);
     stage.decide(1, "ann", REJECT);

@@ -1,4 +1,4 @@
-//! Participants that may not propose any more have no pending proposals, present or absent.
+//! Recall of proposals: participants that may no longer propose have none pending, present or absent.
 
 use topic::DeliveryMode;
 
@@ -16,7 +16,7 @@ fn withdrawn(why: &str) -> String {
     format!("store p1 decided withdrawn by bob unasked: {why}")
 }
 
-/// What an effect stores or refuses.
+/// The records and refusals of an effect.
 fn stores(effects: &Effects) -> Vec<String> {
     let of_proposals = |line: &String| line.starts_with("store") || line.starts_with("refuse decision");
     shown(effects).into_iter().filter(of_proposals).collect()
@@ -102,7 +102,7 @@ fn a_proposal_is_withdrawn_as_soon_as_its_opening_is_on_disk() {
 }
 
 #[test]
-fn an_approval_looks_at_the_proposers_standing() {
+fn an_approval_depends_on_the_proposers_standing() {
     for revoked in [true, false] {
         let mut stage = pending();
         stage.decide(1, "ann", APPROVE);
@@ -114,7 +114,7 @@ fn an_approval_looks_at_the_proposers_standing() {
         assert_eq!(shown(&stage.stored(1)), expected);
         assert_eq!(shown(&stage.stored(1)), [format!("concluded p1 withdrawn: {why}")]);
     }
-    // What could not be written is pending again, and withdrawn.
+    // A proposal whose end could not be written is pending again, and withdrawn.
     let mut stage = pending();
     stage.decide(1, "ann", APPROVE);
     stage.revoke("bob");

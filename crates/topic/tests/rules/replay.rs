@@ -1,4 +1,4 @@
-//! Messages that are kept: for listeners that come later, and for readers.
+//! Replay of messages, for late listeners and for readers.
 
 use model::LinkId;
 use topic::{Audience, Cursor, DeliveryMode, Event, Kept, Listener, Reach, Replay, RoomEffect};
@@ -69,7 +69,7 @@ fn texts(all: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_listener_gets_what_it_missed() {
+fn a_listener_gets_the_messages_that_it_missed() {
     let mut stage = keeping(KEPT);
     chat(&mut stage, &["a", "b", "c", "d"]);
     let mut check = |since, expected: (u64, bool, &[&str])| {
@@ -88,13 +88,13 @@ fn a_listener_gets_what_it_missed() {
 }
 
 #[test]
-fn a_replay_holds_what_the_listener_would_have_got() {
+fn a_replay_holds_the_messages_for_its_listener() {
     let mut stage = keeping(Kept { history: 9, readable: false });
     let to_cid = Audience::new(Some(BOB), &["cid"], "chat", Reach::Listeners);
     let to_dan = Audience::new(Some(BOB), &["dan"], "chat", Reach::Listeners);
     let proposal = Audience::new(Some(BOB), &["dan"], "mcp/proposal:x", Reach::Listeners);
     let not_cid = Audience::new(None, &["cid"], "mcp/request:x", Reach::Except(id("cid")));
-    publish(&mut stage, "all", Audience::everybody());
+    publish(&mut stage, "all", Audience::broadcast());
     publish(&mut stage, "cid", to_cid);
     publish(&mut stage, "dan", to_dan);
     publish(&mut stage, "proposal", proposal);
@@ -106,7 +106,7 @@ fn a_replay_holds_what_the_listener_would_have_got() {
 }
 
 #[test]
-fn readers_and_listeners_share_what_is_kept() {
+fn readers_and_listeners_share_one_ring() {
     let mut stage = keeping(Kept { history: 1, readable: true });
     chat(&mut stage, &["a", "b", "c"]);
     assert_eq!(enter(&mut stage, DeliveryMode::All, false, None), Some((2, false, texts(&["c"]))));

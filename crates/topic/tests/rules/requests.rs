@@ -1,7 +1,7 @@
-//! A request's life: admitted, delivered, ended once.
+//! Callers' requests: admission, delivery, one end.
 
 use model::{LinkId, ListKind, RateLimit, RefusalCode};
-use topic::{Cause, Event, Manifest, Target, Verdict, View};
+use topic::{Cause, Event, ListScope, Manifest, Target, Verdict};
 
 use crate::{
     numbers::{Effect, Effects},
@@ -11,7 +11,7 @@ use crate::{
 
 fn stage() -> Stage {
     let mut stage = Stage::new();
-    stage.lists("one", View::Shared, tools(&["a", "b"]));
+    stage.lists("one", ListScope::Shared, tools(&["a", "b"]));
     stage
 }
 
@@ -113,7 +113,7 @@ fn only_callers_request() {
 fn a_lost_server_or_capability_ends_open_requests() {
     let mut stage = stage();
     let prompts = Manifest { prompts: items(&["p"]), ..tools(&["a", "b"]) };
-    stage.lists("one", View::Shared, prompts);
+    stage.lists("one", ListScope::Shared, prompts);
     stage.call(ANN, 1, "one_a");
     stage.call(ANN, 2, "one_b");
     stage.call(ANN, 3, "hidden");

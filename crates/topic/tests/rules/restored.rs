@@ -1,4 +1,4 @@
-//! Proposals of before a restart.
+//! Proposals from before a restart.
 
 use model::ProposalState;
 use topic::{DeliveryMode, ENDED_PROPOSALS_MAX, EndedProposal, Event, Terms};

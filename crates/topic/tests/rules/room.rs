@@ -1,4 +1,4 @@
-//! Envelopes in the room: which are admitted, and how often a participant may send one.
+//! Envelopes in the room: admission and rate limits.
 
 use model::{Capabilities, Capability, LinkId, RateLimit, RefusalCode};
 use topic::{Audience, Cause, DeliveryMode, Ended, Event, Reach, RoomEffect, Verdict};
@@ -66,7 +66,7 @@ fn a_flood_is_withheld_with_a_time() {
 }
 
 #[test]
-fn rejoining_is_no_way_around_a_limit() {
+fn rejoining_does_not_reset_a_limit() {
     let mut stage = Stage::new();
     let rate = Some(RateLimit { burst: 1, per_minute: 60 });
     stage.limited(BOB, "bob", &["chat"], rate);
@@ -75,13 +75,13 @@ fn rejoining_is_no_way_around_a_limit() {
     stage.limited(CID, "bob", &["chat"], rate);
     assert_eq!(refused(&stage.say(CID, "chat", &[])), Cause::RateLimited);
     stage.leave(CID);
-    // Another limit begins anew.
+    // Another limit starts with a full bucket.
     stage.limited(LinkId(4), "bob", &["chat"], Some(RateLimit { burst: 2, per_minute: 60 }));
     assert_eq!(shown(&stage.say(LinkId(4), "chat", &[])), ["publish m"]);
 }
 
 #[test]
-fn many_worn_limits_are_kept_until_they_are_full_again() {
+fn buckets_of_absent_participants_are_kept_until_they_are_full() {
     let mut stage = Stage::new();
     let rate = Some(RateLimit { burst: 1, per_minute: 60 });
     let visit = |stage: &mut Stage, number: u64| {
@@ -104,13 +104,13 @@ fn a_request_to_a_server_is_the_senders_operation() {
         shown(&stage.send(Envelope::request(BOB, "r1", &["one"], &[1]))),
         ["publish r1", "deliver 1 to one"]
     );
-    // One call for each addressee that is a server.
+    // Each addressee that is a server gets one call.
     let effects = stage.send(Envelope::request(BOB, "r2", &["two", "ann", "bare"], &[2, 3, 4]));
     assert_eq!(shown(&effects), ["publish r2", "deliver 2 to two", "deliver 4 to bare"]);
     assert_eq!(shown(&stage.answer(ONE, 1, 5)), ["settle 1 with 5"]);
     let effects = stage.send(Envelope::request(BOB, "r3", &["portmoot"], &[5]));
     assert_eq!(shown(&effects), ["publish r3", "refuse 5: upstream_down"]);
-    // A request to a participant that the gateway does not play is for the participants that get the message.
+    // The gateway delivers no request to a participant that it does not play; the participant gets the message.
     assert_eq!(shown(&stage.send(Envelope::request(BOB, "r4", &["ann"], &[6]))), ["publish r4"]);
     assert_eq!(shown(&stage.send(Envelope::request(BOB, "r5", &[], &[]))), ["publish r5"]);
     let effects = stage.regrant("bob", &[]);
@@ -133,7 +133,7 @@ fn the_gateway_announces_in_a_participants_name() {
 }
 
 #[test]
-fn a_listener_that_is_revoked_or_replaced_learns_why() {
+fn a_listener_that_is_revoked_or_replaced_gets_the_reason() {
     let mut stage = Stage::new();
     stage.listener(BOB, "bob", &["chat"], DeliveryMode::All);
     let effects = stage.revoke("bob");

@@ -1,7 +1,7 @@
 //! Participants that serve: they join and leave as themselves, and their server side has a seat of its own.
 
 use model::{LinkId, ListKind};
-use topic::{Cause, DeliveryMode, Event, Manifest, Present, UpstreamNames, View};
+use topic::{Cause, DeliveryMode, Event, ListScope, Manifest, Present, UpstreamNames};
 
 use crate::{
     envelope::Envelope,
@@ -25,7 +25,7 @@ fn stage() -> Stage {
     assert!(shown(&stage.server(SERVED, "worker")).is_empty(), "its server side is hidden");
     let effects = stage.listener(WORKER, "worker", &["mcp/response:*"], DeliveryMode::All);
     assert_eq!(shown(&effects), ["enter 7 worker All among ann,bare,one,two,worker", "joined worker"]);
-    stage.lists("worker", View::Shared, tools(&["w"]));
+    stage.lists("worker", ListScope::Shared, tools(&["w"]));
     stage
 }
 
@@ -34,7 +34,7 @@ fn a_tool_that_a_participant_serves_is_called_under_its_name() {
     let mut stage = stage();
     assert!(stage.sees(ANN, ListKind::Tools).contains(&"worker_w".to_owned()));
     let worker = |present: &Present| present.person.id == id("worker");
-    let present: Vec<Present> = stage.topic.everybody().into_iter().filter(worker).collect();
+    let present: Vec<Present> = stage.topic.participants().into_iter().filter(worker).collect();
     assert_eq!(present.iter().map(|one| (one.serves, one.links)).collect::<Vec<_>>(), [(false, 1)]);
     assert_eq!(delivered(&stage.call(ANN, 1, "worker_w")), ("worker".into(), Some("w".into())));
     assert!(shown(&stage.answer(WORKER, 1, 5)).is_empty(), "only the server side answers");
@@ -47,14 +47,14 @@ fn its_tools_stay_listed_while_it_is_away() {
     assert_eq!(shown(&stage.leave(WORKER)), ["exit 7", "left worker", "closed 7"]);
     assert!(stage.sees(ANN, ListKind::Tools).contains(&"worker_w".to_owned()));
     assert_eq!(delivered(&stage.call(ANN, 1, "worker_w")).0, "worker");
-    stage.lists("worker", View::Shared, Manifest::default());
+    stage.lists("worker", ListScope::Shared, Manifest::default());
     assert_eq!(refused(&stage.call(ANN, 2, "worker_w")), Cause::Unknown);
 }
 
 #[test]
 fn the_seat_of_a_server_side_is_taken_once() {
     let mut stage = stage();
-    // A second one is the same server, reached by another handle.
+    // A second event names the same server with another handle.
     let capabilities = std::sync::Arc::new(model::Capabilities::upstream());
     let (server, handle) = (&id("worker"), "again".to_owned());
     assert!(shown(&stage.step(Event::Serve { link: LinkId(9), server, handle, capabilities })).is_empty());
@@ -74,7 +74,7 @@ fn a_participant_that_serves_no_more_stays_and_its_calls_end() {
     assert_eq!(delivered(&stage.call(ANN, 2, "worker_w")).0, "bare", "the name is no server's any more");
     stage.step(Event::Configure { upstreams: &serving() });
     assert!(shown(&stage.server(SERVED, "worker")).is_empty());
-    stage.lists("worker", View::Shared, tools(&["w"]));
+    stage.lists("worker", ListScope::Shared, tools(&["w"]));
     assert_eq!(delivered(&stage.call(ANN, 3, "worker_w")).0, "worker");
 }
 
@@ -102,10 +102,10 @@ fn a_server_that_takes_a_participants_name_ends_its_links() {
     let effects = stage.server(SERVED, "worker");
     let expected = ["exit 7: revoked", "left worker", "joined worker", "closed 7: revoked"];
     assert_eq!(shown(&effects), expected);
-    stage.lists("worker", View::Shared, tools(&["w"]));
+    stage.lists("worker", ListScope::Shared, tools(&["w"]));
     assert_eq!(delivered(&stage.call(ANN, 2, "worker_w")).0, "worker");
     assert_eq!(stage.topic.server(&id("worker")).map(|server| server.link), Some(SERVED));
-    // It leaves as the one server that it is.
+    // It leaves once, as one server.
     let effects = stage.step(Event::Configure { upstreams: &configured() });
     assert_eq!(shown(&effects)[0], "left worker");
     assert!(!stage.topic.has_participant(&id("worker")));

@@ -1,4 +1,4 @@
-//! Effects as short lines of text, so that a test compares everything that follows from a step.
+//! Effects as short lines of text, so that a test compares all effects of a step.
 
 use std::fmt::Display;
 
@@ -7,12 +7,12 @@ use topic::{Audience, Cause, Ended, Ignored, Mirrored, Person, Reach, Receiver, 
 
 use crate::numbers::{Effect, Effects, Numbers};
 
-/// What follows from a step: the room's effects first, then the others.
+/// The effects of a step: the room's first, then the others.
 pub(crate) fn shown(effects: &Effects) -> Vec<String> {
     effects.room.iter().map(room).chain(effects.all.iter().map(effect)).collect()
 }
 
-/// Why the only effect refuses.
+/// The cause of the only effect, a refusal.
 #[track_caller]
 pub(crate) fn refused(effects: &Effects) -> Cause {
     match effects.all.as_slice() {
@@ -28,7 +28,7 @@ pub(crate) fn refused(effects: &Effects) -> Cause {
     }
 }
 
-/// Where the only effect delivers to, and under which own name.
+/// The server and own name of the only effect, a delivery.
 #[track_caller]
 pub(crate) fn delivered(effects: &Effects) -> (String, Option<String>) {
     match effects.all.as_slice() {
@@ -54,11 +54,11 @@ fn room(effect: &RoomEffect<Numbers>) -> String {
                 let messages: Vec<&str> = replay.messages.iter().map(|(_, message)| &**message).collect();
                 format!("{}{}", messages.join(","), if replay.complete { "" } else { "..." })
             });
-            let (mode, here) = (listener.mode, people(roster));
+            let (mode, here) = (listener.mode, roster_text(roster));
             format!("enter {handle} {} {mode:?} among {here}{}", person.id, some(" replay ", replay))
         }
         RoomEffect::Renew { link, person, roster } => {
-            format!("renew {} {} among {}", link.0, person.id, people(roster))
+            format!("renew {} {} among {}", link.0, person.id, roster_text(roster))
         }
         RoomEffect::Joined(person) => format!("joined {}", person.id),
         RoomEffect::Left(participant) => format!("left {participant}"),
@@ -82,8 +82,8 @@ fn effect(effect: &Effect) -> String {
             format!("closed {handle}{}", some(": ", why.map(ended)))
         }
         Effect::Withhold { handle, cause, .. } => format!("withhold from {handle}: {}", cause.as_str()),
-        Effect::Hear { link, server, message } => {
-            format!("hear {message} from {}{}", link.0, some(" for ", server.as_deref()))
+        Effect::Receive { link, server, message } => {
+            format!("receive {message} from {}{}", link.0, some(" for ", server.as_deref()))
         }
         Effect::Ignore { link, from, message, by, why } => {
             let why = match why {
@@ -195,7 +195,7 @@ fn ended(why: Ended) -> &'static str {
     }
 }
 
-fn people(all: &[Person]) -> String {
+fn roster_text(all: &[Person]) -> String {
     all.iter().map(|person| person.id.as_str()).collect::<Vec<_>>().join(",")
 }
 

@@ -1,4 +1,4 @@
-//! The topic with which the stories begin: three servers, the gateway's own, and one caller.
+//! Stage of the rule tests: a topic with three servers, the gateway's own participant, and one caller.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use model::{
     RefusalCode, TopicName,
 };
 use topic::{
-    About, Decision, DeliveryMode, End, Interest, Item, Join, Limits, Listener, Manifest, Request, Resume,
-    Target, Terms, TopicConfig, UpstreamNames, View, Which,
+    About, Decision, DeliveryMode, End, Interest, Item, Join, Limits, ListScope, Listener, Manifest,
+    OperationRef, Request, Resume, Target, Terms, TopicConfig, UpstreamNames,
 };
 
 use crate::numbers::{Effects, Event, Numbers, Topic};
@@ -21,12 +21,12 @@ pub(crate) const ONE: LinkId = LinkId(101);
 pub(crate) const TWO: LinkId = LinkId(102);
 pub(crate) const BARE: LinkId = LinkId(103);
 
-/// The digest of what reviewers are shown.
+/// The digest of a proposed request as reviewers see it.
 pub(crate) const SHOWN: Digest = Digest([7; 32]);
 pub(crate) const APPROVE: Decision<'static> = Decision::Approve { shown: SHOWN, current: Some(SHOWN) };
-/// What comes with every decision.
+/// The shell's part of every decision.
 pub(crate) const RULING: u8 = 9;
-/// When proposals expire.
+/// The time at which proposals expire.
 pub(crate) const EXPIRES_MS: u64 = 1_000;
 /// The upper half of the ids of envelopes to one participant alone.
 pub(crate) const DIRECT: u64 = 0xd1;
@@ -64,7 +64,7 @@ pub(crate) fn refusal() -> Box<Refusal> {
     Box::new(Refusal::new(RefusalCode::UpstreamFailed, "the server is lost"))
 }
 
-/// What bob's proposals are about: a call of `a` at `one`.
+/// The terms of bob's proposals: a call of `a` at `one`.
 pub(crate) fn terms<'a>(by: &'a ParticipantId, to: &'a [ParticipantId], envelope: &'a str) -> Terms<'a> {
     let (method, context, digest, expires_ms) = ("tools/call", Some("a"), SHOWN, EXPIRES_MS);
     Terms { by, method, context, to, envelope, digest, expires_ms }
@@ -76,7 +76,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Servers `one`, `two`, `bare`, and `ann`, who may do all of MCP.
+    /// Servers `one`, `two`, `bare`, and `ann`, which may use all of MCP.
     pub(crate) fn new() -> Self {
         Self::with(Limits::default())
     }
@@ -101,7 +101,7 @@ impl Stage {
         self.topic.step(self.now_ms, event)
     }
 
-    /// Time passes until then.
+    /// Sets the clock, and ticks.
     pub(crate) fn tick(&mut self, now_ms: u64) -> Effects {
         self.now_ms = now_ms;
         self.step(Event::Tick)
@@ -161,7 +161,7 @@ impl Stage {
         self.join(link, name, grants, |join| join.listener = Some(Listener { mode, echo: false }))
     }
 
-    /// A link whose wire cannot say a proposal.
+    /// A link whose wire has no proposals.
     pub(crate) fn promoting(&mut self, link: LinkId, name: &str, grants: &[&str]) -> Effects {
         self.join(link, name, grants, |join| join.promotes = true)
     }
@@ -178,7 +178,7 @@ impl Stage {
         self.step(Event::Leave { link })
     }
 
-    /// Proposes that the held call runs, which is parked after 50 ms.
+    /// Proposes the held call, which is parked after 50 ms.
     pub(crate) fn propose(&mut self, proposal: u128, by: &str, held: u128) -> Effects {
         let (by, to, envelope) = (&id(by), &[id("one")], format!("p{proposal}"));
         let (content, held, park_ms) = (proposal, op(held), self.now_ms + 50);
@@ -227,8 +227,8 @@ impl Stage {
         self.step(Event::Execute { proposal, operation: op(operation), server: &id(server), call })
     }
 
-    pub(crate) fn lists(&mut self, name: &str, view: View, manifest: Manifest) -> Effects {
-        self.step(Event::Listed { server: &id(name), view, manifest, changed: &[] })
+    pub(crate) fn lists(&mut self, name: &str, scope: ListScope, manifest: Manifest) -> Effects {
+        self.step(Event::Listed { server: &id(name), scope, manifest, changed: &[] })
     }
 
     pub(crate) fn call(&mut self, link: LinkId, operation: u128, tool: &str) -> Effects {
@@ -259,7 +259,7 @@ impl Stage {
         self.step(Event::Request(request))
     }
 
-    /// Comes back for a parked call, until 2,000 ms.
+    /// Resumes a parked call, until 2,000 ms.
     pub(crate) fn resume(&mut self, link: LinkId, operation: u128, parked: u128) -> Effects {
         let (call, operation, parked) = (operation, op(operation), op(parked));
         self.step(Event::Resume(Resume { link, operation, tag: None, parked, until_ms: 2_000, call }))
@@ -284,7 +284,7 @@ impl Stage {
     }
 
     pub(crate) fn cancel(&mut self, link: LinkId, operation: u128) -> Effects {
-        self.step(Event::Cancel { link, which: Which::Id(op(operation)) })
+        self.step(Event::Cancel { link, which: OperationRef::Id(op(operation)) })
     }
 
     pub(crate) fn ask(
@@ -300,8 +300,8 @@ impl Stage {
     }
 
     pub(crate) fn sees(&self, link: LinkId, list: ListKind) -> Vec<String> {
-        let outlook = self.topic.outlook(link).unwrap();
-        outlook.list(list).iter().map(|one| one.public.to_string()).collect()
+        let snapshot = self.topic.list_snapshot(link).unwrap();
+        snapshot.list(list).iter().map(|one| one.public.to_string()).collect()
     }
 
     pub(crate) fn links(&self, name: &str) -> Vec<LinkId> {

@@ -1,6 +1,6 @@
-//! The gateway is about to stop: callers are answered for now, and proposals last.
+//! Stop of the gateway: callers get answers for now, and proposals last.
 
-use topic::{Event, View};
+use topic::{Event, ListScope};
 
 use crate::{
     holds::{held, stage},
@@ -11,7 +11,7 @@ use crate::{
 /// Held 11 behind proposal 1, resumption 12 and built-in call 13 wait for it; held 14 is not proposed yet.
 fn waiting() -> Stage {
     let mut stage = held();
-    stage.lists("portmoot", View::Shared, tools(&["wait_for_proposal"]));
+    stage.lists("portmoot", ListScope::Shared, tools(&["wait_for_proposal"]));
     stage.resume(BOB, 12, 1);
     stage.call(BOB, 13, "wait_for_proposal");
     stage.wait(13, 1, None);
@@ -31,7 +31,7 @@ fn all_callers_that_wait_for_a_proposal_are_answered_for_now() {
     assert_eq!(shown(&stage.resume(BOB, 16, 1)), ["park 16 for p1"]);
     stage.call(BOB, 17, "wait_for_proposal");
     assert_eq!(shown(&stage.wait(17, 1, None)), ["park 17 for p1"]);
-    // A call that is still to be proposed is answered once that is on disk.
+    // A call that is not yet proposed gets its answer for now once its proposal is on disk.
     assert_eq!(shown(&stage.propose(2, "bob", 14)), ["store p2 opened"]);
     assert_eq!(shown(&stage.stored(2)), ["proposed p2", "park 14 for p2"]);
     assert_eq!(shown(&stage.leave(BOB)), ["left bob", "closed 2"]);
@@ -49,7 +49,7 @@ fn no_proposal_is_withdrawn_any_more() {
     assert_eq!(stage.topic.proposals_len(), 1);
     stage.decide(1, "ann", APPROVE);
     assert_eq!(shown(&stage.stored(1)), ["approved p1 at one", "ruled 9"], "the gateway carries it out");
-    // A call that runs is cancelled like any.
+    // A running call is cancelled as usual.
     let mut stage = held();
     stage.approved(1);
     stage.step(Event::Stop);

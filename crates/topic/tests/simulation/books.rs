@@ -1,4 +1,4 @@
-//! Independent books of a simulated topic: they enter the effects of each step, and fail on an effect that must not be.
+//! Independent books of a simulated topic: they enter the effects of each step, and fail on a wrong effect.
 
 pub(crate) mod calls;
 pub(crate) mod deals;
@@ -7,7 +7,7 @@ pub(crate) mod envelopes;
 pub(crate) mod interests;
 pub(crate) mod limits;
 pub(crate) mod mirrors;
-pub(crate) mod people;
+pub(crate) mod participants;
 pub(crate) mod questions;
 pub(crate) mod replay;
 pub(crate) mod room;
@@ -33,7 +33,7 @@ use deals::Deal;
 use envelopes::Log;
 use interests::Ends;
 use mirrors::Mirrors;
-use people::{Link, Served};
+use participants::{Link, Served};
 use questions::Question;
 use room::Room;
 use standing::Standing;
@@ -45,7 +45,7 @@ pub(crate) struct Books {
     pub(crate) links: BTreeMap<LinkId, Link>,
     pub(crate) servers: BTreeMap<ParticipantId, Served>,
     pub(crate) standing: BTreeMap<ParticipantId, Standing>,
-    /// What servers may ask.
+    /// The capabilities of servers.
     pub(crate) asking: BTreeMap<ParticipantId, Arc<Capabilities>>,
     /// Open calls, the parked ones included.
     pub(crate) calls: BTreeMap<OperationId, Call>,
@@ -89,7 +89,7 @@ impl Books {
             self.count(name(effect));
             self.enter_one(effect, turn);
         }
-        self.finish_people(turn);
+        self.finish_participants(turn);
         self.finish_calls(turn);
         self.finish_questions(turn);
         self.finish_room(effects, turn);
@@ -108,7 +108,7 @@ impl Books {
         match effect {
             Effect::NotJoined { handle, .. } => assert_eq!(Some(*handle), turn.refused),
             Effect::Closed { link, handle, why } => self.closed(*link, *handle, *why, turn),
-            Effect::Withhold { .. } | Effect::Hear { .. } | Effect::Ignore { .. } => {}
+            Effect::Withhold { .. } | Effect::Receive { .. } | Effect::Ignore { .. } => {}
             Effect::Deliver { operation, call, link, server, own, proposal } => {
                 let proposal = proposal.as_ref().map(|view| view.id);
                 self.delivered(*operation, *call, (*link, *server), own.as_deref(), proposal, turn);
@@ -150,7 +150,7 @@ impl Books {
         }
     }
 
-    /// After a crash: all links are gone, and what was open is over.
+    /// Enters a crash: all links are gone, and all open operations are over.
     pub(crate) fn forget(&mut self) {
         self.links.clear();
         self.servers.clear();

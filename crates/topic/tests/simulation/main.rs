@@ -43,7 +43,7 @@ fn run(seed: u64, recorded: bool) -> (Vec<String>, Tally) {
 fn run_some(first: u64, topics: u64) -> Tally {
     let mut seen = Tally::new();
     for seed in first..first + topics {
-        // Recording costs more than all the rest, so a seed that fails is run once more with it.
+        // Recording costs more than all the rest, so only the second run of a failing seed records.
         match catch_unwind(|| run(seed, false)) {
             Err(_) => {
                 run(seed, true);
@@ -57,7 +57,7 @@ fn run_some(first: u64, topics: u64) -> Tally {
     seen
 }
 
-/// Every event, every effect and everything else that is to be seen was.
+/// Every event, every effect and every scenario has been seen.
 fn check_seen(seen: &Tally) {
     let all = [EVENTS, EFFECTS, ROOM_EFFECTS, SEEN].concat();
     let never: Vec<&&str> = all.iter().filter(|name| !seen.contains_key(*name)).collect();

@@ -1,4 +1,4 @@
-//! Tally of a simulation: effects by cause, and turns of its stories.
+//! Tally of a simulation: effects by cause, and turns of its scenarios.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use topic::{Cause, Ended, Ignored};
 
 use crate::numbers::{Effect, Receiver, Record, RoomEffect};
 
-/// How often each was seen.
+/// The number of times that each was seen.
 pub(crate) type Tally = BTreeMap<&'static str, usize>;
 
 /// A simulation in which one of these never happens proves nothing about it.
@@ -108,7 +108,7 @@ pub(crate) const SEEN: &[&str] = &[
     "decision refused: unknown",
     "decision refused: expired",
     "decision refused: mismatch",
-    // What is worth knowing of the stories.
+    // Turns of the scenarios.
     "let go",
     "parked and let go",
     "parked and over",
@@ -174,7 +174,7 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             Cause::Reserved => "withheld: reserved",
             _ => "withheld: malformed",
         },
-        Effect::Hear { .. } => "passed on",
+        Effect::Receive { .. } => "passed on",
         Effect::Ignore { why: Ignored::Repeat, .. } => "repeat",
         Effect::Ignore { why: Ignored::Mismatch, .. } => "mismatch",
         Effect::Ignore { why: Ignored::NotAsked, .. } => "not asked",

@@ -7,14 +7,14 @@ use topic::{Ended, Listener};
 
 use crate::books::{calls::Call, questions::Question, room::Message};
 
-/// A decision as it came in.
+/// A decision, as the event has it.
 #[derive(Debug, Clone)]
 pub(crate) struct Decided {
     pub(crate) by: ParticipantId,
     pub(crate) ruling: u64,
-    /// What the participant brings, if it is not in the topic.
+    /// The participant's capabilities, if it is not in the topic.
     pub(crate) outside: Option<Arc<Capabilities>>,
-    /// Whether it names what was shown, and the server still lists the same.
+    /// Whether it has the digest that the reviewer saw, and the server still lists the same.
     pub(crate) same: bool,
     pub(crate) withdraws: bool,
     pub(crate) fulfilment: Option<String>,
@@ -39,7 +39,7 @@ pub(crate) struct Arrival {
     pub(crate) since: Option<topic::Cursor>,
 }
 
-/// How an open operation is answered.
+/// The answer to an open operation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answering {
     pub(crate) operation: OperationId,
@@ -72,7 +72,7 @@ pub(crate) struct Turn {
     pub(crate) answering: Option<Answering>,
     /// The operation that its opener cancels.
     pub(crate) cancelling: Option<OperationId>,
-    /// The proposal of which the journal answers, and whether it has the record.
+    /// The proposal about which the journal answers, and whether it has the record.
     pub(crate) journal: Option<(OperationId, bool)>,
     /// The message that it publishes.
     pub(crate) message: Option<Message>,

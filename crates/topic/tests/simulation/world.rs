@@ -1,4 +1,4 @@
-//! One simulated topic: steps, and what must hold after each.
+//! One simulated topic: its steps, and the invariants after each.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     variants,
 };
 
-/// What one link sees of one list: public name, whether it is held, and whose it is under which name.
+/// One entry of a link's list: public name, whether it is held, server, and own name.
 type Entries = Vec<(String, bool, ParticipantId, Arc<str>)>;
 
 pub(crate) struct World {
@@ -48,7 +48,7 @@ impl World {
         Topic::new(config)
     }
 
-    /// Some join, and servers list what they have.
+    /// Lets some callers join, and servers send their lists.
     pub(crate) fn open(&mut self) {
         for server in self.books.configured.clone() {
             if server.builtin || !self.prng.one_in(5) {
@@ -60,7 +60,7 @@ impl World {
         (0..4).for_each(|_| self.join());
     }
 
-    /// Draws one event and lives through it.
+    /// Draws one event, and takes its step.
     pub(crate) fn step(&mut self) {
         self.now_ms += self.prng.below(400) as u64;
         self.books.now_ms = self.now_ms;
@@ -99,7 +99,7 @@ impl World {
         }
     }
 
-    /// Steps, and checks everything that must hold whatever the event was.
+    /// Takes a step, and checks the invariants of every event.
     pub(crate) fn live(&mut self, event: Event<'_>, turn: Turn) -> Effects {
         if self.recorded {
             self.log.push(format!("{} {event:?}", self.now_ms));
@@ -120,7 +120,7 @@ impl World {
         effects
     }
 
-    /// What the topic says of itself is what the books say.
+    /// The topic's queries agree with the books.
     fn check(&self) {
         let (topic, books) = (&self.topic, &self.books);
         assert_eq!(topic.operations_len(), books.open_len());
@@ -149,14 +149,14 @@ impl World {
     }
 
     fn entries(&self, link: LinkId, list: ListKind) -> Entries {
-        let Some(outlook) = self.topic.outlook(link) else { return Vec::new() };
-        let seen = outlook.list(list).into_iter();
+        let Some(snapshot) = self.topic.list_snapshot(link) else { return Vec::new() };
+        let seen = snapshot.list(list).into_iter();
         let entry =
             |one: Listing<'_>| (one.public.into_owned(), one.held, one.upstream.clone(), one.own.clone());
         seen.map(entry).collect()
     }
 
-    /// A caller whose list has changed is notified wherever it takes that.
+    /// A caller whose list has changed is notified at each of its receivers.
     fn check_changes(&self, effects: &Effects, before: &[((LinkId, ListKind), Entries)]) {
         for ((link, list), before) in before {
             if !self.books.links.contains_key(link) || self.entries(*link, *list) == *before {
@@ -172,13 +172,13 @@ impl World {
         }
     }
 
-    /// What is listed is unique, may be acted on or proposed, and leads to where it came from.
+    /// Listed entries are unique, may be used or proposed, and lead back to their server.
     fn check_lists(&mut self) {
         let links: Vec<LinkId> = self.books.links.keys().copied().collect();
         let Some(link) = self.prng.pick(&links).copied() else { return };
-        let outlook = self.topic.outlook(link).unwrap();
+        let snapshot = self.topic.list_snapshot(link).unwrap();
         for list in ListKind::ALL {
-            let all = outlook.list(list);
+            let all = snapshot.list(list);
             let names: std::collections::BTreeSet<&str> = all.iter().map(|one| &*one.public).collect();
             assert_eq!(names.len(), all.len(), "public names are unique");
             for one in &all {
@@ -200,7 +200,7 @@ impl World {
         self.next
     }
 
-    /// A new id; now and then one that was used before: open or over, it must not do harm.
+    /// A new id; now and then a used one, open or over, which must do no harm.
     pub(crate) fn operation(&mut self) -> OperationId {
         let known: Vec<OperationId> = self.books.calls.keys().copied().collect();
         match self.prng.pick(&known) {
@@ -213,7 +213,7 @@ impl World {
         OperationId(u128::from(self.number()))
     }
 
-    /// Mostly a caller's link; sometimes a server's, or one that is not here.
+    /// Mostly a caller's link; sometimes a server's, or one that is not in the topic.
     pub(crate) fn any_link(&mut self) -> LinkId {
         let mut links: Vec<LinkId> = self.books.links.keys().copied().collect();
         if self.prng.one_in(15) {
@@ -236,7 +236,7 @@ impl World {
     }
 }
 
-/// Whether what callers see may change with this event.
+/// Whether this event may change callers' lists.
 fn touches_lists(event: &Event<'_>) -> bool {
     match event {
         Event::Join(_) | Event::Leave { .. } | Event::Revoke { .. } | Event::Regrant { .. } => true,
@@ -245,7 +245,7 @@ fn touches_lists(event: &Event<'_>) -> bool {
         Event::Request(_) | Event::Resume(_) | Event::Wait { .. } | Event::Ask { .. } => false,
         Event::Answer { .. } | Event::Cancel { .. } | Event::Say(_) | Event::Announce { .. } => false,
         Event::Execute { .. } | Event::Propose { .. } | Event::Unproposable { .. } => false,
-        Event::Restore { .. } | Event::RestoreEnded { .. } | Event::RestoreClosed { .. } => false,
+        Event::Restore { .. } | Event::RestoreEnded { .. } | Event::Closed { .. } => false,
         Event::Decide { .. } | Event::Stored { .. } | Event::NotStored { .. } => false,
         Event::Tick | Event::Stop | Event::Notice { .. } | Event::Keep { .. } => false,
     }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use model::OperationId;
+use bytes::Bytes;
+use model::{OperationId, Outcome};
 use wire::mcpx::payload;
 
 use super::*;

@@ -71,17 +71,16 @@ fn a_call_approved_after_its_caller_was_answered_runs_once() {
             assert!(text(&notice).as_str().unwrap().contains("wait_for_proposal"), "{notice}");
             let id = setup.waiting();
             let proposal: Value = serde_json::from_str(&setup.proposals(&["show", &id, "--json"])).unwrap();
-            let from = if by_envelope {
+            if by_envelope {
                 let payload = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": proposal["params"] });
                 let about = json!({ "correlation_id": proposal["envelope"] });
                 boss.send("mcp/request:tools/call:one", "yes", &["worker"], about, &payload);
-                "ann"
             } else {
                 setup.proposals(&["approve", &id, "--yes"]);
-                "portmoot"
-            };
+            }
+            // It runs as the proposer's call, on the reviewer's authority.
             let asked = worker.next_request();
-            assert_eq!(asked["from"], from, "{shown}: {asked}");
+            assert_eq!(asked["from"], "scout", "{shown}: {asked}");
             worker.answer_text(&asked, "done");
             wait_for_proposal(&setup, &id, "completed");
         }

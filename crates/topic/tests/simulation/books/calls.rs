@@ -1,4 +1,4 @@
-//! Open calls: where each is, and that its handle is given back once.
+//! Open calls: the place of each, and the one return of its handle.
 
 use model::{LinkId, OperationId, Outcome, ParticipantId};
 use topic::Cause;
@@ -6,7 +6,7 @@ use topic::Cause;
 use super::{Books, deals::Written, interests::Listen};
 use crate::{numbers::ProposalView, turn::Turn};
 
-/// Where an open call is.
+/// The place of an open call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     AtServer,
@@ -36,7 +36,7 @@ pub(crate) struct Call {
     pub(crate) public: Option<String>,
     pub(crate) own: Option<String>,
     /// It came as a request in the room.
-    pub(crate) said: bool,
+    pub(crate) in_room: bool,
     pub(crate) mirrored: bool,
     pub(crate) order: u64,
     pub(crate) listen: Option<Listen>,
@@ -202,7 +202,7 @@ impl Books {
     }
 
     pub(crate) fn dropped(&mut self, call: u64, turn: &Turn) {
-        // A held call is carried out instead of the one that came with the decision.
+        // The held call runs instead of the one that came with the decision.
         if let Some(waited) = self.waiting.remove(&call) {
             let held = self.calls.values().any(|open| open.proposal == Some(waited.proposal));
             assert!(held && turn.journal == Some((waited.proposal, true)));
@@ -216,7 +216,7 @@ impl Books {
         self.close(operation, Outcome::Cancelled);
     }
 
-    /// A server need not go on: the call was there.
+    /// A server may stop: it had the call.
     pub(crate) fn cancelled(&mut self, call: u64) {
         let open = &self.calls[&self.by_handle(call)];
         assert_eq!(open.place, Place::AtServer);
@@ -234,7 +234,7 @@ impl Books {
         self.check_given_up(&open);
     }
 
-    /// A parked call goes with its proposal.
+    /// A parked call ends with its proposal.
     pub(crate) fn close_parked(&mut self, proposal: OperationId) {
         let parked = |open: &Call| open.place == Place::Parked && open.proposal == Some(proposal);
         let found = self.calls.iter().find(|(_, open)| parked(open)).map(|(operation, _)| *operation);
@@ -244,8 +244,8 @@ impl Books {
         }
     }
 
-    /// All calls that were handed in are open, wait, or were given back; those that the topic does not take are known to the
-    /// caller of this function.
+    /// All calls that were handed in are open, wait, or were given back; the caller of this function knows those that the topic
+    /// refuses.
     pub(crate) fn has(&self, call: u64) -> bool {
         self.returned.contains(&call)
             || self.waiting.contains_key(&call)
@@ -262,7 +262,7 @@ impl Books {
         }
     }
 
-    /// Whether a call's link is here: a caller's, or the gateway's own.
+    /// Whether a call's link is in the topic: a caller's, or the gateway's own.
     fn is_linked(&self, open: &Call) -> bool {
         self.links.contains_key(&open.link) || self.servers.values().any(|served| served.link == open.link)
     }

@@ -1,4 +1,4 @@
-//! Proposals: what is on disk, how often each ran, and what waits with each.
+//! Proposals: the record on disk, the number of runs, and the waiting envelopes of each.
 
 use model::{OperationId, Outcome, ParticipantId, ProposalState};
 
@@ -27,7 +27,7 @@ pub(crate) struct Fulfilment {
     pub(crate) order: u64,
 }
 
-/// One proposal as an outsider knows it. It is kept when it is over, and over crashes.
+/// One proposal, as known outside of the topic. The books keep it after its end and across crashes.
 #[derive(Debug, Clone)]
 pub(crate) struct Deal {
     pub(crate) by: ParticipantId,
@@ -41,13 +41,13 @@ pub(crate) struct Deal {
     pub(crate) expires_ms: u64,
     pub(crate) content: u64,
     pub(crate) held: bool,
-    /// What the journal was asked to write and has not answered.
+    /// The record that the journal has not yet answered.
     pub(crate) writing: Option<Written>,
-    /// What the journal has.
+    /// The record in the journal.
     pub(crate) durable: Vec<Written>,
     pub(crate) proposed: bool,
     pub(crate) approved: u32,
-    /// How often it was carried out on an approval, and how often by its proposer's own request.
+    /// The number of runs on an approval, and by its proposer's own request.
     pub(crate) runs: u32,
     pub(crate) runs_own: u32,
     /// The operation that carries it out.
@@ -90,7 +90,7 @@ impl Deal {
             && self.durable.last() == Some(&Written::Opened)
     }
 
-    /// Whether its end may still be brought about without an approval.
+    /// Whether it may still end without an approval.
     pub(crate) fn may_be_recalled(&self) -> bool {
         let ending = matches!(self.writing, Some(Written::Ended { .. }));
         self.is_known() && self.over.is_none() && self.approved == 0 && !ending
@@ -108,7 +108,7 @@ impl Books {
         found.next().map(|(id, _)| *id)
     }
 
-    /// Notes by which envelope a proposal is fulfilled.
+    /// Sets the envelope that fulfils a proposal.
     pub(crate) fn fulfil(&mut self, id: OperationId, decided: &Decided) {
         self.opened += 1;
         let (by, order) = (decided.by.clone(), self.opened);
@@ -214,7 +214,7 @@ impl Books {
         self.to_execute.extend(servers.iter().map(|server| (id, server.clone())));
     }
 
-    /// A server gets what was proposed: approved, once, and nothing else.
+    /// A server gets exactly the proposed request, approved, once.
     pub(crate) fn runs(
         &mut self,
         id: OperationId,
@@ -237,7 +237,7 @@ impl Books {
         let deal = self.deals.get_mut(&id).unwrap();
         let never =
             matches!(deal.over, Some(ProposalState::Withdrawn | ProposalState::Expired)) && !deal.end_lost;
-        // An opening that could not be written is no proposal.
+        // A failed opening makes no proposal.
         assert!(never || deal.gone && deal.durable.is_empty(), "{id} could run twice: {deal:?}");
         assert_eq!((deal.approved, deal.runs), (0, 0), "{id} runs twice");
         deal.runs_own += 1;
@@ -280,7 +280,7 @@ impl Books {
         );
     }
 
-    /// What must hold of every proposal after each step.
+    /// The invariants of every proposal after each step.
     pub(crate) fn check_deals(&self) {
         for (id, deal) in self.deals.iter().filter(|(_, deal)| deal.is_known() && deal.over.is_none()) {
             let waits = deal.writing.is_some();
@@ -298,10 +298,10 @@ impl Books {
         }
     }
 
-    /// Whether something is under way that ends an approved proposal.
+    /// Whether an operation or deadline will end an approved proposal.
     fn will_end(&self, deal: &Deal) -> bool {
         let runs = deal.runner.is_some_and(|runner| self.calls.contains_key(&runner));
-        // A participant in the room is waited for, and not for ever.
+        // A participant in the room has a deadline to answer.
         runs || deal.runs == 0
     }
 }

@@ -1,4 +1,4 @@
-//! How proposals end: each once, and for a reason.
+//! Ends of proposals: each once, and for a reason.
 
 use model::{OperationId, Outcome, ParticipantId, ProposalState};
 
@@ -10,7 +10,7 @@ use super::{
 use crate::{numbers::ProposalView, turn::Turn};
 
 impl Books {
-    /// An end is written: of what was approved, or in time.
+    /// An end is written: of an approved proposal, or at its time.
     pub(crate) fn check_end(
         &mut self,
         id: OperationId,
@@ -63,7 +63,7 @@ impl Books {
         if stored {
             assert_eq!(deal.durable.last().and_then(end), Some(state));
         } else {
-            // A rejection that could not be written is none.
+            // A failed rejection is none.
             assert_ne!(state, ProposalState::Rejected);
             deal.end_lost = true;
         }
@@ -80,7 +80,7 @@ impl Books {
         assert!(self.deals.values().any(|deal| deal.by == *to && deal.is_running()));
     }
 
-    /// The journal answers: the record that it was asked to write is there, or is not.
+    /// The journal answers: the record is on disk, or is not.
     pub(crate) fn journal(&mut self, id: OperationId, stored: bool) {
         let deal = self.deals.get_mut(&id).unwrap();
         let written = deal.writing.take();

@@ -1,4 +1,4 @@
-//! Envelopes: which are admitted, for which listeners each is, and which were acted on.
+//! Envelopes: admission, audience, and receivers' actions.
 
 use std::collections::BTreeSet;
 
@@ -19,10 +19,10 @@ pub(crate) struct Envelope {
     pub(crate) correlation: Option<String>,
 }
 
-/// What must follow from an envelope, before it is acted on.
+/// The expected fate of an envelope, before its receivers act.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Fate {
-    /// Its link is not here.
+    /// Its link is not in the topic.
     Nothing,
     Withheld(Cause),
     /// It is for the gateway alone.
@@ -65,7 +65,7 @@ fn is_direct(correlation: Option<&str>) -> bool {
 }
 
 impl Books {
-    /// What must become of an envelope; takes a token.
+    /// The expected fate of an envelope; takes a token.
     pub(crate) fn fate(&mut self, envelope: &Envelope, now_ms: u64) -> Fate {
         let Some(own) = self.links.get(&envelope.link) else { return Fate::Nothing };
         let by = own.participant.clone();
@@ -94,8 +94,7 @@ impl Books {
         fate
     }
 
-    /// For which listeners an envelope is, beside the rules of MCPx: a participant that serves and that a held call is for is
-    /// asked by the gateway alone.
+    /// The reach of an envelope, besides the rules of MCPx: the gateway alone sends a held call to a participant that serves.
     pub(crate) fn excepted(&self, envelope: &Envelope) -> Option<ParticipantId> {
         let kind = KindRef::parse(&envelope.kind).ok()?;
         let named = envelope.correlation.as_deref().filter(|_| kind.head() == REQUEST)?;

@@ -13,11 +13,11 @@ pub(crate) struct Subscription {
     pub(crate) server: ParticipantId,
     pub(crate) own: String,
     pub(crate) public: String,
-    /// The request by which it was made: undone if that comes to nothing.
+    /// The request that made it; the topic undoes it if the request fails.
     pub(crate) by: OperationId,
 }
 
-/// What a step ends of this.
+/// The interests that a step ends.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     leaving: BTreeSet<LinkId>,
@@ -33,7 +33,7 @@ impl Ends {
     }
 }
 
-/// What a listen request listens to, as far as its caller may.
+/// The part of a listen request's filter that its caller may use.
 #[derive(Debug, Clone)]
 pub(crate) struct Listen {
     pub(crate) lists: Vec<ListKind>,
@@ -74,7 +74,7 @@ impl Books {
         assert!(to.iter().enumerate().all(|(at, one)| !to[..at].iter().any(|other| same(one, other))));
     }
 
-    /// Where a link must be notified of a changed list.
+    /// The receivers of a changed list at a link.
     pub(crate) fn receivers(&self, link: LinkId, list: ListKind) -> Vec<Receiver> {
         let Some(own) = self.links.get(&link) else { return Vec::new() };
         let home = own.notified.then_some(Receiver::Link(own.handle));
@@ -127,7 +127,7 @@ impl Books {
         }
     }
 
-    /// A server has left: what was subscribed to there ends without a word.
+    /// A server has left: its subscriptions end without an effect.
     pub(crate) fn forget_subscriptions(&mut self, server: &ParticipantId) {
         for link in self.links.values_mut() {
             link.attached.remove(server);
@@ -138,7 +138,7 @@ impl Books {
         }
     }
 
-    /// It was answered with a result: the subscription stays.
+    /// The server answered with a result: the subscription stays.
     pub(crate) fn keep_subscription(&mut self, operation: OperationId) {
         let all = self.links.values_mut().flat_map(|link| &mut link.subscriptions);
         all.filter(|one| one.by == operation).for_each(|one| one.by = OperationId(0));

@@ -25,7 +25,7 @@ pub(crate) const LIMITS: Limits = Limits {
 };
 
 impl Books {
-    /// What is open on one link: calls whose callers wait, and questions.
+    /// The open operations of one link: calls whose callers wait, and questions.
     pub(crate) fn open_of(&self, link: LinkId) -> usize {
         let calls = self.calls.values().filter(|open| open.link == link && !open.answered).count();
         calls + self.asks_of(link)
@@ -39,12 +39,12 @@ impl Books {
         self.questions.values().filter(|open| open.server == *server).count()
     }
 
-    /// What is open on all links of a participant that calls.
+    /// The open operations on all links of a caller.
     pub(crate) fn open_by(&self, participant: &ParticipantId) -> usize {
         self.links_of(participant).into_iter().map(|link| self.open_of(link)).sum()
     }
 
-    /// What is open in the topic, without parked calls.
+    /// The open operations of the topic, without parked calls.
     pub(crate) fn open_len(&self) -> usize {
         self.calls.values().filter(|open| open.place != Place::Parked).count() + self.questions.len()
     }
@@ -68,7 +68,7 @@ impl Books {
         for (link, own) in &self.links {
             assert!(self.open_of(*link) <= LIMITS.operations_per_link_max, "{link}");
             assert!(self.asks_of(*link) <= LIMITS.asks_per_link_max, "{link}");
-            // Questions about its calls come on top.
+            // Questions about its calls count extra.
             let asked: usize =
                 self.links_of(&own.participant).into_iter().map(|link| self.asks_of(link)).sum();
             assert!(
@@ -80,11 +80,11 @@ impl Books {
         for server in self.servers.keys() {
             assert!(self.asks_by(server) <= LIMITS.asks_per_server_max, "{server}");
         }
-        // Calls that were parked and are carried out come on top; each had its proposal.
+        // Calls that were parked and are carried out count extra; each had its proposal.
         let released = self.calls.values().filter(|open| open.answered && open.place == Place::AtServer);
         assert!(self.open_len() - released.count() <= LIMITS.operations_max);
         assert!(self.parked_len() <= LIMITS.proposals_max);
-        // One whose end could not be written comes back after a restart, beside those that were made since.
+        // A proposal whose end could not be written is pending again after a restart, besides later ones.
         let (mut all, mut own) = ((0, 0), BTreeMap::new());
         for deal in self.deals.values().filter(|deal| deal.is_known() && deal.over.is_none()) {
             let own: &mut (usize, usize) = own.entry(&deal.by).or_default();

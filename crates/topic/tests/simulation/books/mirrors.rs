@@ -1,4 +1,4 @@
-//! MCP clients' calls as listeners that get every message see them: each with its end.
+//! Mirrors of MCP clients' calls, each with its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,7 +71,7 @@ impl Books {
         let Mirrors { started, ended, over } = std::mem::take(&mut self.mirrors);
         assert!(started.is_empty(), "shown and not delivered: {started:?}");
         assert!(ended.iter().all(|(id, outcome)| over.get(id) == Some(outcome)), "{ended:?} {over:?}");
-        // One that joins in this very step has seen none of them, and one that leaves need not.
+        // A listener that joins in this very step has seen none of them, and one that leaves may miss them.
         let joins = turn.joining.as_ref().map(|own| own.link);
         let stays = |link| joins != Some(link) && !turn.leaving.iter().any(|(other, _)| *other == link);
         let mut watchers =

@@ -1,4 +1,4 @@
-//! Servers' questions to callers.
+//! Questions of servers to callers.
 
 use model::{LinkId, OperationId, ParticipantId};
 use topic::Cause;
@@ -16,7 +16,7 @@ pub(crate) struct Question {
     pub(crate) method: &'static str,
     pub(crate) tag: Option<u8>,
     pub(crate) order: u64,
-    /// Its caller need not go on.
+    /// Its caller no longer needs to answer.
     pub(crate) cancelled: bool,
 }
 
@@ -25,7 +25,7 @@ impl Books {
         self.questions.iter().find(|(_, open)| open.question == question).map(|(operation, _)| *operation)
     }
 
-    /// Where the caller of a question is reached.
+    /// The receiver of a question.
     fn is_at(&self, open: &Question, to: &Receiver) -> bool {
         match (to, open.about) {
             (Receiver::Call(call), Some(about)) => {

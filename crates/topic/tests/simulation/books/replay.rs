@@ -1,4 +1,4 @@
-//! Replay of the room's messages: which are kept, and for which listeners.
+//! Replay of the room's messages: the kept ones and their listeners.
 
 use model::{LinkId, ParticipantId};
 use topic::{Cursor, DeliveryMode, Kept, Listener, READABLE_MESSAGES_MAX, Replay};
@@ -67,7 +67,7 @@ impl Books {
         assert_eq!(replay.complete, complete);
     }
 
-    /// What a reader gets is what a listener to every message would have got.
+    /// A reader gets the messages that a listener to every message would have got.
     pub(crate) fn check_reading(&self, participant: &ParticipantId, from: usize, replay: &Replay<u64>) {
         let listener = Listener { mode: DeliveryMode::All, echo: true };
         let listener = RoomListener { participant: participant.clone(), listener, knows: Default::default() };

@@ -11,7 +11,7 @@ use crate::{
     turn::Turn,
 };
 
-/// A message, and for which listeners it is.
+/// A message with its audience.
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
     pub(crate) message: u64,
@@ -42,18 +42,18 @@ impl Message {
 pub(crate) struct RoomListener {
     pub(crate) participant: ParticipantId,
     pub(crate) listener: Listener,
-    /// Who is here, as far as its welcome and presence since then say.
+    /// The participants that it knows, by its welcome and presence since then.
     pub(crate) knows: BTreeSet<ParticipantId>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     pub(crate) listeners: BTreeMap<LinkId, RoomListener>,
-    /// Who is here, as far as presence says.
+    /// The participants in the topic, by presence.
     pub(crate) here: BTreeSet<ParticipantId>,
     pub(crate) published: Vec<Message>,
     /// Whether this step has published its message.
-    said: bool,
+    publishes: bool,
     pub(crate) kept: topic::Kept,
     /// The place of the oldest message that is kept.
     pub(crate) oldest: usize,
@@ -121,7 +121,7 @@ impl Books {
         assert_eq!(**granted, *person.capabilities, "{}", person.id);
     }
 
-    /// A roster names all participants, whichever of them it is for.
+    /// Every roster names all participants.
     fn check_roster(&self, roster: &[Person], own: &ParticipantId) -> BTreeSet<ParticipantId> {
         let names: BTreeSet<ParticipantId> = roster.iter().map(|person| person.id.clone()).collect();
         assert_eq!(names.len(), roster.len());
@@ -134,7 +134,7 @@ impl Books {
     fn published(&mut self, message: u64, audience: &Audience, turn: &Turn) {
         let own = turn.message.as_ref().expect("only an envelope is published");
         assert_eq!(own.message, message);
-        assert!(!std::mem::replace(&mut self.room.said, true), "published twice");
+        assert!(!std::mem::replace(&mut self.room.publishes, true), "published twice");
         for (link, listener) in &self.room.listeners {
             let includes = audience.includes(*link, listener.participant.as_str(), listener.listener);
             assert_eq!(includes, own.is_for(*link, listener), "{link} {listener:?} {own:?}");
@@ -143,7 +143,7 @@ impl Books {
     }
 
     pub(crate) fn finish_room(&mut self, effects: &Effects, turn: &Turn) {
-        let published = std::mem::take(&mut self.room.said);
+        let published = std::mem::take(&mut self.room.publishes);
         let withheld =
             effects.all.iter().any(|effect| matches!(effect, crate::numbers::Effect::Withhold { .. }));
         assert!(!(published && withheld), "published and withheld");

@@ -17,7 +17,7 @@ impl Books {
         brought.or_else(queued)
     }
 
-    /// A decision is written: its participant may decide, in time, about what was shown.
+    /// A decision is written: its participant may decide, in time, about the request that it saw.
     pub(crate) fn check_decision(
         &mut self,
         id: OperationId,
@@ -43,7 +43,7 @@ impl Books {
         self.deals.get_mut(&id).unwrap().requested = decided.requested;
     }
 
-    /// A decision is entered: it is to be ruled or refused.
+    /// A decision is entered: it must count or be refused.
     pub(crate) fn decides(&mut self, id: OperationId, ruling: u64) {
         assert!(self.rulings.insert(ruling, id).is_none());
     }
@@ -73,7 +73,7 @@ impl Books {
             return assert_eq!(cause, Cause::Unknown);
         };
         match turn.journal {
-            // What was written turned out not to be possible, or not to count.
+            // The record could not be written, or the decision does not count.
             Some((about, stored)) if decided.is_none() => {
                 assert_eq!(about, id);
                 let expected =
@@ -88,7 +88,7 @@ impl Books {
             }
         }
         let deal = self.deals.get_mut(&id).unwrap();
-        // What came before a decision that does not count is no answer to the next.
+        // An answer from before a decision that does not count is no answer to the next.
         if turn.journal.is_some_and(|(about, _)| about == id) {
             deal.queued = None;
             if deal.writing.is_none() {

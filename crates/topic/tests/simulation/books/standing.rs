@@ -7,7 +7,7 @@ use topic::public_name;
 
 use super::{Books, deals::Deal};
 
-/// What a participant may do, present or absent.
+/// Standing of a participant, present or absent.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Standing {
     /// `None` if it is revoked.
@@ -65,13 +65,13 @@ impl Books {
         }
     }
 
-    /// Whether a participant may act now; takes a token.
+    /// Whether the rate limit admits a participant now; takes a token.
     pub(crate) fn take_token(&mut self, participant: &ParticipantId, now_ms: u64) -> bool {
         let bucket = self.standing.get_mut(participant).and_then(|standing| standing.bucket.as_mut());
         bucket.is_none_or(|bucket| bucket.take(now_ms))
     }
 
-    /// Whether capabilities admit what a deal is about, as an envelope or as a call of an MCP client.
+    /// Whether capabilities admit the proposed request, as an envelope or as a call of an MCP client.
     pub(crate) fn covers(&self, capabilities: &Capabilities, deal: &Deal, proposed: bool) -> bool {
         let admits = |context: Option<&str>, to: &[&str]| {
             let kind = match proposed {
@@ -103,7 +103,7 @@ impl Books {
         inside.or(outside).is_some_and(|capabilities| self.covers(capabilities, deal, false))
     }
 
-    /// What a participant may do has changed: proposals that it could not make any more are to end.
+    /// The capabilities of a participant have changed: proposals that it may no longer make must end.
     pub(crate) fn judge_deals(&mut self, participant: &ParticipantId) {
         let granted = self.granted(participant).cloned();
         let entitled = |deal: &Deal| {

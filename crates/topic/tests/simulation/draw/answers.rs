@@ -1,7 +1,7 @@
 //! Answers of servers and callers, and cancelling.
 
 use model::{LinkId, OperationId, Outcome, Refusal, RefusalCode};
-use topic::{End, Which};
+use topic::{End, OperationRef};
 
 use crate::{
     books::calls::Place,
@@ -59,7 +59,11 @@ impl World {
         };
         link = opener.filter(|_| !self.prng.one_in(4)).unwrap_or(link);
         let here = self.books.owner(link).is_some();
-        self.cancels(link, Which::Id(operation), Some(operation).filter(|_| opener == Some(link) && here));
+        self.cancels(
+            link,
+            OperationRef::Id(operation),
+            Some(operation).filter(|_| opener == Some(link) && here),
+        );
     }
 
     fn cancel_by_tag(&mut self) {
@@ -68,7 +72,7 @@ impl World {
         if youngest.is_some() {
             self.books.count("cancelled by tag");
         }
-        self.cancels(link, Which::Tag(tag), youngest);
+        self.cancels(link, OperationRef::Tag(tag), youngest);
     }
 
     /// The youngest operation that a link opened under a name.
@@ -80,7 +84,7 @@ impl World {
         calls.chain(asked.map(|(id, open)| (open.order, *id))).max().map(|(_, id)| id)
     }
 
-    fn cancels(&mut self, link: LinkId, which: Which<u8>, cancelling: Option<OperationId>) {
+    fn cancels(&mut self, link: LinkId, which: OperationRef<u8>, cancelling: Option<OperationId>) {
         let effects = self.live(Event::Cancel { link, which }, Turn { cancelling, ..Turn::default() });
         assert_eq!(effects.all.is_empty(), cancelling.is_none(), "only its opener cancels an operation");
         let open = cancelling.is_some_and(|id| self.topic.is_open(id));

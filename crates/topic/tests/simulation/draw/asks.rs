@@ -1,4 +1,4 @@
-//! Servers' questions.
+//! Questions of servers.
 
 use model::{KindRef, LinkId, Method, OperationId, ParticipantId};
 use topic::{About, Cause};
@@ -32,7 +32,7 @@ impl Books {
                 own.map(|_| link)
             }
         };
-        // The gateway's own calls have no caller that could be asked.
+        // The gateway's own calls have no caller to answer questions.
         let link = link.filter(|link| self.links.contains_key(link)).ok_or(Cause::Moot)?;
         let caller = self.owner(link).ok_or(Cause::Moot)?;
         KindRef::request(method, None).map_err(|_| Cause::Malformed)?;

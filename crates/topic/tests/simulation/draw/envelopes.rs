@@ -38,7 +38,7 @@ impl World {
         (0..self.prng.below(3)).map(|_| self.prng.any(&all).to_owned()).collect()
     }
 
-    /// Envelopes that ask for nothing of the gateway.
+    /// Envelopes without a task for the gateway.
     pub(crate) fn say(&mut self) {
         let (link, kind) = (self.speaker(), self.prng.any(&KINDS).to_owned());
         let direct = OperationId((u128::from(DIRECT) << 64) + 5).to_string();
@@ -48,7 +48,7 @@ impl World {
         if self.prng.one_in(6) {
             return self.mismatch(drawn);
         }
-        self.sends(drawn, Turn::default(), topic::Act::None);
+        self.sends(drawn, Turn::default(), topic::Intent::None);
     }
 
     /// Kind and payload differ.
@@ -56,7 +56,7 @@ impl World {
         let proposes = drawn.kind.starts_with(PROPOSAL);
         let played = drawn.to.iter().filter(|to| self.is_played(to, false)).count();
         let key = self.books.owner(drawn.link).map(|by| (by, drawn.id.clone()));
-        let (fate, effects) = self.sends(drawn, Turn::default(), topic::Act::Mismatch);
+        let (fate, effects) = self.sends(drawn, Turn::default(), topic::Intent::Mismatch);
         let ignored = effects.all.iter().any(|effect| matches!(effect, Effect::Ignore { .. }));
         let acts = fate == Fate::Published && (proposes || played > 0);
         assert_eq!(ignored, acts, "a receiver that the gateway plays does not act on it");
@@ -68,12 +68,12 @@ impl World {
         self.books.configured.iter().any(|names| names.id.as_str() == name && (held || !names.serves))
     }
 
-    /// Sends an envelope, and checks what follows before it is acted on.
+    /// Sends an envelope, and checks the effects before its receivers act.
     pub(crate) fn sends(
         &mut self,
         drawn: Envelope,
         mut turn: Turn,
-        act: topic::Act<'_, Numbers>,
+        intent: topic::Intent<'_, Numbers>,
     ) -> (Fate, Effects) {
         let fate = self.books.fate(&drawn, self.now_ms);
         let (message, except) = (self.number(), self.books.excepted(&drawn));
@@ -98,7 +98,7 @@ impl World {
             correlation_digest,
             message,
             bytes,
-            act,
+            intent,
         };
         let effects = self.live(Event::Say(say), turn);
         self.check_fate(fate, (link, &kind, message), &effects);
@@ -125,7 +125,7 @@ impl World {
                 let by = &self.books.links[&link].participant;
                 let serves = self.books.servers.get(by).filter(|_| self.books.serves(by));
                 match all {
-                    [Effect::Hear { link: own, server, message: passed }] => {
+                    [Effect::Receive { link: own, server, message: passed }] => {
                         assert_eq!((*own, *passed), (link, message));
                         assert_eq!(*server, serves.map(|served| served.handle));
                     }
@@ -138,7 +138,7 @@ impl World {
                 let by = self.books.owner(link);
                 let about = kind.starts_with("mcp/request:notifications/")
                     && by.is_some_and(|by| self.books.serves(&by));
-                let passed = all.iter().filter(|effect| matches!(effect, Effect::Hear { .. })).count();
+                let passed = all.iter().filter(|effect| matches!(effect, Effect::Receive { .. })).count();
                 assert_eq!(passed, usize::from(about));
             }
             other => panic!("{kind}: {other:?}"),

@@ -1,7 +1,7 @@
 //! Requests in the room: to servers, to fulfil a proposal, or the proposer's own.
 
 use model::{Digest, LinkId, Method, OperationId, ParticipantId, ProposalState};
-use topic::{Act, Requested};
+use topic::{Intent, Requested};
 
 use crate::{
     books::{
@@ -16,7 +16,7 @@ use crate::{
     world::World,
 };
 
-/// What must become of the calls of a request.
+/// The expected fate of the calls of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Plan {
     /// No receiver that the gateway plays acts on it.
@@ -24,7 +24,7 @@ enum Plan {
     Repeat,
     /// They are refused.
     Refused,
-    /// They run now, or are refused for want of room.
+    /// They run now, or a limit refuses them.
     Run,
     /// They wait for the withdrawal of the proposal.
     Own(OperationId),
@@ -41,7 +41,7 @@ struct Request {
 }
 
 impl World {
-    /// Mostly one that fulfils a proposal as it is meant.
+    /// Mostly a correct fulfilment of a proposal.
     pub(crate) fn fulfil(&mut self) {
         let known: Vec<OperationId> =
             self.books.deals.iter().filter(|(_, deal)| deal.is_pending()).map(|(id, _)| *id).collect();
@@ -110,7 +110,7 @@ impl World {
                 tag: request.tag,
                 public: own.clone(),
                 own,
-                said: true,
+                in_room: true,
                 ..blank(*call, drawn.link, from.clone(), server.clone(), method)
             };
             turn.calls.insert(*call, (*operation, open));
@@ -132,11 +132,11 @@ impl World {
             turn.own = Some(proposal);
         }
         let (id, to) = (drawn.id.clone(), drawn.to.clone());
-        // A call that was held for a participant that serves is carried out by the gateway's session with it.
+        // The gateway's session with a participant that serves carries out a call that was held for it.
         let named = drawn.correlation.as_deref().and_then(|envelope| self.books.deal_of(envelope));
         let held = named.is_some_and(|id| self.books.deals[&id].held);
         let handed = request.calls.iter().map(|(_, operation, call)| (*operation, *call)).collect();
-        let act = Act::Request(Requested {
+        let intent = Intent::Request(Requested {
             method: Method::Known(method),
             context: Some(&request.context),
             tag: request.tag,
@@ -151,7 +151,7 @@ impl World {
         if let Some((proposal, decided)) = &turn.decision {
             self.books.decides(*proposal, decided.ruling);
         }
-        let (fate, effects) = self.sends(drawn, turn, act);
+        let (fate, effects) = self.sends(drawn, turn, intent);
         if fate != Fate::Published {
             return assert!(calls.keys().all(|call| !self.books.has(*call)));
         }
@@ -162,7 +162,7 @@ impl World {
         self.check_plan((plan, held), calls, decided, &effects);
     }
 
-    /// What must become of a request that is published.
+    /// The expected fate of a published request.
     fn plan(&self, drawn: &Envelope, by: &ParticipantId, (method, request): (&str, &Request)) -> Plan {
         let named = drawn.correlation.as_deref().and_then(|envelope| self.books.deal_of(envelope));
         let closed = || drawn.correlation.as_deref().is_some_and(|envelope| self.books.is_closed(envelope));
@@ -230,7 +230,7 @@ impl World {
     }
 }
 
-/// The proposer's own request runs once its proposal is withdrawn, and not at all if that may run or has run.
+/// The proposer's own request runs once its proposal is withdrawn, and not at all if the proposal may run or has run.
 fn plan_own(id: OperationId, deal: &Deal) -> Plan {
     let withdrawn =
         |state: &ProposalState| matches!(state, ProposalState::Withdrawn | ProposalState::Expired);

@@ -1,4 +1,4 @@
-//! Held calls, as they are proposed.
+//! Held calls and their proposals.
 
 use model::{Digest, OperationId, ParticipantId, Refusal, RefusalCode};
 use topic::{Cause, Terms};
@@ -10,11 +10,11 @@ use crate::{
     world::World,
 };
 
-/// The digest of what reviewers are shown.
+/// The digest of a proposed request as reviewers see it.
 pub(crate) const SHOWN: Digest = Digest([1; 32]);
 
 impl World {
-    /// Why one more proposal of a participant under this envelope is not taken.
+    /// The cause for which the topic does not accept one more proposal of a participant under this envelope.
     pub(crate) fn unproposable(&self, by: &ParticipantId, envelope: &str) -> Option<Cause> {
         let open = |deal: &&Deal| deal.is_known() && deal.over.is_none();
         let own = self.books.deals.values().filter(open).filter(|deal| deal.by == *by).count();

@@ -18,7 +18,7 @@ impl World {
             let stored = !self.prng.one_in(9);
             return self.journals(proposal, stored);
         }
-        // An answer to nothing changes nothing.
+        // An answer without a write changes nothing.
         let effects = self.live(Event::Stored { proposal }, Turn::default());
         assert!(effects.all.is_empty());
     }
@@ -34,7 +34,7 @@ impl World {
         assert!(waiting == 0 || writing, "calls wait for what is decided");
     }
 
-    /// Carries out an approved proposal: mostly as it was said, sometimes elsewhere or once more.
+    /// Carries out an approved proposal: mostly as approved, sometimes at another server or a second time.
     pub(crate) fn execute(&mut self) {
         let mut due = (!self.books.to_execute.is_empty()).then(|| self.books.to_execute.remove(0));
         if due.is_none() || self.prng.one_in(8) {

@@ -1,7 +1,7 @@
 //! Lists of servers, and sessions of one link's own.
 
 use model::{ListKind, ParticipantId};
-use topic::{Item, Manifest, View};
+use topic::{Item, ListScope, Manifest};
 
 use crate::{
     names::{BUILT_IN, NAMES, TEMPLATES, URIS},
@@ -36,25 +36,25 @@ impl World {
 
     pub(crate) fn list(&mut self, server: &ParticipantId) {
         let manifest = self.manifest(server.as_str() == model::GATEWAY);
-        let (view, changed) = (View::Shared, &[]);
-        self.live(Event::Listed { server, view, manifest, changed }, Turn::default());
+        let (scope, changed) = (ListScope::Shared, &[]);
+        self.live(Event::Listed { server, scope, manifest, changed }, Turn::default());
     }
 
     pub(crate) fn listed(&mut self) {
         let server = &self.any_server();
         let builtin = server.as_str() == model::GATEWAY;
         let link = self.any_link();
-        let view = if self.prng.one_in(3) { View::Link(link) } else { View::Shared };
+        let scope = if self.prng.one_in(3) { ListScope::Link(link) } else { ListScope::Shared };
         let manifest = self.manifest(builtin);
         let changed = if self.prng.one_in(4) { &[ListKind::Tools, ListKind::Resources][..] } else { &[] };
-        if view == View::Link(link)
+        if scope == ListScope::Link(link)
             && !builtin
             && self.books.servers.contains_key(server)
             && let Some(own) = self.books.links.get_mut(&link)
         {
             own.attached.insert(server.clone());
         }
-        self.live(Event::Listed { server, view, manifest, changed }, Turn::default());
+        self.live(Event::Listed { server, scope, manifest, changed }, Turn::default());
     }
 
     pub(crate) fn session(&mut self) {

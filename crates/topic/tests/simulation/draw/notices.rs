@@ -23,7 +23,7 @@ impl World {
         }
     }
 
-    /// Sends a notification, and compares where it goes.
+    /// Sends a notification, and compares its receivers.
     fn notifies(
         &mut self,
         server: &ParticipantId,

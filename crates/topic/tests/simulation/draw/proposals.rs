@@ -1,9 +1,9 @@
-//! Proposals by envelope, and decisions about any.
+//! Proposals by envelope, and decisions about all proposals.
 
 use std::sync::Arc;
 
 use model::{Capabilities, Digest, LinkId, OperationId, ParticipantId};
-use topic::{Act, Decision};
+use topic::{Decision, Intent};
 
 use crate::{
     books::{
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl World {
-    /// To whom a proposal goes: mostly one server, sometimes others or everybody.
+    /// The addressees of a proposal: mostly one server, sometimes others or none.
     fn proposed_to(&mut self) -> Vec<ParticipantId> {
         match self.prng.below(8) {
             0 => Vec::new(),
@@ -34,7 +34,7 @@ impl World {
         self.proposes(link, to);
     }
 
-    /// Returns the id of the proposal, if it is taken.
+    /// Returns the id of the proposal, if the topic accepts it.
     pub(crate) fn proposes(&mut self, link: LinkId, to: Vec<ParticipantId>) -> Option<OperationId> {
         let by = self.books.owner(link).unwrap_or_else(|| id("ann"));
         let own = self.prng.any(&NAMES[..3]);
@@ -50,8 +50,9 @@ impl World {
         if self.books.peek(&drawn, self.now_ms) == Fate::Published {
             self.books.deals.insert(proposal, deal.clone());
         }
-        let act = Act::Propose { proposal, terms: terms(&deal), content };
-        let (fate, effects) = self.sends(drawn, Turn { proposing: Some(proposal), ..Turn::default() }, act);
+        let intent = Intent::Propose { proposal, terms: terms(&deal), content };
+        let (fate, effects) =
+            self.sends(drawn, Turn { proposing: Some(proposal), ..Turn::default() }, intent);
         if fate == Fate::Published {
             self.check_proposed(proposal, not, &effects.all);
         }
@@ -65,7 +66,7 @@ impl World {
         let fit = |deal: &Deal| (late || open(deal)) && fits(deal);
         let mut found: Vec<OperationId> =
             self.books.deals.iter().filter(|(_, deal)| fit(deal)).map(|(id, _)| *id).collect();
-        // Those for which a caller waits are few.
+        // Few proposals have a caller that waits.
         if self.prng.one_in(2) {
             let waited: Vec<OperationId> =
                 found.iter().copied().filter(|id| self.books.is_waited_for(*id)).collect();

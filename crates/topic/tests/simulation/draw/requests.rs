@@ -1,4 +1,4 @@
-//! Callers' requests: admitted, held or refused, exactly as the books say.
+//! Callers' requests: admitted, held or refused, exactly as the books expect.
 
 use model::{GATEWAY, KindRef, LinkId, ListKind, Method, OperationId, ParticipantId};
 use topic::{
@@ -17,7 +17,7 @@ use crate::{
     world::World,
 };
 
-/// What must follow from a request.
+/// The expected effects of a request.
 #[derive(Debug, Clone, PartialEq)]
 enum Must {
     Nothing,
@@ -26,7 +26,7 @@ enum Must {
     Refuse(Cause),
 }
 
-/// A method that the protocol does not know.
+/// A method that is not of the protocol.
 const UNKNOWN: &str = "vendor/extra";
 
 /// A request as it is drawn.
@@ -80,18 +80,18 @@ impl Books {
             && kind.is_ok_and(|kind| granted.is_some_and(|granted| granted.admits(kind, &[at])))
     }
 
-    /// Every open call that a server or a held one's caller waits for is still admitted.
+    /// Every open call at a server, and every held call whose caller waits, is still admitted.
     pub(crate) fn check_admitted(&self) {
         for (operation, open) in self.calls.iter().filter(|(_, open)| open.place != Place::Parked) {
             let (context, at) = (open.public.as_deref(), open.server.as_str());
             // A built-in tool that is named in the room is admitted like any request there.
             let kind = KindRef::request(open.method, open.own.as_deref());
-            let said = || {
-                open.said
+            let by_envelope = || {
+                open.in_room
                     && kind
                         .is_ok_and(|kind| self.granted(&open.by).is_some_and(|own| own.admits(kind, &[at])))
             };
-            let admitted = || self.admits(&open.by, open.method, context, at) || said();
+            let admitted = || self.admits(&open.by, open.method, context, at) || by_envelope();
             let fine = match open.place {
                 Place::AtServer => open.proposal.is_some() || admitted(),
                 Place::Held => admitted() || self.proposes(&open.by, open.method, context, at),
@@ -105,9 +105,9 @@ impl Books {
 impl World {
     fn draw_name(&mut self, link: LinkId, list: ListKind) -> String {
         let prefix = self.prng.any(&SERVERS).1;
-        // Mostly something that this caller sees.
-        let outlook = self.topic.outlook(link);
-        let seen = outlook.as_ref().map(|outlook| outlook.list(list)).unwrap_or_default();
+        // Mostly an entry that this caller sees.
+        let snapshot = self.topic.list_snapshot(link);
+        let seen = snapshot.as_ref().map(|snapshot| snapshot.list(list)).unwrap_or_default();
         let seen: Vec<String> = seen.iter().map(|one| one.public.to_string()).collect();
         match self.prng.pick(&seen) {
             Some(seen) if !self.prng.one_in(4) => seen.clone(),
@@ -156,14 +156,14 @@ impl World {
         }
     }
 
-    /// Where a target leads: the server and its own name.
+    /// The route of a target: the server and its own name.
     pub(crate) fn route(&self, link: LinkId, target: Option<Target<'_>>) -> Option<(ParticipantId, String)> {
         let Some(target) = target else { return Some((ParticipantId::gateway(), String::new())) };
         let route = self.topic.lookup(link, target)?;
         Some((route.upstream.clone(), route.own.to_owned()))
     }
 
-    /// Where a method leads that the protocol does not know: to the server without a prefix.
+    /// The route of a method that is not of the protocol: the server without a prefix.
     fn route_of_unknown(&mut self) -> Option<(ParticipantId, String)> {
         let bare = |names: &&UpstreamNames| names.prefix.is_empty() && !names.builtin;
         let bare = self.books.configured.iter().find(bare).map(|names| names.id.clone());
@@ -184,7 +184,7 @@ impl World {
         let Drawn { method, aim, interest } = self.draw_request(link);
         let (operation, call, target) = (self.operation(), self.number(), aim.target());
         let tag = self.prng.one_in(2).then(|| self.prng.below(3) as u8);
-        // What serves the caller's own proposals is judged like their task ids.
+        // Tools for the caller's own proposals are judged like requests about their tasks.
         let (judged, aimed) = match self.serves_own(link, method, target) {
             true => ("tasks/result", None),
             false => (method, target),
@@ -291,7 +291,7 @@ impl World {
         if books.servers.contains_key(server) { must } else { Must::Refuse(Cause::UpstreamDown) }
     }
 
-    /// What a listen request gets of what it names.
+    /// The admitted part of a listen request's filter.
     fn judged(&self, link: LinkId, interest: &Interest, operation: OperationId) -> Option<Listen> {
         let Interest::Listen(filter) = interest else { return None };
         let by = self.books.owner(link)?;
@@ -360,7 +360,7 @@ pub(crate) fn blank(
     method: &'static str,
 ) -> Call {
     let (tag, proposal, public, own, listen) = <_>::default();
-    let (place, answered, said, mirrored, order) = (Place::AtServer, false, false, false, 0);
+    let (place, answered, in_room, mirrored, order) = (Place::AtServer, false, false, false, 0);
     Call {
         call,
         link,
@@ -373,7 +373,7 @@ pub(crate) fn blank(
         method,
         public,
         own,
-        said,
+        in_room,
         mirrored,
         order,
         listen,

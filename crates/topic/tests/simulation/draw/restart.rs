@@ -19,12 +19,12 @@ use crate::{
 const KNOWN_MAX: usize = 3;
 
 impl Books {
-    /// Whether a proposal of this envelope was on disk and is known no more.
+    /// Whether a proposal of this envelope was on disk and is no longer known.
     pub(crate) fn is_closed(&self, envelope: &str) -> bool {
         self.deals.values().any(|deal| deal.gone && !deal.durable.is_empty() && deal.envelope == envelope)
     }
 
-    /// What the journal says after a crash; what was being written has arrived, or not.
+    /// The journal after a crash; the record that was being written has arrived, or not.
     fn recover(&mut self, id: OperationId, arrived: bool) {
         self.journal(id, arrived);
         let deal = self.deals.get_mut(&id).unwrap();
@@ -41,7 +41,7 @@ impl Books {
                 assert!(deal.over.is_none() || deal.end_lost, "{id} is over, and comes back");
                 (deal.over, deal.end_lost, deal.proposed, deal.restored) = (None, false, true, true);
             }
-            // Approved and without an end: it failed, and is never run again.
+            // An approved proposal without an end has failed, and never runs again.
             Some(Written::Decided { state: ProposalState::Running, .. }) => {
                 deal.over = Some(ProposalState::Failed);
                 (deal.end_lost, deal.answer) = (false, None);
@@ -69,7 +69,7 @@ impl World {
             self.books.recover(id, arrived);
         }
         self.restore();
-        // Those that may not propose any more are revoked once more; some while they are away.
+        // Participants that may no longer propose are revoked again, some while they are absent.
         for (participant, granted) in self.books.standings() {
             match granted {
                 _ if self.books.is_server(&participant) => {}
@@ -117,10 +117,10 @@ impl World {
         if !closed.is_empty() {
             self.books.count("closed again");
         }
-        self.live(Event::RestoreClosed { closed }, Turn::default());
+        self.live(Event::Closed { closed }, Turn::default());
     }
 
-    /// At the end everything is answered, and nothing is left open.
+    /// At the end every call and question is answered, and none is open.
     pub(crate) fn finish(&mut self) {
         for _ in 0..6 {
             self.now_ms += 1_000_000;
@@ -163,7 +163,7 @@ impl World {
         assert_eq!((self.topic.participants_len(), self.topic.links_len()), (gateway, gateway));
     }
 
-    /// A call that goes on without its caller is answered by its server.
+    /// The server answers a call that goes on without its caller.
     fn settle(&mut self, operation: OperationId) {
         while self.topic.is_open(operation) {
             self.answers(operation);

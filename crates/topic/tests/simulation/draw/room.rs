@@ -1,7 +1,7 @@
 //! Answers in the room, messages of the gateway, and the replay of both.
 
 use model::{KindRef, OperationId, Outcome};
-use topic::{Act, Audience, Cursor, Kept, Reach};
+use topic::{Audience, Cursor, Intent, Kept, Reach};
 
 use crate::{
     books::{
@@ -64,7 +64,7 @@ impl World {
             self.books.count("early answer");
         }
         let turn = Turn { room_answer, ..Turn::default() };
-        let (_, effects) = self.sends(drawn, turn, Act::Answer { outcome, answer });
+        let (_, effects) = self.sends(drawn, turn, Intent::Answer { outcome, answer });
         let ignored = effects.all.iter().any(|effect| matches!(effect, Effect::Ignore { .. }));
         assert_eq!(ignored, published && intrudes);
         let ends = runs.is_some_and(|id| !self.books.deals[&id].held);
@@ -81,7 +81,7 @@ impl World {
         let fulfilled = self.books.deals.iter().filter(|(_, deal)| deal.is_known());
         let fulfilled = fulfilled.filter_map(|(id, deal)| Some((*id, deal.fulfilment.as_ref()?)));
         let mut all: Vec<_> = fulfilled.filter(|(_, own)| own.envelope == request).collect();
-        // Of several participants that use one id it answers the one that it names.
+        // If several participants use one id, the answer is for the one that it names.
         if all.len() > 1 {
             all.retain(|(_, own)| drawn.to.iter().any(|to| to == own.by.as_str()));
         }

@@ -6,7 +6,7 @@ use model::{Capabilities, LinkId, ParticipantId};
 use topic::{Ended, UpstreamNames};
 
 use crate::{
-    books::{Books, people::Served},
+    books::{Books, participants::Served},
     names::{SERVERS, SERVING, id},
     numbers::{Event, RoomEffect},
     turn::Turn,
@@ -18,7 +18,7 @@ impl World {
         Arc::new(if self.prng.one_in(5) { Capabilities::default() } else { Capabilities::upstream() })
     }
 
-    /// A server takes its seat, or is reached by another handle from now on.
+    /// A server takes its seat, or gets another handle.
     pub(crate) fn reserve(&mut self) {
         let server = self.any_server();
         self.serve(&server);
@@ -29,7 +29,7 @@ impl World {
         let seated = self.books.servers.get(server).map(|served| served.link);
         let link = seated.unwrap_or_else(|| LinkId(self.number()));
         let hidden = self.books.serves(server);
-        // A participant that had the name before it was a server's.
+        // A participant had the name before the server was configured.
         let mut turn = Turn::default();
         if seated.is_none() && !hidden {
             let leaving = self.books.links_of(server);

@@ -1,4 +1,4 @@
-//! Callers that come back for a proposal, or wait for it; and time that passes.
+//! Callers that come back for a proposal, or wait for it; and the clock.
 
 use model::{OperationId, ParticipantId};
 use topic::{Cause, Resume};
@@ -15,13 +15,13 @@ use crate::{
 };
 
 impl World {
-    /// Whether a participant made a proposal that is known and on disk.
+    /// Whether this participant made a proposal that the topic has on disk.
     fn is_proposer(&self, proposal: OperationId, by: &ParticipantId) -> bool {
         let on_disk = |deal: &Deal| deal.is_known() && (!deal.durable.is_empty() || deal.over.is_some());
         self.books.deals.get(&proposal).is_some_and(|deal| on_disk(deal) && deal.by == *by)
     }
 
-    /// What must follow once an operation waits: nothing, a report, or an answer for now.
+    /// The expected effect of an operation that waits: none, a report, or an answer for now.
     fn check_wait(&self, proposal: OperationId, effects: &[Effect]) {
         let over = self.books.deals[&proposal].over.is_some();
         // Questions about a call end before it.

@@ -168,8 +168,9 @@ pub fn fit(
         (Era::Modern, Era::Modern, Wish::Declares) => {
             Ok(if reserve() { None } else { without_extension(request) })
         }
-        (Era::Modern, Era::Modern, Wish::Asks) | (Era::Modern, Era::Legacy, Wish::Declares) => Ok(None),
-        (Era::Modern, Era::Legacy, Wish::Asks) => Ok(without_task(request)),
+        (Era::Modern, Era::Modern, Wish::Asks) => Ok(None),
+        // To a server of 2025-11-25 `task` would mean that the call may become a task. The caller may have sent it without meaning.
+        (Era::Modern, Era::Legacy, Wish::Asks | Wish::Declares) => Ok(without_task(request)),
         (Era::Legacy, _, Wish::Asks) if !offered => Ok(without_task(request)),
         (Era::Legacy, _, Wish::Asks) => {
             let message = Message::read(relay::whole(request));
@@ -219,7 +220,9 @@ fn without_extension(request: &Request) -> Option<Request> {
 /// A call that is held as a proposal, without the members that would make it a task at its server.
 #[must_use]
 pub fn plain(request: &Request) -> Option<Request> {
-    without_task(request).or_else(|| without_extension(request))
+    let untasked = without_task(request);
+    // A modern call may have both.
+    without_extension(untasked.as_ref().unwrap_or(request)).or(untasked)
 }
 
 fn edited(request: &Request, message: &Message, splice: &Splice) -> Request {
@@ -371,9 +374,9 @@ mod tests {
 
     #[test]
     fn a_request_loses_its_task_members() {
-        let plain = without_task(&call(r#"{"name":"a","task":{"ttl":1}}"#, Form::Legacy)).unwrap();
-        assert_eq!(plain, call(r#"{"name":"a"}"#, Form::Legacy));
-        assert!(without_task(&plain).is_none());
+        let untasked = without_task(&call(r#"{"name":"a","task":{"ttl":1}}"#, Form::Legacy)).unwrap();
+        assert_eq!(untasked, call(r#"{"name":"a"}"#, Form::Legacy));
+        assert!(without_task(&untasked).is_none());
 
         let declares = |extensions: &str| {
             let caps = format!(r#"{{"elicitation":{{}},"extensions":{{{extensions}}}}}"#);
@@ -386,6 +389,14 @@ mod tests {
         let fewer = without_extension(&declares(&format!("{tasks},{ui}"))).unwrap();
         assert_eq!(fewer.payload.bytes, declares(ui).payload.bytes);
         assert!(without_extension(&fewer).is_none());
+
+        let both = declares(&format!("{tasks},{ui}"));
+        let text = String::from_utf8_lossy(&both.payload.bytes)
+            .replace(r#"{"name":"a","#, r#"{"name":"a","task":{},"#);
+        let message = message(&text);
+        let both = relay::decode_request(&Params::read(&message).unwrap(), Form::Modern);
+        assert_eq!(plain(&both).unwrap().payload.bytes, declares(ui).payload.bytes);
+        assert!(plain(&declares(ui)).is_none());
     }
 
     #[test]
@@ -412,6 +423,7 @@ mod tests {
                 "as it is, reserved",
             ),
             ("{\"name\":\"a\"}", Form::Modern, Wish::Declares, Form::Legacy, true, true, true, "as it is"),
+            (asks, Form::Modern, Wish::Declares, Form::Legacy, true, true, true, "changed"),
         ] {
             let mut reserved = false;
             let mut reserve = || {

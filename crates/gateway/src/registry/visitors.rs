@@ -1,25 +1,26 @@
-//! Access: who a token's bearer is, which topics a participant may enter, and what it may do there.
+//! Visitors: the bearer of a token, the topics that a participant may enter, and what it may do there.
 //!
 //! The one place where grants meet the configuration.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use auth::Participant;
+use auth::{LOCAL_USER, Participant};
 use json::quote;
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::unix_ms;
 use store::audit::Verdict;
 
 use super::Registry;
-use crate::admin::grants::Grants;
 use crate::audit::UNKNOWN_PARTICIPANT;
-use crate::config::{Access, Config, TopicConfig};
 use crate::dispatch::Dispatch;
-use crate::guests::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, is_guest};
 use crate::link::Link;
 use crate::live::Event;
 use crate::membership::Joining;
+use access::config::{Access, Config, TopicConfig};
+use access::grants::Grants;
+use access::identities::local_user;
+use access::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, is_guest};
 
 /// A participant that comes to a topic, and the topic.
 pub type Visitor = (Arc<Dispatch>, Arc<Participant>);
@@ -117,13 +118,11 @@ impl Registry {
     /// # Errors
     /// The refusal to send.
     pub fn enter(&self, topic: &str, participant: &Participant) -> Result<Arc<Dispatch>, Refusal> {
-        let unknown =
-            || Refusal::new(RefusalCode::Forbidden, "there is no topic of this name that you may enter");
-        let name = TopicName::new(topic).map_err(|_| unknown())?;
+        let name = TopicName::new(topic).map_err(|_| no_topic())?;
         if !self.may_enter(participant, &name) {
-            return Err(unknown());
+            return Err(no_topic());
         }
-        self.topic(&name).ok_or_else(unknown)
+        self.topic(&name).ok_or_else(no_topic)
     }
 
     /// Whether a known participant may enter a topic.
@@ -148,9 +147,17 @@ impl Registry {
         Arc::new(Participant { capabilities: self.in_force(participant, Some(topic)), ..participant.clone() })
     }
 
+    /// The local user, for a client on a pipe: it has started this process, and needs no token. It is known from now on.
+    pub fn pipe_user(&self) -> Arc<Participant> {
+        self.serves_pipe.store(true, Ordering::Relaxed);
+        local_user(&self.config())
+    }
+
     /// A participant as it is known now, in a topic or not.
     pub fn known(&self, id: &ParticipantId) -> Option<Arc<Participant>> {
-        self.identities.read().participant(id, unix_ms())
+        let bearer = self.identities.read().participant(id, unix_ms());
+        let is_local = || id.as_str() == LOCAL_USER && self.serves_pipe.load(Ordering::Relaxed);
+        bearer.or_else(|| is_local().then(|| local_user(&self.config())))
     }
 
     /// All participants that are known now, in a topic or not.
@@ -166,16 +173,26 @@ impl Registry {
     /// Lets a link join with what its participant may do now.
     ///
     /// # Errors
-    /// Why the topic rejects it.
+    /// Why the topic rejects it; if the participant may not enter it any more, or the topic is not configured any more.
     pub fn join(&self, dispatch: &Arc<Dispatch>, link: &Arc<Link>, joining: Joining) -> Result<(), Refusal> {
-        let (epoch, participant) = (self.epoch(), &link.participant);
-        let capabilities = self.in_force(participant, Some(dispatch.name()));
+        let (epoch, participant) = (self.epoch(), &link.participant.id);
+        // Much time may have passed since the participant was identified: a client may send its request slowly.
+        let standing = self.standing(participant, dispatch.name()).filter(|_| self.is_open(dispatch));
+        let capabilities = standing.ok_or_else(no_topic)?;
         dispatch.join(link, &capabilities, joining)?;
         if self.epoch() != epoch {
             // Something changed meanwhile, and may have missed this link.
-            self.refresh(dispatch, &participant.id);
+            dispatch.refresh(participant);
+        }
+        if !self.is_open(dispatch) {
+            dispatch.take(Event::Revoke { participant });
         }
         Ok(())
+    }
+
+    /// Whether this is a topic of the configuration in force.
+    fn is_open(&self, dispatch: &Arc<Dispatch>) -> bool {
+        self.topic(dispatch.name()).is_some_and(|open| Arc::ptr_eq(&open, dispatch))
     }
 
     /// What a participant may do in a topic now; `None` if it may not be there.
@@ -186,14 +203,11 @@ impl Registry {
         let known = self.known(id).filter(|known| self.may_enter(known, topic))?;
         Some(self.in_force(&known, Some(topic)))
     }
+}
 
-    /// Gives a participant what it may do in a topic now, or ends its links there and withdraws its proposals.
-    pub(super) fn refresh(&self, dispatch: &Arc<Dispatch>, participant: &ParticipantId) {
-        match self.standing(participant, dispatch.name()) {
-            Some(capabilities) => dispatch.take(Event::Regrant { participant, capabilities }),
-            None => dispatch.take(Event::Revoke { participant }),
-        };
-    }
+/// The refusal of a topic that does not exist, or not for this participant.
+fn no_topic() -> Refusal {
+    Refusal::new(RefusalCode::Forbidden, "there is no topic of this name that you may enter")
 }
 
 fn for_topic(topic: &str) -> String {

@@ -6,7 +6,7 @@ use model::{Capabilities, LinkId, ParticipantId, RateLimit};
 use topic::{Cursor, DeliveryMode, Ended, Join, Listener};
 
 use crate::{
-    books::{limits::LIMITS, people::Link},
+    books::{limits::LIMITS, participants::Link},
     names::{CALLERS, GRANTS, SERVERS, id, parse},
     numbers::{Effect, Event, RoomEffect},
     turn::{Arrival, Turn},
@@ -81,7 +81,7 @@ impl World {
         }
         turn.leaving.extend(there.map(|older| (older, Some(Ended::Replaced))));
         turn.joining = Some(Arrival { link, participant: participant.clone(), listener, since });
-        // Replaced, its last link takes the participant with it for a moment.
+        // A participant whose last link is replaced is absent for a moment.
         let stays = self.books.links_of(participant).iter().any(|own| Some(*own) != there);
         if !stays {
             self.books.wear(participant);
@@ -166,7 +166,7 @@ impl World {
     pub(crate) fn regrant(&mut self) {
         let server = self.prng.one_in(5);
         let participant = if server { self.any_server() } else { id(self.prng.any(&CALLERS)) };
-        // Mostly a participant for which something is open.
+        // Mostly a participant with open operations.
         let open = self.books.calls.values().map(|open| open.by.clone()).find(|by| !self.books.is_server(by));
         let participant = open.filter(|_| !server && self.prng.one_in(2)).unwrap_or(participant);
         let capabilities = if server { self.server_grant() } else { self.grant() };
@@ -175,7 +175,7 @@ impl World {
 
     pub(crate) fn regrants(&mut self, participant: &ParticipantId, capabilities: Arc<Capabilities>) {
         let here = self.books.is_here(participant);
-        // A server that is away has no standing; one that serves beside itself is a caller here.
+        // An absent server has no standing; a participant that serves counts as a caller here.
         if !here && self.books.is_server(participant) {
             return;
         }

@@ -4,11 +4,12 @@
 
 use auth::{LOCAL_USER, TokenHash, encode_token};
 use model::{Capabilities, GATEWAY, ParticipantId, Refusal, RefusalCode};
-use store::{IssuedToken, JournalWriter, Record, State, StoreError};
+use store::{IssuedToken, JournalWriter, Record, State};
 
-use super::identities::configured;
 use crate::config::Config;
 use crate::guests::ANONYMOUS_PREFIX;
+use crate::identities::configured;
+use crate::journal::not_written;
 
 /// A request for a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,16 +96,6 @@ fn check(state: &State, config: &Config, request: &TokenRequest) -> Result<(), R
         }
     }
     Ok(())
-}
-
-/// The refusal after a failed write. The cause goes to the log alone.
-fn not_written(error: &StoreError) -> Refusal {
-    tracing::error!(code = error.code(), %error, "the journal cannot be written");
-    let refusal = Refusal::new(
-        RefusalCode::Internal,
-        "the change could not be written to the journal, so it was not made",
-    );
-    refusal.hint("the gateway's log says why")
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use model::{Refusal, RefusalCode};
 use platform::Mutex;
 use store::{IssuedToken, JournalWriter, State, StoreError};
 
-use super::grants::Grants;
-use super::identities::identities;
 use crate::config::Config;
+use crate::grants::Grants;
+use crate::identities::identities;
 
 /// The journal as far as access follows from it. Changes are made one at a time.
 pub struct AccessJournal {
@@ -63,10 +63,7 @@ impl AccessJournal {
     ///
     /// # Errors
     /// `unsupported` without a journal, and the refusal of the change itself.
-    pub(super) fn change<T>(
-        &self,
-        change: impl FnOnce(&JournalWriter) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
+    pub fn change<T>(&self, change: impl FnOnce(&JournalWriter) -> Result<T, Refusal>) -> Result<T, Refusal> {
         let _changes = self.changes.lock();
         let journal = self.journal.as_ref().ok_or_else(|| {
             Refusal::new(RefusalCode::Unsupported, "this gateway keeps nothing on disk")
@@ -81,4 +78,11 @@ impl AccessJournal {
             None => read(&State::default()),
         }
     }
+}
+
+/// The refusal of a change that could not be written. The cause goes to the log alone.
+pub fn not_written(error: &StoreError) -> Refusal {
+    tracing::error!(code = error.code(), %error, "the journal cannot be written");
+    let message = "the change could not be written to the journal, so it was not made";
+    Refusal::new(RefusalCode::LogUnavailable, message).hint("the gateway's log says why")
 }

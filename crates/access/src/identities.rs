@@ -32,6 +32,12 @@ pub fn identities(config: &Config, state: &State, required_before: bool) -> Iden
     Identities::tokens(configured.chain(issued))
 }
 
+/// The token in an `Authorization` header, if it is a bearer's (RFC 6750, section 2.1).
+pub fn bearer_token(authorization: &str) -> Option<&str> {
+    let (scheme, token) = authorization.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
 /// The participant of every connection while no tokens are configured. It may do everything in every topic.
 pub fn local_user(config: &Config) -> Arc<Participant> {
     let id = ParticipantId::new(LOCAL_USER).unwrap_or_else(|_| ParticipantId::gateway());

@@ -6,8 +6,8 @@ use auth::{Credential, Identities, Participant};
 use model::TopicName;
 
 use super::*;
-use crate::admin::identities::identities;
 use crate::config::{ParticipantConfig, TopicConfig};
+use crate::identities::identities;
 
 fn config(participants: Vec<ParticipantConfig>) -> Config {
     let topic = TopicConfig {

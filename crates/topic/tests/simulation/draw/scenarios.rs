@@ -1,5 +1,5 @@
-//! Stories that chance alone tells too seldom: a held call, parked, come back for, approved; a proposal that a participant
-//! carries out in the room.
+//! Scenarios that random events make too seldom: a held call, parked, resumed, approved; a proposal that a participant carries
+//! out in the room.
 
 use model::{LinkId, OperationId, ParticipantId};
 
@@ -76,7 +76,7 @@ impl World {
         self.proceed(proposal);
     }
 
-    /// The journal writes what it was asked to.
+    /// The journal writes its pending record.
     fn proceed(&mut self, proposal: OperationId) {
         if self.books.deals.get(&proposal).is_some_and(|deal| deal.writing.is_some()) {
             let stored = !self.prng.one_in(12);

@@ -60,13 +60,13 @@ impl Books {
         caller.or_else(server)
     }
 
-    /// The server that is reached by this handle.
+    /// The server of this handle.
     pub(crate) fn server_of(&self, handle: u64) -> ParticipantId {
         let found = self.servers.iter().find(|(_, served)| served.handle == handle);
         found.map(|(id, _)| id.clone()).expect("the server is here")
     }
 
-    /// A link has ended: nothing names it afterwards.
+    /// A link has ended: no later effect names it.
     pub(crate) fn closed(&mut self, link: LinkId, handle: u64, why: Option<Ended>, turn: &Turn) {
         assert!(turn.leaving.contains(&(link, why)), "{link} was closed without cause");
         let open = self.calls.values().find(|open| open.link == link && !open.answered);
@@ -76,7 +76,7 @@ impl Books {
         assert_eq!(gone.handle, handle);
     }
 
-    pub(crate) fn finish_people(&mut self, turn: &Turn) {
+    pub(crate) fn finish_participants(&mut self, turn: &Turn) {
         for (link, _) in &turn.leaving {
             assert!(!self.links.contains_key(link), "{link} did not learn of its end");
         }

@@ -1,0 +1,19 @@
+//! Access: the checked configuration, and the identities, capabilities and keys that follow from it and from the journal.
+//!
+//! - [`config`]: the configuration of a gateway, as values.
+//! - [`tokens`], [`identities`]: tokens that are issued and revoked, and the participants that may come in.
+//! - [`grants`]: changes of capabilities while the gateway runs.
+//! - [`AccessJournal`]: the journal as far as identities and grants depend on it.
+//! - [`Guests`]: participants without a token. [`sealer`]: the seal of ids and states, with its keys in the journal.
+
+pub mod config;
+pub mod grants;
+mod guests;
+pub mod identities;
+mod journal;
+mod sealing;
+pub mod tokens;
+
+pub use guests::{ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, is_guest};
+pub use journal::{AccessJournal, not_written};
+pub use sealing::sealer;

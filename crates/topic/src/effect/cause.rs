@@ -1,0 +1,104 @@
+//! Causes of refusals and ends.
+
+/// The cause of a refusal or an end, for records and for wires that name it. On MCP wires the refusals of [`Cause::Unknown`] and
+/// [`Cause::NotAdmitted`] are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// No target has this name.
+    Unknown,
+    /// No capability admits it.
+    NotAdmitted,
+    /// It was admitted, and the capability has been withdrawn since.
+    Withdrawn,
+    /// The method or the target is no part of a kind.
+    Malformed,
+    /// The participant exceeds its rate limit.
+    RateLimited,
+    /// The topic is at one of its limits.
+    Limit,
+    /// The server is not in the topic.
+    UpstreamDown,
+    /// The server could not take the request, or gave no answer.
+    Failed,
+    /// Its time has run out.
+    Expired,
+    /// The call, session or link that it belonged to is over.
+    Moot,
+    /// The name is taken on the other side.
+    Taken,
+    /// A newer link of the same participant is there.
+    Replaced,
+    /// A kind that only the gateway itself may use.
+    Reserved,
+    /// The proposal behind it was rejected.
+    Rejected,
+    /// The proposal behind it was withdrawn.
+    TakenBack,
+    /// A participant tried to decide about a proposal of its own.
+    Own,
+    /// The proposal is already decided, or its decision is being written.
+    Decided,
+    /// The reviewer saw another request than the proposed one.
+    Differs,
+    /// The request is not the proposed one.
+    Mismatch,
+    /// The server has changed its description of the tool.
+    Redefined,
+    /// An envelope of this id has already proposed a request.
+    Repeated,
+    /// The journal or the audit log cannot write the record that must be on disk first.
+    LogUnavailable,
+}
+
+impl Cause {
+    /// The name of the cause in records.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Cause::Unknown => "unknown",
+            Cause::NotAdmitted => "not_admitted",
+            Cause::Withdrawn => "withdrawn",
+            Cause::Malformed => "malformed",
+            Cause::RateLimited => "rate_limited",
+            Cause::Limit => "limit",
+            Cause::UpstreamDown => "upstream_down",
+            Cause::Failed => "failed",
+            Cause::Expired => "expired",
+            Cause::Moot => "moot",
+            Cause::Taken => "taken",
+            Cause::Replaced => "replaced",
+            Cause::Reserved => "reserved",
+            Cause::Rejected => "rejected",
+            Cause::TakenBack => "taken_back",
+            Cause::Own => "own",
+            Cause::Decided => "decided",
+            Cause::Differs => "differs",
+            Cause::Mismatch => "conflict: this is not what was proposed",
+            Cause::Redefined => "conflict: the server describes the tool otherwise now",
+            Cause::Repeated => {
+                "malformed: this cannot be proposed: an envelope of this id has proposed already"
+            }
+            Cause::LogUnavailable => "log_unavailable",
+        }
+    }
+}
+
+/// The reason for which the topic ended a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ended {
+    /// Its participant was revoked.
+    Revoked,
+    /// Another link of its participant listens to the room now.
+    Replaced,
+}
+
+/// The reason for which a receiver that the gateway plays does not act on an envelope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ignored {
+    /// The receiver has already acted on an envelope of this id and sender.
+    Repeat,
+    /// Kind and payload differ.
+    Mismatch,
+    /// An answer to a request that named other participants.
+    NotAsked,
+}
