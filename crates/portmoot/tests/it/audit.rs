@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use store::JournalWriter;
@@ -315,6 +316,8 @@ fn proposal_decisions_and_outcomes_are_recorded() {
 #[test]
 fn the_log_is_intact_after_a_crash_under_load_and_continues() {
     let home = audited();
+    let segment = home.path().join("data/audit/00000000000000000001.jsonl");
+    let lines = |file: &Path| fs::read_to_string(file).unwrap_or_default().lines().count();
     for crash in 1..=2 {
         let gateway = start(&home, "");
         let open = std::thread::scope(|scope| {
@@ -329,6 +332,8 @@ fn the_log_is_intact_after_a_crash_under_load_and_continues() {
             let threads = [(); 4].map(|()| scope.spawn(load));
             threads.map(|thread| thread.join().unwrap())
         });
+        // The disk may be slower than the calls; the entries after these are still queued.
+        until("most entries are written", || (lines(&segment) > crash * 200).then_some(()));
         gateway.signal("KILL");
         drop(open);
         drop(gateway);
@@ -336,7 +341,6 @@ fn the_log_is_intact_after_a_crash_under_load_and_continues() {
         let count: usize = summaries.split(' ').nth(1).unwrap().parse().unwrap();
         assert!(count > crash * 200, "{summaries}");
     }
-    let segment = home.path().join("data/audit/00000000000000000001.jsonl");
     let text = fs::read_to_string(&segment).unwrap();
     fs::write(&segment, text.replacen("\"boss\"", "\"loss\"", 1)).unwrap();
     let summaries = home.run(&["audit", "verify", "--data-dir", "data"]).expect(1).stdout;
