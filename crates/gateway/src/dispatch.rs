@@ -88,6 +88,8 @@ pub struct Dispatch {
     pub(crate) pages: PageCache,
     /// Whether the first start of every server has ended.
     pub(crate) settled: AtomicBool,
+    /// Held while one record's durability is reported and its effects are carried out.
+    pub(crate) stored_turn: Mutex<()>,
     /// Whether the gateway is about to stop.
     pub(crate) stopping: watch::Sender<bool>,
     admitted: AtomicU64,
@@ -128,6 +130,7 @@ impl Dispatch {
             tasks: Tasks::default(),
             pages: PageCache::default(),
             settled: AtomicBool::new(false),
+            stored_turn: Mutex::default(),
             stopping: watch::Sender::new(false),
             admitted: AtomicU64::new(0),
             refused: AtomicU64::new(0),

@@ -26,10 +26,12 @@ pub(crate) fn store(
     change: Record<Live>,
 ) {
     let (topic, runtime) = (dispatch.weak(), tokio::runtime::Handle::current());
-    // On the journal's thread, or within the effects of a step: the topic hears of it afterwards.
+    // On the journal's thread, or within the effects of a step: the topic learns of it afterwards.
     let report = move |durable: bool| {
         runtime.spawn(async move {
             let Some(dispatch) = topic.upgrade() else { return };
+            // One at a time: an approval is announced before the end of its proposal.
+            let _turn = dispatch.stored_turn.lock();
             dispatch.take(match durable {
                 true => Event::Stored { proposal },
                 false => Event::NotStored { proposal },
