@@ -2,6 +2,8 @@
 //! gathered and calls fdatasync once for it. Two loads: as much as it takes, and a steady rate.
 //!
 //!     audit --dir DIR --rounds 3 --secs 1.0 --rate 20000
+//!
+//! Works in a new folder inside DIR, and removes only that.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -150,7 +152,9 @@ fn cpu_secs() -> f64 {
 
 fn main() {
     let flags = Flags::read();
-    let dir = Path::new(flags.text("--dir", "bench/target/audit"));
+    // A folder of its own: what else stands in `--dir` is not the bench's to remove.
+    let own = format!("portmoot-audit-{}", std::process::id());
+    let dir = &Path::new(flags.text("--dir", "bench/target")).join(own);
     let (rounds, secs) = (flags.get("--rounds", 3), flags.get("--secs", 2.0));
     let paced = flags.get("--rate", 50_000);
     // First, while the disk has nothing else to do.
