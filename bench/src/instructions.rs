@@ -143,7 +143,7 @@ fn is_allocation(symbol: &str) -> bool {
     ["malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc"].contains(&symbol)
 }
 
-/// The function that a build with `--cfg count_locks` calls for each lock.
+/// The function that a build with the feature `count_locks` calls for each lock.
 fn is_lock(symbol: &str) -> bool {
     symbol.contains("platform") && symbol.contains("counted") && symbol.contains("acquired")
 }

@@ -40,7 +40,7 @@ use handover::Watched;
 use head::Head;
 use origin::{Foreign, Hosts};
 use pair::Pairs;
-use timer::HeadTimer;
+use timer::{Alarm, Deadline, HeadTimer};
 
 /// Seconds a client may take to send its headers.
 const HEADER_READ_SECS: u64 = 30;
@@ -135,8 +135,10 @@ pub(crate) async fn connection(
         let (endpoints, connection) = (Arc::clone(&endpoints), Arc::clone(&of_requests));
         async move { Ok::<_, Infallible>(route(&endpoints, connection, request).await) }
     });
+    let head_due = Arc::<Deadline>::default();
+    let (mut head_alarm, mut quiet_alarm) = (Alarm::new(&head_due), Alarm::new(kept.quiet()));
     let mut connection = hyper::server::conn::http1::Builder::new()
-        .timer(HeadTimer::default())
+        .timer(HeadTimer(head_due))
         .header_read_timeout(Duration::from_secs(HEADER_READ_SECS))
         .max_buf_size(header_bytes_max.max(HEAD_BUFFER_BYTES_MIN))
         .serve_connection(TokioIo::new(socket), service)
@@ -149,7 +151,10 @@ pub(crate) async fn connection(
             stopped = true;
             Pin::new(&mut connection).graceful_shutdown();
         }
-        let ended = Pin::new(&mut connection).poll(cx);
+        let mut ended = Pin::new(&mut connection).poll(cx);
+        while ended.is_pending() && (head_alarm.poll(cx) | quiet_alarm.poll(cx)) {
+            ended = Pin::new(&mut connection).poll(cx);
+        }
         left = handover.take();
         if left.is_some() { Poll::Ready(Ok(())) } else { ended }
     })
@@ -168,9 +173,15 @@ async fn route(
     connection: Arc<Connection>,
     request: Request<Incoming>,
 ) -> Response<Body> {
-    let config = connection.config();
     let (parts, body) = request.into_parts();
     let head = Head::read(&parts.headers);
+    let path = parts.uri.path();
+    let topic = match path.strip_prefix("/mcp") {
+        Some("") => Some("main"),
+        Some(rest) => rest.strip_prefix('/').filter(|topic| !topic.is_empty() && !topic.contains('/')),
+        None => None,
+    };
+    let (config, visit) = connection.known(&head, topic.unwrap_or_default());
     let target = parts.uri.path_and_query().map_or(0, |target| target.as_str().len());
     // The reader's own bound is only as exact as its buffer.
     if target + head.bytes > config.limits.header_bytes_max {
@@ -186,14 +197,12 @@ async fn route(
         };
         return response::plain(StatusCode::FORBIDDEN, why);
     }
-    let path = parts.uri.path();
-    let topic = match path.strip_prefix("/mcp") {
-        Some("") => Some("main"),
-        Some(rest) => rest.strip_prefix('/').filter(|topic| !topic.is_empty() && !topic.contains('/')),
-        None => None,
-    };
     if let Some(topic) = topic {
-        return endpoint::serve(&connection, &config, topic, (&parts, &head, body)).await;
+        let visit = match visit.map_or_else(|| connection.visit(&head, topic), Ok) {
+            Ok(visit) => visit,
+            Err(refusal) => return endpoint::refused(&refusal),
+        };
+        return endpoint::serve(&connection, &config, &visit, (&parts, &head, body)).await;
     }
     let (is_ws, is_pair) = (path == "/ws", path == "/sse" || path == "/messages");
     let request = Request::from_parts(parts, body);

@@ -1,11 +1,13 @@
 //! Slot of one POST: the answer in place if it comes first, else an event stream.
 
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::task::AtomicWaker;
 use gateway::{Bounds, Share};
-use platform::Mutex;
+use platform::{Mutex, MutexGuard};
 
 use crate::reply::Sink;
 use crate::sessions::Session;
@@ -35,7 +37,7 @@ pub(crate) enum First {
 
 enum State {
     /// Nothing has come.
-    Waiting(Option<Waker>),
+    Waiting,
     /// The answer came first.
     Answered(Bytes, Option<i64>, Option<Share>),
     /// A stream takes everything.
@@ -48,25 +50,27 @@ enum State {
 pub(crate) struct Slot {
     opener: Opener,
     state: Mutex<State>,
+    /// Whether anything has come: until then a poll leaves the state alone.
+    came: AtomicBool,
+    waker: AtomicWaker,
 }
 
 impl Slot {
     /// An empty slot.
     pub(crate) fn new(opener: Opener) -> Self {
-        Self { opener, state: Mutex::new(State::Waiting(None)) }
+        let (came, waker) = (AtomicBool::new(false), AtomicWaker::new());
+        Self { opener, state: Mutex::new(State::Waiting), came, waker }
     }
 
     /// What comes first.
     pub(crate) fn poll_first(&self, cx: &mut Context<'_>) -> Poll<First> {
+        self.waker.register(cx.waker());
+        if !self.came.load(Ordering::Acquire) {
+            return Poll::Pending;
+        }
         let mut state = self.state.lock();
-        match &mut *state {
-            State::Waiting(waker) => {
-                match waker {
-                    Some(waker) if waker.will_wake(cx.waker()) => {}
-                    Some(_) | None => *waker = Some(cx.waker().clone()),
-                }
-                Poll::Pending
-            }
+        match &*state {
+            State::Waiting => Poll::Pending,
             State::Streaming(stream) => Poll::Ready(stream.read(None).map_or(First::Nothing, First::Stream)),
             State::Answered(..) | State::Over => {
                 let State::Answered(frame, error, share) = std::mem::replace(&mut *state, State::Over) else {
@@ -80,18 +84,18 @@ impl Slot {
 
     /// Has a stream take everything from now on, if nothing has come. Leaves the slot as it is if there are too many streams.
     pub(crate) fn open_stream(&self) {
-        let mut state = self.state.lock();
-        if let State::Waiting(_) = &*state
+        let state = self.state.lock();
+        if let State::Waiting = &*state
             && let Some(stream) = self.open()
         {
-            *state = State::Streaming(stream);
+            self.come(state, State::Streaming(stream));
         }
     }
 
     /// Whether the answer has come, or none will.
     pub(crate) fn is_answered(&self) -> bool {
         match &*self.state.lock() {
-            State::Waiting(_) => false,
+            State::Waiting => false,
             State::Answered(..) | State::Over => true,
             State::Streaming(stream) => stream.has_ended(),
         }
@@ -104,54 +108,52 @@ impl Slot {
         }
     }
 
-    fn put(&self, frame: Bytes, error: Option<i64>) {
-        let mut state = self.state.lock();
-        if let State::Streaming(stream) = &*state {
-            return stream.answer_with(frame, error);
-        }
-        if let State::Waiting(waker) = &mut *state {
-            let waker = waker.take();
-            let share = (frame.len() > UNCOUNTED_BYTES_MAX).then(|| {
-                let mut share = Share::new(&self.bounds().held);
-                share.grow(frame.len());
-                share
-            });
-            *state = State::Answered(frame, error, share);
-            drop(state);
-            wake(waker);
-        }
+    /// Ends the wait.
+    fn come(&self, mut state: MutexGuard<'_, State>, what: State) {
+        *state = what;
+        drop(state);
+        self.came.store(true, Ordering::Release);
+        self.waker.wake();
     }
 }
 
 impl Sink for Slot {
     fn send(&self, frame: Bytes, latest: Option<Bytes>) -> Result<(), Unsent> {
-        let mut state = self.state.lock();
-        if let State::Streaming(stream) = &*state {
-            return stream.send(frame, latest);
+        let state = self.state.lock();
+        match &*state {
+            State::Streaming(stream) => stream.send(frame, latest),
+            State::Waiting => {
+                let Some(stream) = self.open() else { return Err(Unsent::Full) };
+                let sent = stream.send(frame, latest);
+                self.come(state, State::Streaming(stream));
+                sent
+            }
+            State::Answered(..) | State::Over => Err(Unsent::Ended),
         }
-        let State::Waiting(waker) = &mut *state else { return Err(Unsent::Ended) };
-        let Some(stream) = self.open() else { return Err(Unsent::Full) };
-        let (sent, waker) = (stream.send(frame, latest), waker.take());
-        *state = State::Streaming(stream);
-        drop(state);
-        wake(waker);
-        sent
     }
 
     fn answer(&self, frame: Bytes, error: Option<i64>) {
-        self.put(frame, error);
+        let state = self.state.lock();
+        match &*state {
+            State::Streaming(stream) => stream.answer_with(frame, error),
+            State::Waiting => {
+                let share = (frame.len() > UNCOUNTED_BYTES_MAX).then(|| {
+                    let mut share = Share::new(&self.bounds().held);
+                    share.grow(frame.len());
+                    share
+                });
+                self.come(state, State::Answered(frame, error, share));
+            }
+            State::Answered(..) | State::Over => {}
+        }
     }
 
     fn skip(&self) {
-        let mut state = self.state.lock();
-        if let State::Streaming(stream) = &*state {
-            return stream.skip();
-        }
-        if let State::Waiting(waker) = &mut *state {
-            let waker = waker.take();
-            *state = State::Over;
-            drop(state);
-            wake(waker);
+        let state = self.state.lock();
+        match &*state {
+            State::Streaming(stream) => stream.skip(),
+            State::Waiting => self.come(state, State::Over),
+            State::Answered(..) | State::Over => {}
         }
     }
 
@@ -163,14 +165,10 @@ impl Sink for Slot {
     }
 }
 
-fn wake(waker: Option<Waker>) {
-    if let Some(waker) = waker {
-        waker.wake();
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use access::config::Limits;
     use gateway::Held;
 

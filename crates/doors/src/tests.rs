@@ -1,5 +1,7 @@
 //! Doors of a gateway without servers, over connections in memory.
 
+mod locks;
+
 use std::sync::Arc;
 use std::time::Duration;
 

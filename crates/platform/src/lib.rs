@@ -3,19 +3,19 @@
 //! The pure crates (`model`, `json`, `topic`, `wire`, `auth`) must not depend on this one; time and randomness reach them as
 //! arguments.
 //!
-//! - [`Mutex`], [`RwLock`]: `parking_lot`'s. Built with `--cfg count_locks`, they count acquisitions (`locks`).
+//! - [`Mutex`], [`RwLock`]: `parking_lot`'s. With the feature `count_locks` they count acquisitions (`locks`).
 //! - [`unix_ms`], [`millis`]: the wall clock.
 //! - [`random`]: bytes of the operating system.
 
 mod clock;
-#[cfg(count_locks)]
+#[cfg(feature = "count_locks")]
 mod counted;
 mod random;
 
 pub use clock::{millis, unix_ms};
-#[cfg(count_locks)]
+#[cfg(feature = "count_locks")]
 pub use counted::{Mutex, RwLock, locks};
 pub use parking_lot::{Condvar, MutexGuard, RwLockReadGuard};
-#[cfg(not(count_locks))]
+#[cfg(not(feature = "count_locks"))]
 pub use parking_lot::{Mutex, RwLock};
 pub use random::random;

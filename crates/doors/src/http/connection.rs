@@ -1,10 +1,9 @@
 //! Connection of an HTTP client: its permit, its guests, and what was learnt about its token.
 
-use std::future::{Future as _, poll_fn};
-use std::pin::Pin;
-use std::sync::Arc;
+use std::future::poll_fn;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use access::Guests;
 use access::config::Config;
@@ -13,9 +12,11 @@ use gateway::Dispatch;
 use model::Refusal;
 use platform::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::Instant;
 
 use super::handover::Handover;
-use super::timer::SpareTimer;
+use super::head::Head;
+use super::timer::Deadline;
 use crate::links::ClientLinks;
 use crate::modern_links::ModernLink;
 use crate::sessions::Session;
@@ -31,16 +32,15 @@ pub(crate) struct Connection {
     guests: Guests,
     handover: Arc<Handover>,
     stop: watch::Receiver<bool>,
-    known: Mutex<Known>,
-    /// The timer of answers that take long. Requests follow each other, so one is enough, and it is seldom set anew.
-    quiet: Arc<SpareTimer>,
+    known: Mutex<Option<Known>>,
+    /// When the answer of the present request takes long. Requests follow each other, so one is enough.
+    quiet: Arc<Deadline>,
 }
 
 /// What was learnt in an epoch of the registry.
-#[derive(Default)]
 struct Known {
     epoch: u64,
-    config: Option<Arc<Config>>,
+    config: Arc<Config>,
     visit: Option<Arc<Visit>>,
 }
 
@@ -51,8 +51,9 @@ pub(crate) struct Visit {
     session_id: Option<Box<str>>,
     dispatch: Arc<Dispatch>,
     participant: Arc<Participant>,
-    session: Mutex<Option<Arc<Session>>>,
-    modern: Mutex<Option<Arc<ModernLink>>>,
+    /// The session of this id.
+    session: OnceLock<Arc<Session>>,
+    modern: OnceLock<Arc<ModernLink>>,
 }
 
 impl Connection {
@@ -93,17 +94,25 @@ impl Connection {
         *self.stop.borrow()
     }
 
-    /// The configuration in force.
-    pub(crate) fn config(&self) -> Arc<Config> {
+    /// When the answer of the present request takes long.
+    pub(crate) fn quiet(&self) -> &Arc<Deadline> {
+        &self.quiet
+    }
+
+    /// The configuration in force, and the visit that the last request made, if this one makes the same.
+    pub(crate) fn known(&self, head: &Head<'_>, topic: &str) -> (Arc<Config>, Option<Arc<Visit>>) {
         let registry = self.links.registry();
         let epoch = registry.epoch();
         let mut known = self.known.lock();
-        match &known.config {
-            Some(config) if known.epoch == epoch => Arc::clone(config),
+        match &*known {
+            Some(known) if known.epoch == epoch => {
+                let visit = known.visit.as_ref().filter(|visit| visit.is(head, topic));
+                (Arc::clone(&known.config), visit.cloned())
+            }
             Some(_) | None => {
                 let config = registry.config();
-                *known = Known { epoch, config: Some(Arc::clone(&config)), visit: None };
-                config
+                *known = Some(Known { epoch, config: Arc::clone(&config), visit: None });
+                (config, None)
             }
         }
     }
@@ -112,23 +121,10 @@ impl Connection {
     ///
     /// # Errors
     /// The refusal to send.
-    pub(crate) fn visit(
-        &self,
-        bearer: Option<&str>,
-        topic: &str,
-        session_id: Option<&str>,
-    ) -> Result<Arc<Visit>, Refusal> {
+    pub(crate) fn visit(&self, head: &Head<'_>, topic: &str) -> Result<Arc<Visit>, Refusal> {
         let registry = self.links.registry();
         let epoch = registry.epoch();
-        {
-            let known = self.known.lock();
-            if let Some(visit) = &known.visit
-                && known.epoch == epoch
-                && visit.is(bearer, topic, session_id)
-            {
-                return Ok(Arc::clone(visit));
-            }
-        }
+        let (bearer, session_id) = (head.bearer(), head.session_id());
         let of_session = session_id.filter(|_| bearer.is_none());
         let guest = of_session.and_then(|id| self.links.sessions().guest(id));
         let (dispatch, participant) = registry.visitor(bearer, topic, guest, &self.guests)?;
@@ -138,36 +134,61 @@ impl Connection {
             session_id: session_id.map(Box::from),
             dispatch,
             participant,
-            session: Mutex::default(),
-            modern: Mutex::default(),
+            session: OnceLock::new(),
+            modern: OnceLock::new(),
         });
-        let mut known = self.known.lock();
-        if known.epoch == epoch {
+        if let Some(known) = self.known.lock().as_mut().filter(|known| known.epoch == epoch) {
             known.visit = Some(Arc::clone(&visit));
         }
         Ok(visit)
     }
 
-    /// Forgets what was learnt: the connection sends no more requests.
+    /// Forgets what was learnt: the connection sends no more requests, or a link has ended.
     pub(crate) fn forget(&self) {
-        *self.known.lock() = Known::default();
-        self.quiet.clear();
+        *self.known.lock() = None;
+    }
+
+    /// The participant's session of this id.
+    pub(crate) fn session(&self, visit: &Visit, id: &str) -> Option<Arc<Session>> {
+        if let Some(session) = visit.session.get() {
+            if session.home().liveness.touch(self.links.now_ms()) {
+                return Some(Arc::clone(session));
+            }
+            self.forget();
+        }
+        let found = self.links.find_session(&visit.dispatch, &visit.participant, id)?;
+        // One that has ended stays in a visit that is forgotten.
+        visit.session.get_or_init(|| Arc::clone(&found));
+        Some(found)
+    }
+
+    /// The modern link of the participant.
+    ///
+    /// # Errors
+    /// Why the topic rejects it.
+    pub(crate) fn modern(&self, visit: &Visit) -> Result<Arc<ModernLink>, Refusal> {
+        if let Some(link) = visit.modern.get() {
+            if link.home().liveness.touch(self.links.now_ms()) {
+                return Ok(Arc::clone(link));
+            }
+            self.forget();
+        }
+        let link = self.links.modern(&visit.dispatch, &visit.participant)?;
+        visit.modern.get_or_init(|| Arc::clone(&link));
+        Ok(link)
     }
 
     /// What comes first in the slot of a request, and whether that took long.
     pub(crate) async fn first(&self, slot: &Slot) -> (First, bool) {
-        // An answer that is there already needs no clock.
-        if let Poll::Ready(first) = poll_fn(|cx| Poll::Ready(slot.poll_first(cx))).await {
-            return (first, false);
-        }
-        let due = Instant::from(tokio::time::Instant::now()) + Duration::from_secs(QUIET_SECS);
-        let (mut timeout, mut took_long) = (self.quiet.until(due), false);
+        let (mut waits, mut took_long) = (None, false);
         let first = poll_fn(|cx| {
             loop {
                 if let Poll::Ready(first) = slot.poll_first(cx) {
                     return Poll::Ready(first);
                 }
-                if took_long || Pin::new(&mut timeout).poll(cx).is_pending() {
+                // An answer that is there already needs no clock.
+                waits.get_or_insert_with(|| Wait::begin(&self.quiet));
+                if took_long || !self.quiet.has_passed() {
                     return Poll::Pending;
                 }
                 took_long = true;
@@ -179,14 +200,30 @@ impl Connection {
     }
 }
 
+/// A wait for an answer. Once dropped, nothing takes long any more.
+struct Wait<'c>(&'c Deadline);
+
+impl<'c> Wait<'c> {
+    fn begin(quiet: &'c Deadline) -> Self {
+        quiet.set(Instant::now() + Duration::from_secs(QUIET_SECS));
+        Self(quiet)
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.0.clear();
+    }
+}
+
 impl Visit {
-    fn is(&self, bearer: Option<&str>, topic: &str, session_id: Option<&str>) -> bool {
-        let same = match (&self.bearer, bearer) {
+    fn is(&self, head: &Head<'_>, topic: &str) -> bool {
+        let same = match (&self.bearer, head.bearer()) {
             (None, None) => true,
             (Some(known), Some(bearer)) => is_same_secret(known.as_bytes(), bearer.as_bytes()),
             (Some(_), None) | (None, Some(_)) => false,
         };
-        same && *self.topic == *topic && self.session_id.as_deref() == session_id
+        same && *self.topic == *topic && self.session_id.as_deref() == head.session_id()
     }
 
     /// The topic.
@@ -197,31 +234,6 @@ impl Visit {
     /// The participant.
     pub(crate) fn participant(&self) -> &Arc<Participant> {
         &self.participant
-    }
-
-    /// The session of this id, if it is the participant's.
-    pub(crate) fn session(&self, links: &ClientLinks, id: &str) -> Option<Arc<Session>> {
-        let known = self.session.lock().clone().filter(|_| self.session_id.as_deref() == Some(id));
-        if let Some(session) = known.filter(|session| session.home().liveness.touch(links.now_ms())) {
-            return Some(session);
-        }
-        let found = links.find_session(&self.dispatch, &self.participant, id);
-        self.session.lock().clone_from(&found);
-        found
-    }
-
-    /// The modern link of the participant.
-    ///
-    /// # Errors
-    /// Why the topic rejects it.
-    pub(crate) fn modern(&self, links: &ClientLinks) -> Result<Arc<ModernLink>, Refusal> {
-        let known = self.modern.lock().clone();
-        if let Some(link) = known.filter(|link| link.home().liveness.touch(links.now_ms())) {
-            return Ok(link);
-        }
-        let link = links.modern(&self.dispatch, &self.participant)?;
-        *self.modern.lock() = Some(Arc::clone(&link));
-        Ok(link)
     }
 }
 

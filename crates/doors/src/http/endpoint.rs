@@ -39,20 +39,12 @@ static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(crate) async fn serve(
     connection: &Connection,
     config: &Config,
-    topic: &str,
+    visit: &Visit,
     (parts, head, body): (&Parts, &Head<'_>, Incoming),
 ) -> Response<Body> {
-    let session_id = match head.session {
-        Field::Text(id) => Some(id),
-        Field::Missing | Field::Unclear => None,
-    };
-    let visit = match connection.visit(head.bearer(), topic, session_id) {
-        Ok(visit) => visit,
-        Err(refusal) => return refused(&refusal),
-    };
     // Before 1.1 there are no chunks: the end of the connection is the end of the body.
     let handover = Some(connection.handover()).filter(|_| parts.version == http::Version::HTTP_11);
-    let exchange = Exchange { connection, config, visit: &visit, head, headers: &parts.headers, handover };
+    let exchange = Exchange { connection, config, visit, head, headers: &parts.headers, handover };
     let answered = match parts.method {
         Method::POST => exchange.post(body).await,
         Method::GET => exchange.get(),
@@ -140,7 +132,7 @@ impl Exchange<'_> {
     }
 
     async fn modern(&self, params: &Params<'_>) -> Answered<Response<Body>> {
-        let link = self.visit.modern(self.connection.links());
+        let link = self.connection.modern(self.visit);
         let modern = link.map_err(|refusal| Box::new(refused(&refusal)))?;
         let (dispatch, link) = (modern.dispatch(), modern.link());
         if params.message().shape() != Shape::Request {
@@ -256,8 +248,8 @@ impl Exchange<'_> {
         }
         let id = self.head.session.text();
         let id = id.ok_or_else(|| bad_request("Mcp-Session-Id is missing; initialize first"))?;
-        self.visit
-            .session(self.connection.links(), id)
+        self.connection
+            .session(self.visit, id)
             .ok_or_else(|| error(StatusCode::NOT_FOUND, UNKNOWN_SESSION, "no such session; initialize again"))
     }
 

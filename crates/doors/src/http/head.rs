@@ -77,6 +77,14 @@ impl<'h> Head<'h> {
         }
     }
 
+    /// The session id, if there is a clear one.
+    pub(crate) fn session_id(&self) -> Option<&'h str> {
+        match self.session {
+            Field::Text(id) => Some(id),
+            Field::Missing | Field::Unclear => None,
+        }
+    }
+
     /// Whether the body is JSON.
     pub(crate) fn is_json(&self) -> bool {
         let Field::Text(value) = self.content_type else { return false };
