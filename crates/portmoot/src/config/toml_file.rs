@@ -13,7 +13,8 @@ use crate::config::problem::Problem;
 /// # Errors
 /// One problem with its line when the text is not TOML, or holds a date or a number beyond 64 bits.
 pub(crate) fn read(text: &str, layer: &Arc<Layer>) -> Result<Node, Problem> {
-    let source = Source { text, layer };
+    let line_ends = text.match_indices('\n').map(|(at, _)| at).collect();
+    let source = Source { line_ends, layer };
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         Problem::new("config_syntax", error.message().trim().replace('\n', ", ")).at(&source.location(at))
@@ -23,14 +24,14 @@ pub(crate) fn read(text: &str, layer: &Arc<Layer>) -> Result<Node, Problem> {
 }
 
 struct Source<'a> {
-    text: &'a str,
+    /// The position of each line's end in the text.
+    line_ends: Vec<usize>,
     layer: &'a Arc<Layer>,
 }
 
 impl Source<'_> {
     fn location(&self, at: usize) -> Location {
-        let before = self.text.as_bytes().get(..at).unwrap_or(self.text.as_bytes());
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = self.line_ends.partition_point(|end| *end < at) + 1;
         Location { layer: Arc::clone(self.layer), line: Some(line) }
     }
 
