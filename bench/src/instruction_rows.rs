@@ -157,8 +157,9 @@ fn sessions() -> Vec<Row> {
         .collect()
 }
 
-/// A participant whose token is its name and these words.
-fn participant(name: &str, capabilities: &str) -> String {
+/// Configures a participant and writes the file of its token.
+fn participant(stage: &Stage, name: &str, capabilities: &str) -> String {
+    std::fs::write(stage.home.join(format!("{name}.token")), token(name)).expect("a token");
     format!("[participants.{name}]\ntoken_file = \"{name}.token\"\ncapabilities = [{capabilities}]\n")
 }
 
@@ -181,16 +182,14 @@ fn audience(stage: &Stage) -> String {
     for at in 0..=CALLERS {
         for (kind, capabilities) in [("e", &*exact(200, at)), ("a", "\"mcp/*\"")] {
             let name = format!("{kind}{at}");
-            std::fs::write(stage.home.join(format!("{name}.token")), token(&name)).expect("a token");
-            config += &participant(&name, capabilities);
+            config += &participant(stage, &name, capabilities);
         }
     }
     for (name, capabilities) in [
         ("first", format!("\"mcp/request:tools/call:s_echo\",{}", exact(200, 0))),
         ("one", "\"mcp/request:tools/call:s_echo\"".to_owned()),
     ] {
-        std::fs::write(stage.home.join(format!("{name}.token")), token(name)).expect("a token");
-        config += &participant(name, &capabilities);
+        config += &participant(stage, name, &capabilities);
     }
     config
 }
@@ -245,6 +244,8 @@ fn growth(stage: &Stage) -> Vec<Row> {
         call("growth: 100 topics", plain() + "[topics.main]\n" + &topics, plain_call, 16),
     ];
     rows[1].before = vec!["--initialize 9900".to_owned()];
+    rows.push(participants(stage));
+    rows.push(proposals(stage));
     let audience = audience(stage);
     for (label, bearer) in [
         ("growth: 1 capability", "--bearer token-of-one-0123456789"),
@@ -254,4 +255,32 @@ fn growth(stage: &Stage) -> Vec<Row> {
         rows.push(call(label, audience.clone(), ("legacy", "s_echo", bearer), 16));
     }
     rows
+}
+
+/// The caller of rows with many other participants.
+const CALLER: (&str, &str, &str) = ("legacy", "demo_echo", "--bearer token-of-caller-0123456789");
+
+/// 1,000 participants that have each opened a session.
+fn participants(stage: &Stage) -> Row {
+    let mut config = DEMO.to_owned() + NO_AUDIT + &participant(stage, "caller", "\"mcp/*\"");
+    let names: Vec<String> = (0..1_000).map(|at| format!("p{at}")).collect();
+    config.extend(names.iter().map(|name| participant(stage, name, "\"mcp/*\"")));
+    let bearers: String = names.iter().map(|name| format!(" --bearer {}", token(name))).collect();
+    let before = vec![format!("--initialize 1{bearers}")];
+    Row { before, ..call("growth: 1,000 participants", config, CALLER, 16) }
+}
+
+/// 1,000 pending proposals of four participants.
+fn proposals(stage: &Stage) -> Row {
+    let mut config = DEMO.to_owned() + NO_AUDIT + &participant(stage, "caller", "\"mcp/*\"");
+    config += "[server.limits]\nhold = \"1ms\"\n[topics.main]\nproposal_ttl = \"1h\"\n";
+    let names = ["p0", "p1", "p2", "p3"];
+    for name in names {
+        config += &participant(stage, name, "\"mcp/proposal:*\"");
+    }
+    // Each call is answered at once: it waits for approval.
+    let propose = |name: &str| {
+        format!("--era modern --tool demo_echo --fixed -c 1 --calls 250 --bearer {}", token(name))
+    };
+    Row { before: names.map(propose).to_vec(), ..call("growth: 1,000 pending proposals", config, CALLER, 16) }
 }

@@ -10,7 +10,7 @@ use crate::callgrind::Profile;
 use crate::flags::Flags;
 use crate::instruction_rows::{CONFIG_PORT, Row, Served, UPSTREAM_PORT, rows};
 use crate::path_stages::{PathStage, STAGES, by_stage, costly, on_behalf_of};
-use crate::stage::{LOAD, SERVER, Server, Stage, split};
+use crate::stage::{LOAD, SERVER, Server, Stage, absolute, split};
 
 /// The most locks of a plain call to stdio.
 const LOCKS_MAX: f64 = 14.0;
@@ -54,9 +54,7 @@ fn table(
     let names: Vec<&str> = STAGES.iter().map(|(_, name)| *name).collect();
     println!("| operation | total | before | aim | {} | allocations | locks |", names.join(" | "));
     println!("|---|{}", "---|".repeat(names.len() + 5));
-    // The server runs in another folder.
-    let binary =
-        fs::canonicalize(binary).map_or_else(|_| binary.to_owned(), |file| file.display().to_string());
+    let binary = absolute(binary);
     let (mut totals, mut over) = (HashMap::new(), Vec::new());
     for row in rows {
         let cost = measure(stage, flags, row, &binary);

@@ -59,6 +59,11 @@ impl Drop for Server {
     }
 }
 
+/// The absolute path of a file, or, if there is none, a name to be found on PATH.
+pub fn absolute(binary: &str) -> String {
+    fs::canonicalize(binary).map_or_else(|_| binary.to_owned(), |file| file.display().to_string())
+}
+
 impl Stage {
     /// A stage with the binaries that the flags name.
     ///
@@ -77,7 +82,8 @@ impl Stage {
         }
         Self {
             bin,
-            portmoot: flags.text("--portmoot", "portmoot").to_owned(),
+            // The server runs in another folder.
+            portmoot: absolute(flags.text("--portmoot", "portmoot")),
             home,
             favoured: favoured && !flags.has("--ordinary"),
         }

@@ -5,7 +5,7 @@
 //! `--fixed`: the server knows one answer; nothing is said before and only the status is checked.
 //! `--flood`: asks the upstream to flood, and does not wait for an answer that will not come.
 //! `--calls N`: ends after N calls in all. `--bearer TOKEN`: sent with each request.
-//! `load ... --initialize N`: N sessions are opened on one connection. `--list N`: every `--bearer` gets the list of tools N times.
+//! `load ... --initialize N`: N sessions are opened on one connection, for every `--bearer`. `--list N`: every `--bearer` gets the list of tools N times.
 //! `load ... --hold SESSIONS [--streams]`: opens sessions (each with a held GET), and tells the memory of the processes.
 //! `load --child 'COMMAND ARGS' [--depth N]`: a server on a pipe, without anything between.
 
@@ -93,7 +93,7 @@ async fn main() -> io::Result<()> {
         seen: RefCell::new(Seen { next: FIRST, ..Seen::default() }),
     });
     if flags.has("--initialize") {
-        return initialize(&shared, flags.get("--initialize", 0)).await;
+        return initialize(&shared, &flags.all("--bearer"), flags.get("--initialize", 0)).await;
     }
     if flags.has("--list") {
         return list(&shared, &flags.all("--bearer"), flags.get("--list", 1)).await;
@@ -249,13 +249,16 @@ fn authorization(token: &str) -> String {
     if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") }
 }
 
-/// Opens sessions and leaves them.
-async fn initialize(shared: &Shared, sessions: usize) -> io::Result<()> {
+/// Opens as many sessions of each token as asked, and leaves them.
+async fn initialize(shared: &Shared, tokens: &[&str], sessions: usize) -> io::Result<()> {
     let mut client = Client::connect(shared).await?;
-    for _ in 0..sessions {
-        client.initialize(shared.bearer.clone()).await?;
+    let tokens = if tokens.is_empty() { &[""] } else { tokens };
+    for token in tokens {
+        for _ in 0..sessions {
+            client.initialize(authorization(token)).await?;
+        }
     }
-    println!("calls={sessions} wrong=0");
+    println!("calls={} wrong=0", tokens.len() * sessions);
     Ok(())
 }
 
