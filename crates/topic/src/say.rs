@@ -163,7 +163,10 @@ impl<H: Handles> Topic<H> {
         if named.is_none() && !is_closed && plays.is_empty() {
             return;
         }
-        if self.log.is_repeat(&envelope.from, envelope.id) {
+        let own = named.is_some_and(|id| self.is_own(id, &envelope.from));
+        // What becomes of the proposal decides about a request that fulfils, however often it comes.
+        let fulfils = named.is_some() && !own || is_closed;
+        if self.log.is_repeat(&envelope.from, envelope.id) && !fulfils {
             return self.ignore(effects, &envelope, plays, Ignored::Repeat);
         }
         let Requested { method, context, tag, calls, ruling } = requested;
@@ -178,9 +181,7 @@ impl<H: Handles> Topic<H> {
         let link = envelope.link;
         let requests = Requests { link, tag, method, context: context.map(Into::into), calls };
         match named {
-            Some(id) if self.is_own(id, &envelope.from) => {
-                self.proposers_own(effects, now_ms, id, &envelope, requests)
-            }
+            Some(id) if own => self.proposers_own(effects, now_ms, id, &envelope, requests),
             Some(id) => self.fulfils(effects, now_ms, id, envelope, requests, ruling),
             None if is_closed => refuse_all(effects, requests.calls, Cause::Decided),
             None => self.run_requests(effects, requests, None),

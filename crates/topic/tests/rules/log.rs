@@ -46,10 +46,13 @@ fn a_fulfilment_that_comes_again_decides_once() {
     let mut stage = pending();
     let fulfilment = |operation| Envelope::request(ANN, "f1", &["one"], &[operation]).about("p1");
     assert_eq!(shown(&stage.send(fulfilment(11)))[1], "store p1 decided running by ann");
-    let expected = ["publish f1", "ignore f1 of ann on 1 by one: repeat"];
-    assert_eq!(shown(&stage.send(fulfilment(12))), expected);
+    let again = |operation: u32| {
+        let ruling = "refuse decision 9 of ann on p1 and its calls: decided".to_owned();
+        ["publish f1".to_owned(), format!("refuse {operation}: decided"), ruling]
+    };
+    assert_eq!(shown(&stage.send(fulfilment(12))), again(12));
     stage.stored(1);
-    assert_eq!(shown(&stage.send(fulfilment(13))), expected);
+    assert_eq!(shown(&stage.send(fulfilment(13))), again(13));
 }
 
 #[test]

@@ -171,7 +171,8 @@ impl World {
         if named.is_none() && !is_closed && !plays {
             return Plan::Untaken;
         }
-        if self.books.log.acted.contains(&(by.clone(), drawn.id.clone())) {
+        let fulfils = named.is_some_and(|id| self.books.deals[&id].by != *by) || is_closed;
+        if self.books.log.acted.contains(&(by.clone(), drawn.id.clone())) && !fulfils {
             return Plan::Repeat;
         }
         let Some(id) = named else { return if is_closed { Plan::Refused } else { Plan::Run } };
