@@ -164,7 +164,7 @@ fn main() {
     );
     let mut line = Vec::new();
     audit(&fresh(dir), 0.01, 1_000, Payloads::Full);
-    store::audit::query(dir, &store::audit::Filter::default(), |_, text| {
+    store::audit::query(dir, &store::audit::EntryFilter::default(), |_, text| {
         line = text.as_bytes().to_vec();
         std::ops::ControlFlow::Break(())
     })

@@ -51,7 +51,7 @@ impl Eq for TokenHash {}
 
 impl fmt::Display for TokenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        model::Digest(self.0).fmt(f)
     }
 }
 
@@ -65,22 +65,8 @@ impl FromStr for TokenHash {
     type Err = TokenHashError;
 
     fn from_str(text: &str) -> Result<TokenHash, TokenHashError> {
-        let digits = text.as_bytes();
-        if digits.len() != 64 {
-            return Err(TokenHashError);
-        }
-        let mut hash = [0; 32];
-        for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
-            let [high, low] = pair else { return Err(TokenHashError) };
-            *byte = digit(*high)? << 4 | digit(*low)?;
-        }
-        Ok(TokenHash(hash))
+        text.parse().map(|model::Digest(hash)| TokenHash(hash)).map_err(|_| TokenHashError)
     }
-}
-
-fn digit(digit: u8) -> Result<u8, TokenHashError> {
-    let value = char::from(digit).to_digit(16).ok_or(TokenHashError)?;
-    u8::try_from(value).map_err(|_| TokenHashError)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //!
 //! A [`Link`] carries JSON-RPC messages as bytes, in both directions. Its transport is a child process ([`StdioSpec`]),
 //! Streamable HTTP or the HTTP+SSE of 2024-11-05 ([`HttpSpec`]), a server in this process ([`AnswerFn`]), or one that
-//! another crate provides ([`CustomTransport`]). A link does not read the messages; it knows which request a message
+//! another crate provides ([`LinkTransport`]). A link does not read the messages; it knows which request a message
 //! belongs to, if the transport knows it. The [`guard`] ends child processes that would outlive this process.
 
 mod error;
@@ -29,4 +29,4 @@ pub use link::Link;
 pub use local::AnswerFn;
 pub use participant::{Participant, ParticipantSpec};
 pub use stdio::{StdioLimits, StdioSpec};
-pub use transport::{CloseTimeouts, CustomTransport, SendMeta};
+pub use transport::{CloseTimeouts, Closing, LinkTransport, SendMeta};

@@ -1,54 +1,22 @@
 //! HTTP+SSE transport of 2024-11-05: one event stream down, and POSTs up to an endpoint that the stream names.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use platform::Mutex;
-use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use wire::sse::Decoder;
 
 use crate::error::{LinkError, SendError};
-use crate::http::HttpSpec;
 use crate::http::peer::Peer;
+use crate::http::state::LinkState;
+use crate::http::{HttpSpec, exchange};
 use crate::inbox::Inbox;
-use crate::transport::SendMeta;
+use crate::transport::{CloseTimeouts, Closing, LinkTransport, SendMeta};
 
 /// A link to a server of the older transport.
-#[derive(Debug)]
-pub(crate) struct SseLink(Arc<SseState>);
-
-/// State that the tasks of one link share.
-struct SseState {
-    peer: Peer,
-    inbox: Arc<dyn Inbox>,
-    /// Messages on their way.
-    sending: AtomicUsize,
-    closed: AtomicBool,
-    reader: Mutex<Option<AbortHandle>>,
-}
-
-impl std::fmt::Debug for SseState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SseState").field("server", &self.peer.name).finish_non_exhaustive()
-    }
-}
-
-impl SseState {
-    /// Ends the link: stops the reader and reports the reason to the inbox. Does nothing when the link has ended before.
-    fn end(&self, why: LinkError) {
-        if self.closed.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        if let Some(reader) = self.reader.lock().take() {
-            reader.abort();
-        }
-        self.inbox.closed(why);
-    }
-}
+pub(crate) struct SseLink(Arc<LinkState>);
 
 impl SseLink {
     pub(crate) async fn new(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
@@ -65,46 +33,29 @@ impl SseLink {
         if !peer.redirect(endpoint.trim()) {
             return Err(LinkError::Malformed("the endpoint is on another origin".to_owned()));
         }
-        let state = Arc::new(SseState {
-            peer,
-            inbox,
-            sending: AtomicUsize::new(0),
-            closed: AtomicBool::new(false),
-            reader: Mutex::default(),
-        });
+        let state = Arc::new(LinkState::new(peer, inbox));
         let reader = tokio::spawn(read(Arc::clone(&state), body, events));
-        *state.reader.lock() = Some(reader.abort_handle());
+        *state.listener.lock() = Some(reader.abort_handle());
         Ok(Self(state))
     }
+}
 
-    pub(crate) fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
-        let state = &self.0;
-        if state.closed.load(Ordering::SeqCst) {
-            return Err(SendError::Closed);
-        }
-        if frame.len() > state.peer.limits.frame_bytes_max {
-            return Err(SendError::TooLarge);
-        }
-        if state.sending.fetch_add(1, Ordering::SeqCst) >= state.peer.limits.requests_max {
-            state.sending.fetch_sub(1, Ordering::SeqCst);
-            return Err(SendError::Busy);
-        }
-        tokio::spawn(post(Arc::clone(state), frame, meta));
-        Ok(())
+impl LinkTransport for SseLink {
+    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
+        exchange::note(&self.0, frame, meta)
     }
-
-    pub(crate) fn set_version(&self, version: &str) {
+    fn set_version(&self, version: &str) {
         self.0.peer.set_version(version);
     }
-
-    pub(crate) fn close(&self) {
+    fn close(&self, _: CloseTimeouts) -> Closing<'_> {
         self.0.end(LinkError::Closed);
+        Box::pin(async {})
     }
 }
 
 impl Drop for SseLink {
     fn drop(&mut self) {
-        self.close();
+        self.0.end(LinkError::Closed);
     }
 }
 
@@ -138,7 +89,7 @@ async fn more(body: &mut Incoming, events: &mut Decoder) -> Result<(), LinkError
 }
 
 /// Hands messages to the inbox until the stream ends.
-async fn read(state: Arc<SseState>, mut body: Incoming, mut events: Decoder) {
+async fn read(state: Arc<LinkState>, mut body: Incoming, mut events: Decoder) {
     let why = loop {
         match events.next_event() {
             Some(Ok(event)) if event.data.is_empty() => {}
@@ -156,21 +107,4 @@ async fn read(state: Arc<SseState>, mut body: Incoming, mut events: Decoder) {
         }
     };
     state.end(why);
-}
-
-/// POSTs one message. The answer to a request arrives on the event stream.
-async fn post(state: Arc<SseState>, frame: Bytes, meta: SendMeta) {
-    let sent = timeout(state.peer.limits.head, async {
-        let reply = state.peer.success(state.peer.post(frame, meta.headers.as_deref()).await?).await?;
-        state.peer.collect(reply.body).await
-    });
-    let outcome = sent.await.unwrap_or(Err(LinkError::Timeout));
-    state.sending.fetch_sub(1, Ordering::SeqCst);
-    match (outcome, meta.request) {
-        (Ok(_), _) => {}
-        (Err(error), Some(request)) => state.inbox.failed(request, error),
-        (Err(error), None) => {
-            tracing::debug!(server = &*state.peer.name, %error, "the server did not accept a notification");
-        }
-    }
 }

@@ -17,7 +17,7 @@ use tokio::process::Command;
 use crate::error::SendError;
 use crate::guard::Guard;
 use crate::inbox::Inbox;
-use crate::transport::CloseTimeouts;
+use crate::transport::{CloseTimeouts, Closing, LinkTransport, SendMeta};
 pub use limits::StdioLimits;
 use process::{Process, Running};
 use queue::StdinQueue;
@@ -96,16 +96,16 @@ impl StdioLink {
         let running = Running { child, pid, queue: Arc::clone(&queue), reader, inbox, guard };
         Ok(Self { queue, process: Process::supervise(running) })
     }
+}
 
-    pub(crate) fn send(&self, frame: Bytes) -> Result<(), SendError> {
+impl LinkTransport for StdioLink {
+    fn send(&self, frame: Bytes, _: SendMeta) -> Result<(), SendError> {
         self.queue.push(frame)
     }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.process.pid()
+    fn pid(&self) -> Option<u32> {
+        Some(self.process.pid())
     }
-
-    pub(crate) async fn close(&self, timeouts: CloseTimeouts) {
-        self.process.close(timeouts).await;
+    fn close(&self, timeouts: CloseTimeouts) -> Closing<'_> {
+        Box::pin(self.process.close(timeouts))
     }
 }

@@ -1,5 +1,6 @@
-//! Delivery options of a message, time limits of closing, and transports that other crates provide.
+//! Transport of a link, delivery options of a message, and time limits of closing.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,17 +46,46 @@ impl Default for CloseTimeouts {
     }
 }
 
-/// The transport of a link that another component has opened. That component reports what arrives to the link's inbox.
-///
-/// The link's owner calls these functions, which must not block.
-pub trait CustomTransport: Send + Sync + 'static {
-    /// Takes one JSON-RPC message.
+/// What carries the messages of a link: a pipe, HTTP, a server in this process, or what another crate has opened. What arrives it
+/// gives to the link's [`Inbox`](crate::Inbox). Its functions never block.
+pub trait LinkTransport: Send + Sync + 'static {
+    /// Takes one JSON-RPC message; never waits. The frame must be one JSON text. Over stdio, raw line breaks in it become spaces.
     ///
     /// # Errors
     /// [`SendError`] when it is not taken; then nothing was sent.
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError>;
-    /// Stops waiting for the answer to a request.
-    fn cancel(&self, request: u64);
-    /// Closes the link from its owner's side.
-    fn close(&self);
+
+    /// Stops waiting for the answer to a request. Over HTTP this closes its stream, which cancels it in the modern era.
+    fn cancel(&self, _request: u64) {}
+
+    /// Sets the protocol version that later HTTP messages carry in a header (legacy era, after the handshake).
+    fn set_version(&self, _version: &str) {}
+
+    /// Forgets the HTTP session, so that the next handshake opens another one.
+    fn forget_session(&self) {}
+
+    /// Opens the stream for messages that belong to no request (legacy Streamable HTTP). Other transports do nothing.
+    fn listen(&self) {}
+
+    /// Whether each message is sent in a participant's name ([`SendMeta::from`]).
+    fn names_senders(&self) -> bool {
+        false
+    }
+
+    /// Whether each request has a stream of its own, so that the link knows which request a message belongs to.
+    fn has_request_streams(&self) -> bool {
+        false
+    }
+
+    /// Process id of the child, if there is one.
+    fn pid(&self) -> Option<u32> {
+        None
+    }
+
+    /// Closes the link. A child process gets the end of its stdin, then its group SIGTERM, then SIGKILL; an HTTP session gets
+    /// DELETE. The future ends when that is done or the time is up.
+    fn close(&self, timeouts: CloseTimeouts) -> Closing<'_>;
 }
+
+/// The close of a link, as it goes on.
+pub type Closing<'l> = Pin<Box<dyn Future<Output = ()> + Send + 'l>>;

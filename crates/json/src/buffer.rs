@@ -1,14 +1,11 @@
 //! Buffers that JSON is written into.
 
-use smallvec::SmallVec;
+use smallvec::{Array, SmallVec};
 
 /// A growing text: `Vec<u8>`, `String`, or bytes of which few need no allocation.
-pub trait Buffer: sealed::Sealed {
+pub trait Buffer {
     /// JSON that was written before, as this buffer takes it: `[u8]` or `str`.
     type Raw: ?Sized;
-
-    /// An empty buffer with room for so many bytes.
-    fn with_room(bytes: usize) -> Self;
 
     /// Appends a text.
     fn put(&mut self, text: &str);
@@ -17,58 +14,29 @@ pub trait Buffer: sealed::Sealed {
     fn put_raw(&mut self, raw: &Self::Raw);
 }
 
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for Vec<u8> {}
-    impl Sealed for String {}
-    impl<const N: usize> Sealed for smallvec::SmallVec<[u8; N]> where [u8; N]: smallvec::Array<Item = u8> {}
+macro_rules! bytes {
+    ($buffer:ty $(, $parameter:ident)?) => {
+        impl$(<$parameter: Array<Item = u8>>)? Buffer for $buffer {
+            type Raw = [u8];
+
+            #[inline]
+            fn put(&mut self, text: &str) {
+                self.extend_from_slice(text.as_bytes());
+            }
+
+            #[inline]
+            fn put_raw(&mut self, raw: &[u8]) {
+                self.extend_from_slice(raw);
+            }
+        }
+    };
 }
 
-impl Buffer for Vec<u8> {
-    type Raw = [u8];
-
-    fn with_room(bytes: usize) -> Self {
-        Self::with_capacity(bytes)
-    }
-
-    #[inline]
-    fn put(&mut self, text: &str) {
-        self.extend_from_slice(text.as_bytes());
-    }
-
-    #[inline]
-    fn put_raw(&mut self, raw: &[u8]) {
-        self.extend_from_slice(raw);
-    }
-}
-
-impl<const N: usize> Buffer for SmallVec<[u8; N]>
-where
-    [u8; N]: smallvec::Array<Item = u8>,
-{
-    type Raw = [u8];
-
-    fn with_room(bytes: usize) -> Self {
-        Self::with_capacity(bytes)
-    }
-
-    #[inline]
-    fn put(&mut self, text: &str) {
-        self.extend_from_slice(text.as_bytes());
-    }
-
-    #[inline]
-    fn put_raw(&mut self, raw: &[u8]) {
-        self.extend_from_slice(raw);
-    }
-}
+bytes!(Vec<u8>);
+bytes!(SmallVec<A>, A);
 
 impl Buffer for String {
     type Raw = str;
-
-    fn with_room(bytes: usize) -> Self {
-        Self::with_capacity(bytes)
-    }
 
     #[inline]
     fn put(&mut self, text: &str) {

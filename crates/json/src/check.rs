@@ -1,7 +1,5 @@
 //! Syntax check of one value.
 
-use serde_json::value::RawValue;
-
 use crate::error::JsonError;
 use crate::scan;
 use crate::span::Span;
@@ -12,9 +10,7 @@ use crate::text::trim;
 /// # Errors
 /// [`JsonError::Syntax`] with the reason.
 pub fn check(raw: &[u8]) -> Result<(), JsonError> {
-    if scan::value(raw, trim(raw, Span::all(raw))).is_some() {
-        return Ok(());
-    }
-    serde_json::from_slice::<&RawValue>(raw).map_err(|error| JsonError::syntax(&error))?;
-    Ok(())
+    let all = Span::all(raw);
+    let other = || JsonError::of(raw, all, JsonError::Syntax("not one value".to_owned()));
+    scan::value(raw, trim(raw, all)).ok_or_else(other)
 }

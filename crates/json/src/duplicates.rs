@@ -72,7 +72,7 @@ impl<'a> Walk<'a> {
         if !std::mem::take(&mut self.at_key) {
             return Ok(());
         }
-        let key = text(raw).ok_or_else(|| JsonError::Syntax("half a surrogate pair in a key".to_owned()))?;
+        let key = text(raw).ok_or_else(JsonError::half_a_pair)?;
         match self.open.last_mut() {
             Some(Some(seen)) if seen.contains(&key) => Err(JsonError::Duplicate(key.into_owned())),
             Some(Some(seen)) => {

@@ -1,9 +1,9 @@
 //! Elements of one array, as spans.
 
 use crate::error::JsonError;
+use crate::scan;
 use crate::span::Span;
 use crate::text::trim;
-use crate::{scan, thorough};
 
 /// Reads the elements of the array at `within` in `frame`: where each lies. White space may lie around the array.
 ///
@@ -11,10 +11,8 @@ use crate::{scan, thorough};
 /// [`JsonError`] when the bytes are not one valid JSON array.
 pub fn elements(frame: &[u8], within: Span) -> Result<Vec<Span>, JsonError> {
     let mut spans = Vec::new();
-    match scan::array(frame, trim(frame, within), |span| spans.push(span)) {
-        Some(()) => Ok(spans),
-        None => thorough::array(frame, within),
-    }
+    let read = scan::array(frame, trim(frame, within), |span| spans.push(span));
+    read.map(|()| spans).ok_or_else(|| JsonError::of(frame, within, JsonError::NotAnArray))
 }
 
 /// Gives each element of the array at `within` in `frame`, without keeping any.

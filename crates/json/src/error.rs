@@ -1,5 +1,9 @@
 //! Error type of all readers.
 
+use crate::member_span::FRAME_BYTES_MAX;
+use crate::span::Span;
+use serde_json::value::RawValue;
+
 /// Why bytes could not be read as the JSON that was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
@@ -18,7 +22,15 @@ pub enum JsonError {
 }
 
 impl JsonError {
-    pub(crate) fn syntax(error: &serde_json::Error) -> Self {
-        Self::Syntax(error.to_string())
+    #[cold]
+    pub(crate) fn of(frame: &[u8], within: Span, other: Self) -> Self {
+        match serde_json::from_slice::<&RawValue>(within.of(frame)) {
+            Err(error) => Self::Syntax(error.to_string()),
+            Ok(_) if frame.len() > FRAME_BYTES_MAX => Self::Syntax("longer than 4 GiB".to_owned()),
+            Ok(_) => other,
+        }
+    }
+    pub(crate) fn half_a_pair() -> Self {
+        Self::Syntax("half a surrogate pair in a key".to_owned())
     }
 }

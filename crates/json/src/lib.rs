@@ -31,7 +31,6 @@ mod splice;
 pub mod strategies;
 mod string_span;
 mod text;
-mod thorough;
 mod tokens;
 pub mod visible;
 mod write;

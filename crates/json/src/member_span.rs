@@ -14,17 +14,18 @@ pub(crate) struct MemberSpan {
     end: u32,
     depth: u8,
     escaped: bool,
+    key_escaped: bool,
 }
 
 impl MemberSpan {
     /// `key` is the key without its quotes; `depth` counts the objects around the member's own, up to the outermost one that
     /// is read; `escaped` is whether the value is a string with escapes. No place may lie beyond [`FRAME_BYTES_MAX`].
     #[inline]
-    pub(crate) fn new(depth: u8, key: Span, value: Span, escaped: bool) -> Self {
+    pub(crate) fn new(depth: u8, (key, key_escaped): (Span, bool), (value, escaped): (Span, bool)) -> Self {
         // No frame is long enough for bits to be lost.
         let short = |at: usize| at as u32;
         let (key, key_end) = (short(key.start), short(key.end));
-        Self { key, key_end, value: short(value.start), end: short(value.end), depth, escaped }
+        Self { key, key_end, value: short(value.start), end: short(value.end), depth, escaped, key_escaped }
     }
 
     /// The number of objects around the member's own.
@@ -51,6 +52,10 @@ impl MemberSpan {
         self.key_len() == other.key_len()
             && self.depth == other.depth
             && self.key().of(frame) == other.key().of(frame)
+    }
+    #[inline]
+    pub(crate) fn is_key_escaped(&self) -> bool {
+        self.key_escaped
     }
 
     fn key_len(&self) -> u32 {

@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use crate::duplicates::{FEW, first_duplicate};
 use crate::error::JsonError;
 use crate::member_span::MemberSpan;
+use crate::scan;
 use crate::span::Span;
 use crate::text::{text, trim};
-use crate::{scan, thorough};
 
 /// One member of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,25 +156,41 @@ pub fn members(frame: &[u8], within: Span) -> Result<Members<'_>, JsonError> {
 /// # Errors
 /// [`JsonError`] when the bytes are not one valid JSON object.
 pub fn members_with_duplicates(frame: &[u8], within: Span) -> Result<Members<'_>, JsonError> {
-    let object = trim(frame, within);
     let mut spans = Vec::with_capacity(4);
-    let unescaped = match scan::object(frame, object, &[], |span| spans.push(span)) {
-        Some(()) => Vec::new(),
-        None => {
-            let found = thorough::object(frame, within)?;
-            spans = found.spans;
-            found.unescaped
-        }
+    let object = object(frame, within, |span| spans.push(span))?;
+    let unescaped = match spans.iter().any(MemberSpan::is_key_escaped) {
+        true => spans.iter().map(|span| unescaped_key(span, frame)).collect::<Result<_, _>>()?,
+        false => Vec::new(),
     };
     Ok(Members { frame, object, depth: 0, spans: Cow::Owned(spans), unescaped })
 }
 
+fn unescaped_key(span: &MemberSpan, frame: &[u8]) -> Result<Option<Box<str>>, JsonError> {
+    if !span.is_key_escaped() {
+        return Ok(None);
+    }
+    let quoted = Span { start: span.key().start - 1, end: span.key().end + 1 };
+    text(quoted.of(frame)).map(|key| Some(key.into())).ok_or_else(JsonError::half_a_pair)
+}
+
+/// Reads the object at `within`, and returns its place without the white space around it.
+fn object(frame: &[u8], within: Span, give: impl FnMut(MemberSpan)) -> Result<Span, JsonError> {
+    let object = trim(frame, within);
+    let read = scan::object(frame, object, &[], give);
+    read.map(|()| object).ok_or_else(|| JsonError::of(frame, within, JsonError::NotAnObject))
+}
+
 /// Gives key and value of each member of the object that fills `frame`, without keeping any. White space may lie around the
-/// object. All syntax is checked; duplicates are the caller's affair.
+/// object. All syntax is checked; duplicates are the caller's affair. A key is given unescaped.
 ///
-/// `None` leaves the object to [`members_with_duplicates`]; members that were given by then do not count. It is the answer to bad
-/// syntax, and to valid objects with an escape in a key or nesting beyond 32.
-pub fn each_member<'a>(frame: &'a [u8], mut give: impl FnMut(&'a [u8], Span)) -> Option<()> {
-    let object = trim(frame, Span::all(frame));
-    scan::object(frame, object, &[], |span| give(span.key().of(frame), span.value()))
+/// # Errors
+/// As [`members_with_duplicates`]; members that were given by then do not count.
+pub fn each_member<'a>(frame: &'a [u8], mut give: impl FnMut(Cow<'a, [u8]>, Span)) -> Result<(), JsonError> {
+    let mut half = Ok(());
+    object(frame, Span::all(frame), |span| match unescaped_key(&span, frame) {
+        Ok(None) => give(Cow::Borrowed(span.key().of(frame)), span.value()),
+        Ok(Some(key)) => give(Cow::Owned(String::from(key).into_bytes()), span.value()),
+        Err(error) => half = Err(error),
+    })?;
+    half
 }

@@ -41,8 +41,9 @@ pub fn outline<'a>(
     path: &[&[u8]],
     mut give: impl FnMut(&'a [u8], Member<'a>),
 ) -> Option<Outline> {
-    let (mut spans, mut count) = (SmallVec::new(), 0);
+    let (mut spans, mut count, mut odd) = (SmallVec::new(), 0, false);
     scan::object(frame, Span::all(frame), path, |member| {
+        odd |= member.is_key_escaped();
         if member.depth() == 0 {
             return give(member.key().of(frame), Member::at(&member, frame));
         }
@@ -51,5 +52,5 @@ pub fn outline<'a>(
             spans.push(member);
         }
     })?;
-    (frame.first() == Some(&b'{') && count <= OUTLINE_MEMBERS_MAX).then_some(Outline { spans })
+    (frame.first() == Some(&b'{') && !odd && count <= OUTLINE_MEMBERS_MAX).then_some(Outline { spans })
 }

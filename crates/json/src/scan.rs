@@ -3,6 +3,8 @@
 //! It takes less than JSON allows and never more. Escapes in keys, deep nesting and bad syntax are left to `thorough`, which
 //! also gives the reasons.
 
+use serde::de::IgnoredAny;
+
 use crate::member_span::{FRAME_BYTES_MAX, MemberSpan};
 use crate::span::Span;
 
@@ -229,9 +231,7 @@ impl<'a> Cursor<'a> {
         loop {
             self.next()?;
             let start = self.at + 1;
-            if self.string()? {
-                return None;
-            }
+            let key_escaped = self.string()?;
             let key = Span { start, end: self.at - 1 };
             self.open(b':')?;
             let first = self.next()?;
@@ -243,7 +243,8 @@ impl<'a> Cursor<'a> {
                 }
                 _ => self.value(0)?,
             };
-            give(MemberSpan::new(depth, key, Span { start, end: self.at }, escaped));
+            let value = Span { start, end: self.at };
+            give(MemberSpan::new(depth, (key, key_escaped), (value, escaped)));
             if self.is_last(b'}')? {
                 return Some(());
             }
@@ -267,10 +268,10 @@ impl<'a> Cursor<'a> {
 
     /// An object or an array, by the byte that closes it.
     fn nested(&mut self, depth: u32, close: u8) -> Option<()> {
-        self.at += 1;
         if depth == DEPTH_MAX {
-            return None;
+            return self.deep();
         }
+        self.at += 1;
         if self.next()? == close {
             self.at += 1;
             return Some(());
@@ -286,6 +287,15 @@ impl<'a> Cursor<'a> {
                 return Some(());
             }
         }
+    }
+    #[cold]
+    fn deep(&mut self) -> Option<()> {
+        let rest = self.bytes.get(self.at..)?;
+        let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<IgnoredAny>();
+        values.next()?.ok()?;
+        self.at += values.byte_offset();
+        self.seen |= HIGH;
+        Some(())
     }
 
     /// Moves over a string; true if there are escapes in it.

@@ -18,23 +18,23 @@ impl StringSpan {
     #[must_use]
     pub fn read(frame: &[u8], whole: Span) -> Option<Self> {
         let raw = whole.of(frame);
-        if raw.first() != Some(&b'"') {
-            return None;
-        }
-        let span = Span { start: whole.start + 1, end: whole.end.saturating_sub(1) };
-        let unescaped = if raw.contains(&b'\\') { Some(text(raw)?.into()) } else { None };
-        Some(Self { span, unescaped })
+        Self::found(raw, whole, || raw.contains(&b'\\'))
     }
 
     /// The string that is the value of a member; `None` as in [`StringSpan::read`].
     #[inline]
     #[must_use]
     pub fn of(member: &Member<'_>) -> Option<Self> {
-        if member.raw.first() != Some(&b'"') {
+        Self::found(member.raw, member.span, || member.is_escaped())
+    }
+
+    #[inline]
+    fn found(raw: &[u8], whole: Span, is_escaped: impl FnOnce() -> bool) -> Option<Self> {
+        if raw.first() != Some(&b'"') {
             return None;
         }
-        let span = Span { start: member.span.start + 1, end: member.span.end.saturating_sub(1) };
-        let unescaped = if member.is_escaped() { Some(text(member.raw)?.into()) } else { None };
+        let span = Span { start: whole.start + 1, end: whole.end.saturating_sub(1) };
+        let unescaped = if is_escaped() { Some(text(raw)?.into()) } else { None };
         Some(Self { span, unescaped })
     }
 

@@ -1,3 +1,5 @@
+mod oracle;
+
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -131,21 +133,16 @@ fn an_edit_inside_a_replaced_span_is_dropped() {
     assert_eq!(splice.apply_within(&frame, Span { start: 1, end: 5 }), b"<->");
 }
 
-/// Whether the fast scan and `serde_json` read the same in an object or an array, where the scan takes it at all.
+/// Whether the scan and `serde_json` read the same in an object or an array, or both reject it.
 fn scan_agrees(frame: &[u8]) -> bool {
-    let all = Span::all(frame);
-    let value = trim(frame, all);
-    let mut elements = Vec::new();
-    if scan::array(frame, value, |span| elements.push(span)).is_some()
-        && thorough::array(frame, all) != Ok(elements)
-    {
-        return false;
-    }
-    let mut spans = Vec::new();
-    if scan::object(frame, value, &[], |span| spans.push(span)).is_none() {
-        return true;
-    }
-    thorough::object(frame, all).is_ok_and(|found| found.spans == spans && found.unescaped.is_empty())
+    let value = trim(frame, Span::all(frame));
+    let (mut elements, mut spans) = (Vec::new(), Vec::new());
+    let array = scan::array(frame, value, |span| elements.push(span)).map(|()| elements);
+    let object = scan::object(frame, value, &[], |span| spans.push(span)).map(|()| spans);
+    // A key with half a surrogate pair is found and then rejected.
+    let object = object
+        .filter(|_| !matches!(members_with_duplicates(frame, Span::all(frame)), Err(JsonError::Syntax(_))));
+    array == oracle::array(frame) && object == oracle::object(frame)
 }
 
 proptest! {

@@ -1,45 +1,17 @@
 //! Single values: strings, integers, and whether a value is an object.
 
 use std::borrow::Cow;
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 use crate::scan;
 pub(crate) use crate::scan::is_space;
 use crate::span::Span;
-
-/// A string that borrows from the frame unless it had escapes.
-pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        struct Plain;
-        impl<'de> Visitor<'de> for Plain {
-            type Value = Cow<'de, str>;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a string")
-            }
-
-            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Cow::Borrowed(text))
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Cow::Owned(text.to_owned()))
-            }
-        }
-        source.deserialize_str(Plain).map(Text)
-    }
-}
 
 /// The string that `raw` spells, unescaped; `None` if `raw` is no string, or holds half a surrogate pair.
 #[must_use]
 pub fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
     match scan::plain(raw) {
         Some(plain) => Some(Cow::Borrowed(plain)),
-        None => serde_json::from_slice::<Text<'_>>(raw).ok().map(|text| text.0),
+        None => serde_json::from_slice(raw).ok().map(Cow::Owned),
     }
 }
 

@@ -9,17 +9,15 @@ const ROOM_BYTES: usize = 128;
 /// Writes an object into bytes of its own.
 #[must_use]
 pub fn object(members: impl FnOnce(&mut Object<'_, Vec<u8>>)) -> Vec<u8> {
-    made(members)
+    let mut out = Vec::with_capacity(ROOM_BYTES);
+    Object::write(&mut out, members);
+    out
 }
 
 /// Writes an object into a string of its own.
 #[must_use]
 pub fn object_string(members: impl FnOnce(&mut Object<'_, String>)) -> String {
-    made(members)
-}
-
-fn made<B: Buffer>(members: impl FnOnce(&mut Object<'_, B>)) -> B {
-    let mut out = B::with_room(ROOM_BYTES);
+    let mut out = String::with_capacity(ROOM_BYTES);
     Object::write(&mut out, members);
     out
 }

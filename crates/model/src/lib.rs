@@ -30,7 +30,7 @@ pub use ids::{
 pub use kind::{Kind, KindError, KindRef, PROPOSAL, REQUEST, RESPONSE};
 pub use list::ListKind;
 pub use pattern::overlap;
-pub use proposal::{Digest, NoDigest, NoSuchState, ProposalState};
+pub use proposal::{Digest, NoDigest, ProposalState};
 pub use rate::RateLimit;
 pub use refusal::{Refusal, RefusalCode};
 pub use relay::{Answer, Form, Marks, Method, Notice, Outcome, Payload, Range, Request, Target};

@@ -1,9 +1,11 @@
 //! Proposal states, and the digest of a reviewed call.
 
 use std::{fmt, str::FromStr};
+use strum::{Display, EnumString, IntoStaticStr};
 
 /// The state of a proposal. It ends once, in a state for which [`ProposalState::is_over`] returns true.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Display, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ProposalState {
     /// Open: reviewers can approve or reject it.
     Pending,
@@ -22,52 +24,14 @@ pub enum ProposalState {
 }
 
 impl ProposalState {
-    /// Every state, in the order of their definition.
-    pub const ALL: [Self; 7] = [
-        Self::Pending,
-        Self::Running,
-        Self::Completed,
-        Self::Failed,
-        Self::Rejected,
-        Self::Withdrawn,
-        Self::Expired,
-    ];
-
     /// The state as scripts see it. Never changes.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Rejected => "rejected",
-            Self::Withdrawn => "withdrawn",
-            Self::Expired => "expired",
-        }
+        self.into()
     }
 
     /// Whether the state is final.
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Pending | Self::Running)
-    }
-}
-
-impl fmt::Display for ProposalState {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.as_str())
-    }
-}
-
-/// A text that is no [`ProposalState`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there is no such state of a proposal")]
-pub struct NoSuchState;
-
-impl FromStr for ProposalState {
-    type Err = NoSuchState;
-
-    fn from_str(text: &str) -> Result<Self, NoSuchState> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text).ok_or(NoSuchState)
     }
 }
 
@@ -119,13 +83,13 @@ mod tests {
 
     #[test]
     fn states_round_trip_and_two_are_not_final() {
-        for state in ProposalState::ALL {
-            assert_eq!(state.as_str().parse(), Ok(state));
-        }
+        let names = ["pending", "running", "completed", "failed", "rejected", "withdrawn", "expired"];
+        let states = names.map(|name| name.parse::<ProposalState>().unwrap());
+        assert_eq!(states.map(ProposalState::as_str), names);
         let open: Vec<&str> =
-            ProposalState::ALL.iter().filter(|state| !state.is_over()).map(|state| state.as_str()).collect();
+            states.iter().filter(|state| !state.is_over()).map(|state| state.as_str()).collect();
         assert_eq!(open, ["pending", "running"]);
-        assert_eq!("done".parse::<ProposalState>(), Err(NoSuchState));
+        assert!("done".parse::<ProposalState>().is_err());
     }
 
     #[test]

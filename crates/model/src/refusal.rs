@@ -1,9 +1,11 @@
 //! Refusal: a stable code, a sentence, and what to do next.
 
 use std::{borrow::Cow, fmt};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 /// Stable codes. Each wire has one table that translates them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum RefusalCode {
     /// No such tool, resource, prompt or participant, as far as this caller can see.
     UnknownTarget,
@@ -51,61 +53,11 @@ pub enum RefusalCode {
 
 impl RefusalCode {
     /// Every code, in the order of their definition.
-    pub const ALL: [Self; 21] = [
-        Self::UnknownTarget,
-        Self::CapabilityViolation,
-        Self::RateLimited,
-        Self::UpstreamBusy,
-        Self::UpstreamDown,
-        Self::UpstreamTimeout,
-        Self::UpstreamFailed,
-        Self::Malformed,
-        Self::TooLarge,
-        Self::Unsupported,
-        Self::Unauthenticated,
-        Self::Forbidden,
-        Self::UnknownSession,
-        Self::Cancelled,
-        Self::Overloaded,
-        Self::Internal,
-        Self::AuthViolation,
-        Self::UnsupportedProtocol,
-        Self::LogUnavailable,
-        Self::OutcomeUnknown,
-        Self::Conflict,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The code as scripts see it. Never changes.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::UnknownTarget => "unknown_target",
-            Self::CapabilityViolation => "capability_violation",
-            Self::RateLimited => "rate_limited",
-            Self::UpstreamBusy => "upstream_busy",
-            Self::UpstreamDown => "upstream_down",
-            Self::UpstreamTimeout => "upstream_timeout",
-            Self::UpstreamFailed => "upstream_failed",
-            Self::Malformed => "malformed",
-            Self::TooLarge => "too_large",
-            Self::Unsupported => "unsupported",
-            Self::Unauthenticated => "unauthenticated",
-            Self::Forbidden => "forbidden",
-            Self::UnknownSession => "unknown_session",
-            Self::Cancelled => "cancelled",
-            Self::Overloaded => "overloaded",
-            Self::Internal => "internal",
-            Self::AuthViolation => "auth_violation",
-            Self::UnsupportedProtocol => "unsupported_protocol",
-            Self::LogUnavailable => "log_unavailable",
-            Self::OutcomeUnknown => "outcome_unknown",
-            Self::Conflict => "conflict",
-        }
-    }
-}
-
-impl fmt::Display for RefusalCode {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.as_str())
+        self.into()
     }
 }
 

@@ -15,6 +15,13 @@ pub enum Form {
     Modern,
 }
 
+impl Form {
+    /// All forms.
+    pub const ALL: [Self; 2] = [Self::Legacy, Self::Modern];
+    /// The form of payloads in MCPx envelopes.
+    pub const ENVELOPE: Self = Self::Legacy;
+}
+
 /// A range of bytes in a [`Payload`]; empty if the part is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Range {

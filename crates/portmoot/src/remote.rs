@@ -4,7 +4,6 @@ mod api;
 mod endpoint;
 mod http;
 mod session;
-
-pub(crate) use api::Api;
-pub(crate) use endpoint::{Connection, Endpoint, Remote};
+pub(crate) use api::ApiClient;
+pub(crate) use endpoint::{Endpoint, GatewayConnection, Remote};
 pub(crate) use session::{ClientSession, Responder, ServerRequest, unsupported};

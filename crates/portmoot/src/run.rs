@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::{env, program_name};
-use crate::remote::{Connection, Endpoint};
+use crate::remote::{Endpoint, GatewayConnection};
 
 pub(crate) use relay::stdio_relay;
 
@@ -37,7 +37,7 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
     let gateway = start(loaded.config.clone())?;
     let address = gateway.listen().await.map_err(|error| failed(&error))?;
     output.message(&banner(&loaded, &address.to_string(), gateway.requires_token()));
-    let mut files = watch::Files::new(loaded.files);
+    let mut files = watch::WatchedFiles::new(loaded.files);
     let mut config = loaded.config;
     loop {
         tokio::select! {
@@ -152,11 +152,11 @@ struct InProcess {
 }
 
 impl Endpoint for InProcess {
-    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<Connection, Failure>> + Send + '_>> {
+    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<GatewayConnection, Failure>> + Send + '_>> {
         let (near, far) = tokio::io::duplex(PIPE_BYTES);
         let gateway = Arc::clone(&self.gateway);
         tokio::spawn(async move { gateway.connection(far).await });
-        Box::pin(async move { Ok(Box::new(near) as Connection) })
+        Box::pin(async move { Ok(Box::new(near) as GatewayConnection) })
     }
 
     fn authority(&self) -> &str {

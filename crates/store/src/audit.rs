@@ -23,15 +23,15 @@ use crate::journal::Journal;
 use crate::record::{Record, SealingKey};
 use crate::writer::JournalWriter;
 use chain::{Chain, hex, parse_hex};
+pub use chain::{ChainHead, ParseHeadError};
+pub use entry::{
+    ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, Entry, EntryKind, Payloads, Policy, RecordedEntry, Verdict,
+};
 use files::{FOLDER, Files, SegmentPart, on, segment_parts};
 use platform::Mutex;
 use writer::{Bodies, LogWriter};
 
-pub use chain::{Head, ParseHeadError};
-pub use entry::{
-    ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, Entry, EntryKind, Payloads, Policy, RecordedEntry, Verdict,
-};
-pub use query::{Filter, KindPattern};
+pub use query::{EntryFilter, KindPattern};
 pub use redact::REDACTED;
 pub use verify::{FINDINGS_MAX, Finding, Report};
 pub use writer::SEGMENT_BYTES_MAX;
@@ -55,7 +55,7 @@ pub const AUDIT_GATHER_BYTES: usize = 1024 * 1024;
 pub struct AuditLog {
     group: Arc<GroupCommit<Bodies>>,
     policy: Arc<Policy>,
-    head: Arc<Mutex<Head>>,
+    head: Arc<Mutex<ChainHead>>,
 }
 
 /// Permit to write one entry, reserved before the act that the entry records. Released when dropped.
@@ -124,7 +124,7 @@ impl AuditLog {
 
     /// Head of the chain after the last durable entry.
     #[must_use]
-    pub fn head(&self) -> Head {
+    pub fn head(&self) -> ChainHead {
         *self.head.lock()
     }
 
@@ -174,7 +174,7 @@ impl std::fmt::Debug for Permit {
 ///
 /// # Errors
 /// [`StoreError::Io`] when the log cannot be read, [`StoreError::Damaged`] when the journal cannot be read.
-pub fn verify(dir: &Path, expected: Option<Head>) -> Result<Option<Report>, StoreError> {
+pub fn verify(dir: &Path, expected: Option<ChainHead>) -> Result<Option<Report>, StoreError> {
     let files = at(dir);
     let state = Journal::peek(dir)?;
     match state.audit_key() {
@@ -192,7 +192,7 @@ pub fn verify(dir: &Path, expected: Option<Head>) -> Result<Option<Report>, Stor
 /// [`StoreError::Io`] when the log cannot be read.
 pub fn query(
     dir: &Path,
-    filter: &Filter,
+    filter: &EntryFilter,
     mut each: impl FnMut(&RecordedEntry<'_>, &str) -> ControlFlow<()>,
 ) -> Result<(), StoreError> {
     let files = at(dir);

@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use wire::mcp::header::{self, HeaderParam};
 use wire::mcp::list::Item;
 use wire::mcp::{ListKind, Params, Version};
+use wire::rpc::Message;
 
 use crate::status::Quarantined;
 
@@ -63,18 +64,23 @@ impl Manifest {
         }
     }
 
-    /// The HTTP headers that mirror a modern request (2026-07-28, Streamable HTTP). `target` is the name or URI that the
-    /// session sends, if it differs from the params.
+    /// The HTTP headers that mirror a modern request (2026-07-28, Streamable HTTP). `target` is the name, URI or task id that
+    /// the frame has. The frame is read only for a tool that wants some of its arguments in headers.
     pub(crate) fn mirror_headers(
         &self,
-        params: &Params<'_>,
+        frame: &Bytes,
+        method: &str,
         target: Option<&str>,
         version: Version,
     ) -> HeaderMap {
-        let version = params.protocol_version().and_then(|text| Version::parse(&text)).unwrap_or(version);
-        let tool = target.filter(|_| params.message().method() == "tools/call");
-        let annotations = tool.and_then(|tool| self.annotations.get(tool)).map_or(&[][..], Vec::as_slice);
-        let mirrored = header::standard(version, params, target, annotations).unwrap_or_default();
+        let mut mirrored = header::standard(version, method, target);
+        let tool = target.filter(|_| method == "tools/call");
+        if let Some(annotations) = tool.and_then(|tool| self.annotations.get(tool))
+            && let Ok(message) = Message::read(frame.clone())
+            && let Ok(params) = Params::read(&message)
+        {
+            mirrored.extend(header::compute(&params, annotations).unwrap_or_default());
+        }
         let valid = |(name, value): (String, String)| {
             Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
         };

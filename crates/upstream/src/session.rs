@@ -20,12 +20,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use client::{Link, SendMeta};
-use http::HeaderMap;
 use model::{Form, Notice, Refusal};
 use platform::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use wire::mcp::Era;
-use wire::mcp::{ListKind, Params, Version};
+use wire::mcp::{ListKind, Version};
 use wire::rpc::Id;
 
 use crate::dial_in::DialIn;
@@ -275,7 +274,7 @@ impl Session {
 
     /// True over Streamable HTTP, where each request has a response stream of its own.
     pub(crate) fn over_http(&self) -> bool {
-        self.link.get().is_some_and(Link::has_request_streams)
+        self.link.get().is_some_and(|link| link.has_request_streams())
     }
 
     /// A number for the next request.
@@ -289,20 +288,6 @@ impl Session {
 
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), client::SendError> {
         self.link.get().ok_or(client::SendError::Closed)?.send(frame, meta)
-    }
-
-    /// The headers that mirror a modern request over Streamable HTTP; `None` elsewhere.
-    fn mirror_headers(
-        &self,
-        era: Era,
-        params: &Params<'_>,
-        target: Option<&str>,
-        version: Version,
-    ) -> Option<Box<HeaderMap>> {
-        if era == Era::Legacy || !self.over_http() {
-            return None;
-        }
-        Some(Box::new(self.manifest().mirror_headers(params, target, version)))
     }
 
     /// Ends the session once: every open call gets the fault, and the gateway learns the end.

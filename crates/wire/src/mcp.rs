@@ -15,8 +15,7 @@ pub mod task;
 pub mod translate;
 pub mod uris;
 pub mod version;
-
-pub use method::{ListFields, Method, Origin, TargetKind};
+pub use method::{ListFields, MethodRow, Origin, TargetKind};
 pub use model::ListKind;
 pub use params::{Params, ParamsEdit, Target};
 pub use result::{ResultEdit, ResultType, ResultView};

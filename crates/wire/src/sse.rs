@@ -58,14 +58,5 @@ pub fn encode(id: Option<&str>, data: &[u8]) -> Bytes {
     Event { id, data, ..Event::default() }.encode()
 }
 
-/// A comment line, which clients ignore: it keeps a stream alive. Line ends in the text are removed.
-#[must_use]
-pub fn comment(text: &str) -> Bytes {
-    let mut out = b": ".to_vec();
-    out.extend(text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')));
-    out.extend_from_slice(b"\n\n");
-    Bytes::from(out)
-}
-
 #[cfg(test)]
 mod tests;

@@ -5,15 +5,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use tokio::time::{sleep, timeout};
 
 use super::peer::HttpReply;
 use super::requests::OutgoingRequest;
 use super::state::LinkState;
 use super::stream::{ResumePoint, StreamEnd, drain, read};
-use crate::error::LinkError;
+use crate::error::{LinkError, SendError};
 use crate::inbox::Flow;
+use crate::transport::SendMeta;
 
 /// Attempts in a row to resume a stream that bring nothing new.
 const RESUME_MAX: u32 = 5;
@@ -98,9 +99,24 @@ async fn resume(link: &LinkState, last_id: Option<&str>) -> Result<HttpReply, Li
 }
 
 /// Sends a notification or an answer. Servers reply with 202, 204, or 200 with or without a body.
-pub(super) async fn note(link: Arc<LinkState>, frame: Bytes, headers: Option<Box<HeaderMap>>) {
+pub(crate) fn note(link: &Arc<LinkState>, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
+    if link.is_closed() {
+        return Err(SendError::Closed);
+    }
+    if frame.len() > link.peer.limits.frame_bytes_max {
+        return Err(SendError::TooLarge);
+    }
+    if link.notes.fetch_add(1, Ordering::SeqCst) >= link.peer.limits.requests_max {
+        link.notes.fetch_sub(1, Ordering::SeqCst);
+        return Err(SendError::Busy);
+    }
+    tokio::spawn(post(Arc::clone(link), frame, meta));
+    Ok(())
+}
+
+async fn post(link: Arc<LinkState>, frame: Bytes, meta: SendMeta) {
     let sent = timeout(link.peer.limits.head, async {
-        let reply = link.peer.success(link.peer.post(frame, headers.as_deref()).await?).await?;
+        let reply = link.peer.success(link.peer.post(frame, meta.headers.as_deref()).await?).await?;
         if !reply.is_stream() {
             link.peer.collect(reply.body).await?;
         }
@@ -108,10 +124,11 @@ pub(super) async fn note(link: Arc<LinkState>, frame: Bytes, headers: Option<Box
     });
     let outcome = sent.await.unwrap_or(Err(LinkError::Timeout));
     link.notes.fetch_sub(1, Ordering::SeqCst);
-    match outcome {
-        Ok(()) => {}
-        Err(LinkError::SessionGone) => link.end(LinkError::SessionGone),
-        Err(error) => {
+    match (outcome, meta.request) {
+        (Ok(()), _) => {}
+        (Err(error), Some(request)) => link.inbox.failed(request, error),
+        (Err(LinkError::SessionGone), None) => link.end(LinkError::SessionGone),
+        (Err(error), None) => {
             tracing::debug!(server = &*link.peer.name, %error, "the server did not accept a notification");
         }
     }

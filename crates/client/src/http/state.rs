@@ -12,25 +12,19 @@ use crate::error::LinkError;
 use crate::inbox::Inbox;
 
 /// State that the tasks of one link share.
-pub(super) struct LinkState {
-    pub(super) peer: Peer,
-    pub(super) inbox: Arc<dyn Inbox>,
+pub(crate) struct LinkState {
+    pub(crate) peer: Peer,
+    pub(crate) inbox: Arc<dyn Inbox>,
     /// Notifications and answers on their way.
     pub(super) notes: AtomicUsize,
     /// The task that reads the stream for messages that belong to no request.
-    pub(super) listener: Mutex<Option<AbortHandle>>,
+    pub(crate) listener: Mutex<Option<AbortHandle>>,
     requests: Mutex<Requests>,
     closed: AtomicBool,
 }
 
-impl std::fmt::Debug for LinkState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LinkState").field("server", &self.peer.name).finish_non_exhaustive()
-    }
-}
-
 impl LinkState {
-    pub(super) fn new(peer: Peer, inbox: Arc<dyn Inbox>) -> Self {
+    pub(crate) fn new(peer: Peer, inbox: Arc<dyn Inbox>) -> Self {
         Self {
             requests: Mutex::new(Requests::new(peer.limits.idle_connections_max)),
             peer,
@@ -50,7 +44,7 @@ impl LinkState {
     }
 
     /// Ends the link: stops its tasks and reports the reason to the inbox. Does nothing when the link has ended before.
-    pub(super) fn end(&self, why: LinkError) {
+    pub(crate) fn end(&self, why: LinkError) {
         if self.closed.swap(true, Ordering::SeqCst) {
             return;
         }

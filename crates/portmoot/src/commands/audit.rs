@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use serde_json::json;
-use store::audit::{Filter, Head, KindPattern, RecordedEntry, Report, query, verify};
+use store::audit::{ChainHead, EntryFilter, KindPattern, RecordedEntry, Report, query, verify};
 use wire::time::rfc3339;
 
 use crate::cli::{AuditCommand, ConfigArgs};
@@ -24,7 +24,7 @@ pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure
             let kinds = kinds.as_deref().map(parse_kinds).transpose()?;
             let since_ms = since.as_deref().map(|text| time("--since", text)).transpose()?;
             let until_ms = until.as_deref().map(|text| time("--until", text)).transpose()?;
-            let filter = Filter { kinds, participant, topic, verdict, operation, since_ms, until_ms };
+            let filter = EntryFilter { kinds, participant, topic, verdict, operation, since_ms, until_ms };
             list(&data_dir(&config, output)?, &filter, last, output)
         }
         AuditCommand::Verify { head, config } => {
@@ -44,7 +44,7 @@ pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure
 /// Prints the entries that match, the last `last` of them.
 fn list(
     dir: &std::path::Path,
-    filter: &Filter,
+    filter: &EntryFilter,
     last: Option<usize>,
     output: Output,
 ) -> Result<Exit, Failure> {
@@ -141,6 +141,6 @@ fn time(flag: &str, text: &str) -> Result<u64, Failure> {
     parse(text, now_ms()).ok_or_else(wrong)
 }
 
-fn parse_head(text: &str) -> Result<Head, Failure> {
+fn parse_head(text: &str) -> Result<ChainHead, Failure> {
     text.parse().map_err(|error| Failure::new(Exit::Usage, "bad_argument", format!("--head: {error}")))
 }

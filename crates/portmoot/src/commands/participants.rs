@@ -9,7 +9,7 @@ use crate::config::{DURATION, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::remote::Api;
+use crate::remote::ApiClient;
 
 const COLUMNS: [&str; 6] = ["TOPIC", "PARTICIPANT", "ROLE", "LINKS", "CAPABILITIES", "GRANTS"];
 
@@ -17,7 +17,8 @@ pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<
     match command {
         ParticipantsCommand::Ls { topic, gateway } => {
             let remote = running_endpoint(&gateway, output)?;
-            let answer = Api::new(&remote).get(&["participants"], &topic_query(topic.as_deref())).await?;
+            let answer =
+                ApiClient::new(&remote).get(&["participants"], &topic_query(topic.as_deref())).await?;
             let rows = answer.get("participants").and_then(Value::as_array);
             let rows: Vec<Vec<String>> = rows.into_iter().flatten().map(row).collect();
             output.listing(&answer, &COLUMNS, &rows);
@@ -44,7 +45,7 @@ async fn change(
 ) -> Result<(), Failure> {
     let remote = running_endpoint(gateway, output)?;
     let answer =
-        Api::new(&remote).post_at(&["participants", id, "grants"], &topic_query(topic), body).await?;
+        ApiClient::new(&remote).post_at(&["participants", id, "grants"], &topic_query(topic), body).await?;
     if output.json {
         output.result_json(&answer);
     } else {

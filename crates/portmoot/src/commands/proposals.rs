@@ -9,7 +9,7 @@ use crate::commands::target::running_endpoint;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::remote::{Api, Remote};
+use crate::remote::{ApiClient, Remote};
 use crate::terminal::{ProcessTerminal, Terminal, confirm};
 use details::{ProposalDetails, ProposalList};
 
@@ -21,13 +21,15 @@ pub(crate) async fn run(command: ProposalsCommand, output: Output) -> Result<Exi
             let mut query: Vec<(&str, &str)> = topic.iter().map(|topic| ("topic", topic.as_str())).collect();
             query.extend(all.then_some(("all", "true")));
             list(
-                &Api::new(&running_endpoint(&gateway, output)?).get_text(&["proposals"], &query).await?,
+                &ApiClient::new(&running_endpoint(&gateway, output)?)
+                    .get_text(&["proposals"], &query)
+                    .await?,
                 output,
             )
         }
         ProposalsCommand::Show { id, gateway } => {
             let remote = running_endpoint(&gateway, output)?;
-            show(&Api::new(&remote).get_text(&["proposals", &id], &[]).await?, output)
+            show(&ApiClient::new(&remote).get_text(&["proposals", &id], &[]).await?, output)
         }
         ProposalsCommand::Approve { id, arguments, digest, yes, gateway } => {
             let remote = running_endpoint(&gateway, output)?;
@@ -83,7 +85,7 @@ async fn digest_shown(
     yes: bool,
     output: Output,
 ) -> Result<String, Failure> {
-    let answer = Api::new(remote).get_text(&["proposals", id], &[]).await?;
+    let answer = ApiClient::new(remote).get_text(&["proposals", id], &[]).await?;
     let proposal = ProposalDetails::read(&answer)?;
     if yes {
         return Ok(proposal.digest.clone());
@@ -115,7 +117,7 @@ async fn decide(
     body: String,
     output: Output,
 ) -> Result<Exit, Failure> {
-    let answer = Api::new(remote).post_text(&["proposals", id, verb], body).await?;
+    let answer = ApiClient::new(remote).post_text(&["proposals", id, verb], body).await?;
     if output.json {
         output.result(&answer);
     } else {

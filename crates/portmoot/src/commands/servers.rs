@@ -9,7 +9,7 @@ use crate::commands::target::resolve;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::remote::Api;
+use crate::remote::ApiClient;
 use json::visible;
 
 /// How long the commands wait for servers to start. After it, a server is shown as starting.
@@ -20,7 +20,7 @@ pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit,
     match command {
         ServersCommand::Ls { gateway } => {
             let endpoint = resolve(&gateway, START_WAIT, output).await?;
-            let answer = Api::new(endpoint.as_ref()).get(&["servers"], &[]).await?;
+            let answer = ApiClient::new(endpoint.as_ref()).get(&["servers"], &[]).await?;
             let rows = answer.get("servers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             let cells =
                 |row: &Value| COLUMNS.iter().map(|column| cell(row, &column.to_lowercase())).collect();
@@ -28,7 +28,7 @@ pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit,
         }
         ServersCommand::Show { name, gateway } => {
             let endpoint = resolve(&gateway, START_WAIT, output).await?;
-            let answer = Api::new(endpoint.as_ref()).get(&["servers", &name], &[]).await?;
+            let answer = ApiClient::new(endpoint.as_ref()).get(&["servers", &name], &[]).await?;
             if output.json { output.result_json(&answer) } else { output.result(&details(&answer)) }
         }
     }

@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::now_ms;
-use crate::remote::{Api, Remote};
+use crate::remote::{ApiClient, Remote};
 use crate::timestamp::minute;
 
 const COLUMNS: [&str; 5] = ["NAME", "CAPABILITIES", "TOPICS", "CREATED", "EXPIRES"];
@@ -89,7 +89,7 @@ async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Fa
                 "topics": request.topics,
                 "lifetime_ms": request.lifetime_ms,
             });
-            Api::new(&remote).post(&["tokens"], &body).await
+            ApiClient::new(&remote).post(&["tokens"], &body).await
         }
         TokenStore::Local { config, dir } => {
             let random: [u8; 32] = platform::random();
@@ -108,7 +108,7 @@ async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Fa
 
 async fn ls(token_store: TokenStore) -> Result<Value, Failure> {
     match token_store {
-        TokenStore::Gateway(remote) => Api::new(&remote).get(&["tokens"], &[]).await,
+        TokenStore::Gateway(remote) => ApiClient::new(&remote).get(&["tokens"], &[]).await,
         TokenStore::Local { dir, .. } => {
             let journal = Journal::open(&dir)?;
             Ok(json!({ "tokens": journal.state().tokens().iter().map(token_json).collect::<Vec<_>>() }))
@@ -118,7 +118,7 @@ async fn ls(token_store: TokenStore) -> Result<Value, Failure> {
 
 async fn revoke_tokens(token_store: TokenStore, name: &str) -> Result<(), Failure> {
     match token_store {
-        TokenStore::Gateway(remote) => Api::new(&remote).delete(&["tokens", name]).await.map(drop),
+        TokenStore::Gateway(remote) => ApiClient::new(&remote).delete(&["tokens", name]).await.map(drop),
         TokenStore::Local { config, dir } => {
             let journal = JournalWriter::open(&dir)?;
             let audit = Recorder::open(&config, Some(&journal))?;

@@ -13,7 +13,7 @@ use crate::commands::target::resolve;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::remote::{Api, ClientSession};
+use crate::remote::{ApiClient, ClientSession};
 use crate::responder::TerminalResponder;
 use crate::terminal::ProcessTerminal;
 
@@ -24,14 +24,14 @@ pub(crate) async fn run(command: ToolsCommand, output: Output) -> Result<Exit, F
     match command {
         ToolsCommand::Ls { topic, gateway } => {
             let endpoint = resolve(&gateway, Duration::ZERO, output).await?;
-            let answer = Api::new(endpoint.as_ref()).get(&["tools"], &[("topic", &topic)]).await?;
+            let answer = ApiClient::new(endpoint.as_ref()).get(&["tools"], &[("topic", &topic)]).await?;
             let rows = answer.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             output.listing(&answer, &COLUMNS, &rows.iter().map(row).collect::<Vec<_>>());
             Ok(Exit::Ok)
         }
         ToolsCommand::Show { name, gateway } => {
             let endpoint = resolve(&gateway, Duration::ZERO, output).await?;
-            let answer = Api::new(endpoint.as_ref()).get(&["tools", &name], &[]).await?;
+            let answer = ApiClient::new(endpoint.as_ref()).get(&["tools", &name], &[]).await?;
             if output.json {
                 output.result_json(&answer)
             } else {

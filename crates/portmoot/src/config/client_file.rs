@@ -1,6 +1,6 @@
 //! Configuration files of MCP clients (`mcpServers`, VS Code's `servers`), converted to `[servers]` tables.
 
-use crate::config::node::{Entry, Node, Value};
+use crate::config::node::{Node, TreeEntry, Value};
 use crate::config::problem::Problem;
 
 /// Keys with the same meaning in a `[servers.NAME]` table. `timeout` is not one: clients differ in its unit.
@@ -41,14 +41,14 @@ pub(crate) fn adapt(file: Node) -> Result<ClientFile, Problem> {
         return Err(problem.at(&location).hint("expected: {\"mcpServers\": {\"NAME\": {\"command\": ...}}}"));
     };
     let mut notices = Vec::new();
-    let entry = |entry: Entry| adapt_server(entry, &mut notices);
+    let entry = |entry: TreeEntry| adapt_server(entry, &mut notices);
     let servers =
         Node { value: Value::Table(servers.into_iter().map(entry).collect()), location: list_location };
-    let entry = Entry { key: "servers".into(), location: location.clone(), node: servers };
+    let entry = TreeEntry { key: "servers".into(), location: location.clone(), node: servers };
     Ok(ClientFile { tree: Node { value: Value::Table(vec![entry]), location }, notices })
 }
 
-fn adapt_server(mut server: Entry, notices: &mut Vec<String>) -> Entry {
+fn adapt_server(mut server: TreeEntry, notices: &mut Vec<String>) -> TreeEntry {
     let Value::Table(entries) = &mut server.node.value else { return server };
     let mut ignored = Vec::new();
     let mut kept = Vec::with_capacity(entries.len());

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::config::node::{Layer, Node, TreeEntry, Value};
+use crate::config::problem::Problem;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
-
-use crate::config::node::{Entry, Layer, Node, Value};
-use crate::config::problem::Problem;
 
 /// Reads a JSON document. A `null` member counts as absent.
 ///
@@ -43,8 +42,9 @@ fn node(json: Json, layer: &Arc<Layer>) -> Option<Node> {
         Json::Text(text) => Value::Text(text),
         Json::List(items) => Value::List(items.into_iter().filter_map(|item| node(item, layer)).collect()),
         Json::Table(members) => {
-            let entry =
-                |(key, json)| Some(Entry { key, location: layer.unknown_line(), node: node(json, layer)? });
+            let entry = |(key, json)| {
+                Some(TreeEntry { key, location: layer.unknown_line(), node: node(json, layer)? })
+            };
             Value::Table(members.into_iter().filter_map(entry).collect())
         }
     };

@@ -40,12 +40,12 @@ pub(crate) enum Value {
     Decimal(f64),
     Flag(bool),
     List(Vec<Node>),
-    Table(Vec<Entry>),
+    Table(Vec<TreeEntry>),
 }
 
 /// A key with its value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct TreeEntry {
     pub(crate) key: String,
     pub(crate) location: Location,
     pub(crate) node: Node,
@@ -72,7 +72,7 @@ impl Node {
     pub(crate) fn at(layer: &Arc<Layer>, path: &[&str], value: Value) -> Node {
         let location = layer.unknown_line();
         path.iter().rev().fold(Node { value, location: location.clone() }, |node, key| {
-            let entry = Entry { key: (*key).to_owned(), location: location.clone(), node };
+            let entry = TreeEntry { key: (*key).to_owned(), location: location.clone(), node };
             Node { value: Value::Table(vec![entry]), location: location.clone() }
         })
     }
@@ -91,7 +91,7 @@ impl Node {
     }
 
     /// The entries, if this is a table.
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[TreeEntry] {
         match &self.value {
             Value::Table(entries) => entries,
             Value::Text(_) | Value::Integer(_) | Value::Decimal(_) | Value::Flag(_) | Value::List(_) => &[],
@@ -126,7 +126,7 @@ impl fmt::Display for Location {
     }
 }
 
-fn overlay_entry(lower: &mut Vec<Entry>, upper: Entry) {
+fn overlay_entry(lower: &mut Vec<TreeEntry>, upper: TreeEntry) {
     match lower.iter_mut().find(|entry| entry.key == upper.key) {
         Some(entry) => entry.node.overlay(upper.node),
         None => lower.push(upper),

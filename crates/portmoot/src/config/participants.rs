@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use access::ANONYMOUS_PREFIX;
-use access::config::ParticipantConfig;
-use auth::{Credential, LOCAL_USER, Participant, TokenHash};
-use model::{Capabilities, GATEWAY, TopicName};
-
-use crate::config::node::Entry;
+use crate::config::node::TreeEntry;
 use crate::config::problem::Problem;
 use crate::config::profiles::{Profiles, profile};
 use crate::config::reader::Table;
 use crate::config::servers::timeouts;
 use crate::config::values::{Env, capabilities, participant_id, rate, topic_name};
+use access::ANONYMOUS_PREFIX;
+use access::config::ParticipantConfig;
+use auth::{Credential, LOCAL_USER, Participant, TokenHash};
+use model::{Capabilities, GATEWAY, TopicName};
 
 /// Shortest accepted token, characters; a shorter one can be guessed.
 const TOKEN_CHARS_MIN: usize = 16;
@@ -27,7 +26,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>, profiles: &Profiles) -> Vec<P
 }
 
 fn participant(
-    entry: &Entry,
+    entry: &TreeEntry,
     table: Table<'_>,
     env: Env<'_>,
     profiles: &Profiles,
@@ -119,7 +118,7 @@ fn topics(table: &Table<'_>) -> Vec<TopicName> {
     let written = table.texts("topics").unwrap_or_else(|| vec![(MAIN_TOPIC, table.location())]);
     if written.is_empty() {
         let message = format!("`{}` is empty: the participant could join no topic", table.full("topics"));
-        table.note_at("topics", "config_value", message, "list a topic, or remove the key for `main`");
+        table.note_value("topics", message, "list a topic, or remove the key for `main`");
     }
     written.into_iter().filter_map(|(name, location)| topic_name(name, location, table.problems())).collect()
 }

@@ -14,7 +14,7 @@ pub(crate) type Profiles = BTreeMap<String, Arc<Capabilities>>;
 
 /// Reads every profile.
 pub(crate) fn read(root: &Table<'_>) -> Profiles {
-    let one = |(entry, table): (&crate::config::node::Entry, Table<'_>)| {
+    let one = |(entry, table): (&crate::config::node::TreeEntry, Table<'_>)| {
         let held = capabilities(&table);
         if held.is_none() && table.get("capabilities").is_none() {
             let message = format!("{} has no `capabilities`", table.name());

@@ -1,10 +1,9 @@
 //! Typed reading of a tree. Reading continues after a problem, so that one run reports all of them.
 
+use crate::config::node::{Location, Node, TreeEntry, Value};
+use crate::config::problem::{Problem, nearest};
 use std::cell::RefCell;
 use std::time::Duration;
-
-use crate::config::node::{Entry, Location, Node, Value};
-use crate::config::problem::{Problem, nearest};
 
 /// The problems found so far.
 #[derive(Default)]
@@ -52,7 +51,7 @@ impl<'a> Table<'a> {
     }
 
     /// Notes a problem in this table.
-    pub(crate) fn wrong(&self, code: &'static str, message: impl Into<String>, hint: &str) {
+    pub(crate) fn wrong(&self, code: &'static str, message: impl Into<String>, hint: impl Into<String>) {
         self.problems.note(Problem::new(code, message).at(self.location()).hint(hint));
     }
 
@@ -154,7 +153,7 @@ impl<'a> Table<'a> {
     }
 
     /// The entries of the table under a key.
-    pub(crate) fn entries(&self, key: &'static str) -> &'a [Entry] {
+    pub(crate) fn entries(&self, key: &'static str) -> &'a [TreeEntry] {
         self.read(key, "a table", |value| match value {
             Value::Table(entries) => Some(entries.as_slice()),
             _ => None,
@@ -163,8 +162,8 @@ impl<'a> Table<'a> {
     }
 
     /// The tables under a key, by their names.
-    pub(crate) fn tables(&self, key: &'static str) -> Vec<(&'a Entry, Table<'a>)> {
-        let table = |entry: &'a Entry| match &entry.node.value {
+    pub(crate) fn tables(&self, key: &'static str) -> Vec<(&'a TreeEntry, Table<'a>)> {
+        let table = |entry: &'a TreeEntry| match &entry.node.value {
             Value::Table(_) => {
                 let path = format!("{}.{}", self.full(key), quoted(&entry.key));
                 let read_keys = RefCell::default();
@@ -190,6 +189,11 @@ impl<'a> Table<'a> {
             problem.hint = suggestion(&entry.key, read_keys.iter().copied());
             self.problems.note(problem);
         }
+    }
+
+    /// Notes that the value of a key cannot be used.
+    pub(crate) fn note_value(&self, key: &str, message: String, hint: impl Into<String>) {
+        self.note_at(key, "config_value", message, hint);
     }
 
     /// Notes a problem in the value of a key.
@@ -253,6 +257,7 @@ pub(crate) fn suggestion<'a>(unknown: &str, known: impl IntoIterator<Item = &'a 
     nearest(unknown, known).map(|word| format!("did you mean `{word}`?"))
 }
 
+/// A number of bytes: `4096`, `"64KiB"`, `"4MiB"`.
 fn bytes(text: &str) -> Option<usize> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let number: usize = number.parse().ok()?;

@@ -5,15 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::config::node::{Node, TreeEntry, Value};
+use crate::config::problem::Problem;
+use crate::config::reader::{DURATION, Problems, Table, duration};
+use crate::config::values::{Env, capabilities, participant_id, secret, secret_at, secrets_at};
 use model::{Capabilities, GATEWAY, ParticipantId};
 use upstream::config::{
     EraChoice, HttpConfig, Origin, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
 };
-
-use crate::config::node::{Entry, Node, Value};
-use crate::config::problem::Problem;
-use crate::config::reader::{DURATION, Problems, Table, duration};
-use crate::config::values::{Env, capabilities, participant_id, secret, secret_at, secrets_at};
 
 const ERAS: [(&str, EraChoice); 3] =
     [("auto", EraChoice::Auto), ("legacy", EraChoice::Legacy), ("modern", EraChoice::Modern)];
@@ -47,7 +46,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Vec<ServerConfig> {
     tables.into_iter().filter_map(|(entry, table)| server(entry, table, env)).collect()
 }
 
-fn server(entry: &Entry, table: Table<'_>, env: Env<'_>) -> Option<ServerConfig> {
+fn server(entry: &TreeEntry, table: Table<'_>, env: Env<'_>) -> Option<ServerConfig> {
     let enabled = table.flag("enabled").unwrap_or(true);
     // A disabled server needs no variables.
     let written = |_: &str| Some(String::new());
@@ -78,7 +77,7 @@ fn server(entry: &Entry, table: Table<'_>, env: Env<'_>) -> Option<ServerConfig>
 }
 
 /// The id of a server. MCP clients allow white space in names; ids have none, so it becomes `-`.
-fn server_id(entry: &Entry, problems: &Problems) -> Option<ParticipantId> {
+fn server_id(entry: &TreeEntry, problems: &Problems) -> Option<ParticipantId> {
     let words: Vec<&str> = entry.key.split_whitespace().collect();
     let name = if words.is_empty() { entry.key.clone() } else { words.join("-") };
     if name == GATEWAY {
@@ -153,12 +152,7 @@ fn env_names(table: &Table<'_>, variables: &[(String, Secret)]) {
     for (name, value) in variables {
         if name.is_empty() || name.contains(['=', '\0']) || value.expose().contains('\0') {
             let message = format!("`{}` is not a valid environment variable", name.escape_debug());
-            table.note_at(
-                "env",
-                "config_value",
-                message,
-                "a name has no `=`, and names and values have no NUL",
-            );
+            table.note_value("env", message, "a name has no `=`, and names and values have no NUL");
         }
     }
 }
@@ -174,7 +168,7 @@ fn check_url(table: &Table<'_>, url: &Secret) -> bool {
         parsed.is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some());
     if !good {
         let message = format!("`{}` is not an absolute http or https URL", url.written());
-        table.note_at("url", "config_value", message, "for example \"http://127.0.0.1:9000/mcp\"");
+        table.note_value("url", message, "for example \"http://127.0.0.1:9000/mcp\"");
     }
     good
 }
@@ -186,9 +180,8 @@ fn check_headers(table: &Table<'_>, headers: &[(String, Secret)]) -> bool {
     });
     if let Some((name, _)) = wrong {
         let message = format!("`{}` is not a valid header", name.escape_debug());
-        table.note_at(
+        table.note_value(
             "headers",
-            "config_value",
             message,
             "a header has a name of letters, digits and `-`, and a value of one line",
         );
@@ -203,7 +196,7 @@ fn prefix(table: &Table<'_>, name: Option<&ParticipantId>) -> Arc<str> {
         Some(prefix) if prefix.chars().all(fits) => prefix.into(),
         Some(prefix) => {
             let message = format!("`{}` cannot be part of a tool name", prefix.escape_debug());
-            table.note_at("prefix", "config_value", message, "use letters, digits, `_`, `-` and `.`");
+            table.note_value("prefix", message, "use letters, digits, `_`, `-` and `.`");
             prefix.into()
         }
         None => {
@@ -235,12 +228,7 @@ pub(crate) fn timeouts(table: &Table<'_>) -> Timeouts {
     let written_max = table.duration("max_timeout");
     if written_max.is_some_and(|max| max < longest) {
         let message = format!("`{}` is shorter than another timeout", table.full("max_timeout"));
-        table.note_at(
-            "max_timeout",
-            "config_value",
-            message,
-            "`max_timeout` limits all other timeouts: raise it",
-        );
+        table.note_value("max_timeout", message, "`max_timeout` limits all other timeouts: raise it");
     }
     let max = written_max.unwrap_or_else(|| standard.max.max(longest));
     Timeouts { start: table.duration("start_timeout").unwrap_or(standard.start), request, tools, max }

@@ -11,9 +11,8 @@ use crate::config::reader::Table;
 
 const PAYLOADS: [(&str, Payloads); 3] =
     [("full", Payloads::Full), ("digest", Payloads::Digest), ("none", Payloads::None)];
-
 /// Settings of `[server]`.
-pub(crate) struct Settings {
+pub(crate) struct ServerSettings {
     pub(crate) listen: SocketAddr,
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) hosts: Vec<String>,
@@ -22,7 +21,7 @@ pub(crate) struct Settings {
 }
 
 /// Reads `[server]`; `None` if it is not valid.
-pub(crate) fn read(root: &Table<'_>) -> Option<Settings> {
+pub(crate) fn read(root: &Table<'_>) -> Option<ServerSettings> {
     let table = root.table("server")?;
     let listen = listen(&table);
     let data_dir = table.text("data_dir").map(PathBuf::from);
@@ -31,7 +30,7 @@ pub(crate) fn read(root: &Table<'_>) -> Option<Settings> {
     let legacy_sse = table.flag("legacy_sse").unwrap_or(false);
     let limits = table.table("limits").map(|table| limits(table)).unwrap_or_default();
     table.finish();
-    Some(Settings { listen: listen?, data_dir, hosts, legacy_sse, limits })
+    Some(ServerSettings { listen: listen?, data_dir, hosts, legacy_sse, limits })
 }
 
 /// Reads `[audit]`.
@@ -55,9 +54,8 @@ fn listen(table: &Table<'_>) -> Option<SocketAddr> {
     };
     if parsed.is_none() {
         let message = format!("`{}` must be an address and a port, not \"{written}\"", table.full("listen"));
-        table.note_at(
+        table.note_value(
             "listen",
-            "config_value",
             message,
             "for example \"127.0.0.1:7070\", or \"[::]:7070\" for all interfaces",
         );
@@ -103,7 +101,7 @@ fn limits(table: Table<'_>) -> Limits {
 fn above_zero(table: &Table<'_>, key: &'static str, value: Option<usize>, standard: usize) -> usize {
     if value == Some(0) {
         let message = format!("`{}` must be more than 0", table.full(key));
-        table.note_at(key, "config_value", message, "remove it for the default");
+        table.note_value(key, message, "remove it for the default");
     }
     value.unwrap_or(standard)
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value as Json};
 
 use crate::config::expand::is_reference;
-use crate::config::node::{Entry, Node, Value};
+use crate::config::node::{Node, TreeEntry, Value};
 
 /// Tables whose texts are hidden unless they have a variable.
 const SECRET_TABLES: [&str; 2] = ["env", "headers"];
@@ -24,8 +24,8 @@ pub(crate) fn to_json(tree: &Node) -> Json {
 }
 
 fn table<'a>(out: &mut String, path: &[&'a str], node: &'a Node, origins: bool) {
-    let is_table = |entry: &&Entry| matches!(entry.node.value, Value::Table(_));
-    let plain: Vec<&Entry> = node.entries().iter().filter(|entry| !is_table(entry)).collect();
+    let is_table = |entry: &&TreeEntry| matches!(entry.node.value, Value::Table(_));
+    let plain: Vec<&TreeEntry> = node.entries().iter().filter(|entry| !is_table(entry)).collect();
     if !path.is_empty() && (!plain.is_empty() || node.entries().is_empty()) {
         let name: Vec<String> = path.iter().map(|key| toml_key(key)).collect();
         let gap = if out.is_empty() { "" } else { "\n" };
@@ -57,7 +57,8 @@ fn inline(node: &Node, secret: bool) -> String {
             format!("[{}]", items.join(", "))
         }
         Value::Table(entries) => {
-            let pair = |entry: &Entry| format!("{} = {}", toml_key(&entry.key), inline(&entry.node, secret));
+            let pair =
+                |entry: &TreeEntry| format!("{} = {}", toml_key(&entry.key), inline(&entry.node, secret));
             let pairs: Vec<String> = entries.iter().map(pair).collect();
             format!("{{ {} }}", pairs.join(", "))
         }
@@ -72,7 +73,7 @@ fn json(node: &Node, secret: bool) -> Json {
         Value::Flag(flag) => Json::from(*flag),
         Value::List(items) => items.iter().map(|item| json(item, secret)).collect(),
         Value::Table(entries) => {
-            let member = |entry: &Entry| {
+            let member = |entry: &TreeEntry| {
                 let secret = secret || SECRET_TABLES.contains(&entry.key.as_str());
                 (entry.key.clone(), json(&entry.node, secret))
             };

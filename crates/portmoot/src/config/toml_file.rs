@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::config::node::{Layer, Location, Node, TreeEntry, Value};
+use crate::config::problem::Problem;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
-
-use crate::config::node::{Entry, Layer, Location, Node, Value};
-use crate::config::problem::Problem;
 
 /// Reads a TOML document.
 ///
@@ -68,7 +67,11 @@ impl Source<'_> {
         let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
             let key_text: &std::borrow::Cow<'_, str> = key.get_ref();
             let node = self.node(value)?;
-            Ok(Entry { key: key_text.clone().into_owned(), location: self.location(key.span().start), node })
+            Ok(TreeEntry {
+                key: key_text.clone().into_owned(),
+                location: self.location(key.span().start),
+                node,
+            })
         };
         keys.into_iter().map(entry).collect::<Result<_, _>>().map(Value::Table)
     }

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use access::GUEST_RATE;
-use access::config::{Access, BuiltIn, McpCalls, TopicConfig};
-use model::ParticipantId;
-use upstream::config::ServerConfig;
-
-use crate::config::node::{DEFAULTS, Entry, Node, Value};
+use crate::config::node::{DEFAULTS, Node, TreeEntry, Value};
 use crate::config::problem::Problem;
 use crate::config::profiles::{Profiles, profile};
 use crate::config::reader::{Table, suggestion};
 use crate::config::values::{rate, topic_name};
+use access::GUEST_RATE;
+use access::config::{Access, BuiltIn, McpCalls, TopicConfig};
+use model::ParticipantId;
+use upstream::config::ServerConfig;
 
 const ACCESS: [(&str, Access); 3] =
     [("public", Access::Public), ("restricted", Access::Restricted), ("private", Access::Private)];
@@ -56,7 +55,7 @@ pub(crate) fn unimplemented(tree: &Node) -> Vec<String> {
 }
 
 fn topic(
-    entry: &Entry,
+    entry: &TreeEntry,
     table: Table<'_>,
     servers: &[ServerConfig],
     profiles: &Profiles,
@@ -68,9 +67,8 @@ fn topic(
     let history = table.count("history").unwrap_or(0);
     if history > HISTORY_MAX {
         let message = format!("`{}` is more than {HISTORY_MAX}", table.full("history"));
-        table.note_at(
+        table.note_value(
             "history",
-            "config_value",
             message,
             "all envelopes of the history are kept in memory: choose a smaller number",
         );

@@ -42,7 +42,7 @@ pub(crate) fn secret_at(table: &Table<'_>, key: &'static str, env: Env<'_>) -> O
 
 /// The expanded texts of a table of texts: `env`, `headers`. Numbers and flags count as their spelling.
 pub(crate) fn secrets_at(table: &Table<'_>, key: &'static str, env: Env<'_>) -> Vec<(String, Secret)> {
-    let one = |entry: &crate::config::node::Entry| {
+    let one = |entry: &crate::config::node::TreeEntry| {
         let text = match &entry.node.value {
             Value::Text(text) => text.clone(),
             Value::Integer(number) => number.to_string(),
@@ -92,7 +92,7 @@ pub(crate) fn rate(table: &Table<'_>, key: &'static str) -> Option<Rate> {
     if rate.is_none() {
         let message = format!("`{}` is not a rate", table.full(key));
         let hint = "write \"100/s\", \"600/min\", or { limit = \"100/s\", burst = 200 }";
-        table.note_at(key, "config_value", message, hint);
+        table.note_value(key, message, hint);
     }
     rate
 }

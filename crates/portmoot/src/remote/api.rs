@@ -10,15 +10,14 @@ use crate::remote::endpoint::Endpoint;
 use crate::remote::http;
 
 const BASE: &str = "/api/v1";
-
 /// The API of one gateway.
-pub(crate) struct Api<'a> {
+pub(crate) struct ApiClient<'a> {
     endpoint: &'a dyn Endpoint,
 }
 
-impl<'a> Api<'a> {
-    pub(crate) fn new(endpoint: &'a dyn Endpoint) -> Api<'a> {
-        Api { endpoint }
+impl<'a> ApiClient<'a> {
+    pub(crate) fn new(endpoint: &'a dyn Endpoint) -> ApiClient<'a> {
+        ApiClient { endpoint }
     }
 
     /// `GET /api/v1/{segments}?{query}`.

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// A connection to a gateway that speaks HTTP/1.1.
-pub(crate) type Connection = Box<dyn Duplex>;
+pub(crate) type GatewayConnection = Box<dyn Duplex>;
 
 /// Read and write halves of a connection.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -20,7 +20,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 /// A gateway to connect to: over TCP, or in this process through a pipe.
 pub(crate) trait Endpoint: Send + Sync {
     /// Opens a new connection.
-    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<Connection, Failure>> + Send + '_>>;
+    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<GatewayConnection, Failure>> + Send + '_>>;
 
     /// Value of the `Host` header.
     fn authority(&self) -> &str;
@@ -67,7 +67,7 @@ impl Remote {
 }
 
 impl Endpoint for Remote {
-    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<Connection, Failure>> + Send + '_>> {
+    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<GatewayConnection, Failure>> + Send + '_>> {
         Box::pin(async move {
             let connected = TcpStream::connect((self.host.as_str(), self.port)).await;
             let stream = connected.map_err(|error| {
@@ -75,7 +75,7 @@ impl Endpoint for Remote {
                 Failure::new(Exit::Failed, "gateway_unreachable", message)
                     .hint("start one with: portmoot serve")
             })?;
-            Ok(Box::new(stream) as Connection)
+            Ok(Box::new(stream) as GatewayConnection)
         })
     }
 

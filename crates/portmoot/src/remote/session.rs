@@ -1,15 +1,12 @@
 //! MCP client session of revision 2025-11-25 over Streamable HTTP: one request at a time, answers to server requests.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::{Method, Response, StatusCode};
 use model::RefusalCode;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use wire::rpc::{self, Message, Shape};
 use wire::sse::Decoder;
 
 use crate::exit::Exit;
@@ -43,27 +40,6 @@ pub(crate) struct ClientSession<'a> {
     path: String,
     id: Option<String>,
     last_request: u64,
-}
-
-#[derive(Deserialize)]
-struct Frame<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    method: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    params: Option<&'a RawValue>,
-    #[serde(borrow)]
-    result: Option<&'a RawValue>,
-    error: Option<RpcError>,
-}
-
-#[derive(Deserialize)]
-struct RpcError {
-    code: i64,
-    message: String,
-    #[serde(default)]
-    data: Value,
 }
 
 impl<'a> ClientSession<'a> {
@@ -123,8 +99,7 @@ impl<'a> ClientSession<'a> {
         // Without this request the session ends later, when it is idle.
         let _ = http::send(self.endpoint, Method::DELETE, &self.path, &headers, Bytes::new()).await;
     }
-
-    async fn post(&self, frame: String) -> Result<Response<Incoming>, Failure> {
+    async fn post(&self, frame: impl Into<Bytes>) -> Result<Response<Incoming>, Failure> {
         let mut headers = vec![
             ("content-type", "application/json"),
             ("accept", "application/json, text/event-stream"),
@@ -138,7 +113,7 @@ impl<'a> ClientSession<'a> {
             return Ok(response);
         }
         let (status, body) = http::read(response).await?;
-        Err(refused(status, &body))
+        Err(refused(status, body))
     }
 
     async fn read_stream(
@@ -172,31 +147,30 @@ impl<'a> ClientSession<'a> {
         wanted: u64,
         responder: &mut dyn Responder,
     ) -> Result<Option<String>, Failure> {
-        let frame: Frame<'_> = serde_json::from_slice(message).map_err(|error| http::broken(&error))?;
-        let Some(method) = &frame.method else {
-            let matches_wanted = frame.id.is_some_and(|id| id.get() == wanted.to_string());
-            return match (frame.result, frame.error) {
-                (Some(result), None) if matches_wanted => Ok(Some(result.get().to_owned())),
-                (None, Some(error)) if matches_wanted || frame.id.is_none() => Err(rpc_failure(&error)),
-                _ => Ok(None),
-            };
-        };
-        let params = frame.params.map_or("{}", RawValue::get);
-        match frame.id {
-            None => {
-                let params = serde_json::from_str(params).unwrap_or_default();
-                responder.notice(method, &params);
+        let message = Message::read(Bytes::copy_from_slice(message)).map_err(|error| http::broken(&error))?;
+        let params = message.params().map_or("{}".into(), String::from_utf8_lossy);
+        match (message.shape(), message.id()) {
+            (Shape::Result, id) => {
+                let own = id.is_some_and(|id| id.as_number() == Some(wanted));
+                return Ok(message
+                    .result()
+                    .filter(|_| own)
+                    .map(|raw| String::from_utf8_lossy(raw).into_owned()));
             }
-            Some(id) => {
+            (Shape::Error, id) if id.is_none_or(|id| id.as_number() == Some(wanted)) => {
+                return Err(rpc_failure(&message));
+            }
+            (Shape::Error, _) => {}
+            (Shape::Notification | Shape::Request, None) => {
+                let params = serde_json::from_str(&params).unwrap_or_default();
+                responder.notice(message.method(), &params);
+            }
+            (Shape::Notification | Shape::Request, Some(id)) => {
                 let request =
-                    ServerRequest { method: method.clone().into_owned(), params: params.to_owned() };
-                let answer = tokio::task::block_in_place(|| responder.answer(&request));
-                let answer = match answer {
-                    Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id.get()),
-                    Err((code, message)) => {
-                        let error = json!({ "code": code, "message": message });
-                        format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.get())
-                    }
+                    ServerRequest { method: message.method().to_owned(), params: params.into_owned() };
+                let answer = match tokio::task::block_in_place(|| responder.answer(&request)) {
+                    Ok(result) => rpc::result(id, result.to_string().as_bytes()),
+                    Err((code, why)) => rpc::error(Some(id), code, &why, None),
                 };
                 self.post(answer).await?;
             }
@@ -214,18 +188,21 @@ fn no_answer() -> Failure {
     Failure::new(Exit::Failed, "gateway_broken", "the gateway closed the stream without an answer")
 }
 
-fn refused(status: StatusCode, body: &[u8]) -> Failure {
-    match serde_json::from_slice::<Frame<'_>>(body) {
-        Ok(Frame { error: Some(error), .. }) if status != StatusCode::UNAUTHORIZED => rpc_failure(&error),
-        _ => http::failure(status, body),
+fn refused(status: StatusCode, body: Bytes) -> Failure {
+    match Message::read(body.clone()) {
+        Ok(message) if message.error().is_some() && status != StatusCode::UNAUTHORIZED => {
+            rpc_failure(&message)
+        }
+        Ok(_) | Err(_) => http::failure(status, &body),
     }
 }
 
 /// Maps a JSON-RPC error to a failure. Refusals of the gateway have their stable code in `data`.
-fn rpc_failure(error: &RpcError) -> Failure {
-    let text = |name: &str| error.data.get(name).and_then(Value::as_str);
-    let known =
-        text("code").and_then(|code| RefusalCode::ALL.into_iter().find(|known| known.as_str() == code));
+fn rpc_failure(message: &Message) -> Failure {
+    let Some(error) = message.error_object() else { return no_answer() };
+    let data: Value = error.data.and_then(|data| serde_json::from_slice(data).ok()).unwrap_or_default();
+    let text = |name: &str| data.get(name).and_then(Value::as_str);
+    let known: Option<RefusalCode> = text("code").and_then(|code| code.parse().ok());
     let hint = text("hint");
     // The gateway also appends the hint to the message, for clients that show only the message.
     let stripped = hint.and_then(|hint| error.message.strip_suffix(&format!(" ({hint})")));

@@ -242,7 +242,8 @@ fn headers(client: &ClientSide, message: &Message) -> Option<Box<HeaderMap>> {
     let version =
         params.protocol_version().and_then(|version| Version::parse(&version)).unwrap_or(Version::NEWEST);
     let mut headers = HeaderMap::new();
-    for (name, value) in header::standard(version, &params, target, &mirrored).unwrap_or_default() {
+    let of_arguments = header::compute(&params, &mirrored).unwrap_or_default();
+    for (name, value) in header::standard(version, params.method(), target).into_iter().chain(of_arguments) {
         let header = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
         headers.extend(header);
     }

@@ -7,12 +7,12 @@ use std::time::{Duration, SystemTime};
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The files of a configuration with their last known time and size.
-pub(super) struct Files {
+pub(super) struct WatchedFiles {
     paths: Vec<PathBuf>,
     known: Vec<Option<(SystemTime, u64)>>,
 }
 
-impl Files {
+impl WatchedFiles {
     pub(super) fn new(paths: Vec<PathBuf>) -> Self {
         let known = stamps(&paths);
         Self { paths, known }

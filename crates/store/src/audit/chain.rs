@@ -22,13 +22,13 @@ pub(super) const SLOT_BYTES: usize = 256;
 /// Head of the chain: the number and the MAC of the last entry. A file outside the log holds it, and it prints as `SEQ:HEX`
 /// so that operators can keep it outside the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+pub struct ChainHead {
     /// Number of the last entry; 0 when there is none.
     pub seq: u64,
     pub(super) last: Mac,
 }
 
-/// A text is not a [`Head`].
+/// A text is not a [`ChainHead`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a head has the form SEQ:HEX, a number and 64 hexadecimal digits, as `audit verify` prints it")]
 pub struct ParseHeadError;
@@ -65,11 +65,11 @@ impl Chain {
 
     /// Writes a line after this head: number, mark of the last line of a group, body (members without braces) and MAC.
     /// Returns the new head.
-    pub(super) fn write(&self, out: &mut Vec<u8>, before: &Head, body: &[u8], end: bool) -> Head {
+    pub(super) fn write(&self, out: &mut Vec<u8>, before: &ChainHead, body: &[u8], end: bool) -> ChainHead {
         let seq = before.seq + 1;
         let start = out.len();
         out.extend_from_slice(LINE_PREFIX);
-        push_number(out, seq);
+        out.extend_from_slice(itoa::Buffer::new().format(seq).as_bytes());
         out.push(b',');
         if end {
             out.extend_from_slice(END);
@@ -80,11 +80,11 @@ impl Chain {
         push_hex(out, &last);
         out.extend_from_slice(MAC_SUFFIX);
         out.push(b'\n');
-        Head { seq, last }
+        ChainHead { seq, last }
     }
 
     /// A slot for the file of the head. `turn` counts the writes of the head.
-    pub(super) fn slot(&self, head: &Head, turn: u64) -> Vec<u8> {
+    pub(super) fn slot(&self, head: &ChainHead, turn: u64) -> Vec<u8> {
         let mut slot = Vec::with_capacity(SLOT_BYTES);
         Object::write(&mut slot, |slot| {
             slot.number("turn", turn).number("seq", head.seq);
@@ -97,7 +97,7 @@ impl Chain {
     }
 
     /// Reads a slot and its turn; `None` when the slot is torn or its MAC is wrong.
-    pub(super) fn read_slot(&self, slot: &[u8]) -> Option<(Head, u64)> {
+    pub(super) fn read_slot(&self, slot: &[u8]) -> Option<(ChainHead, u64)> {
         #[derive(serde::Deserialize)]
         struct Slot<'a> {
             turn: u64,
@@ -106,11 +106,10 @@ impl Chain {
             mac: &'a str,
         }
         let slot: Slot<'_> = serde_json::from_slice(slot).ok()?;
-        let head = Head { seq: slot.seq, last: parse_hex(slot.last.as_bytes())? };
+        let head = ChainHead { seq: slot.seq, last: parse_hex(slot.last.as_bytes())? };
         (self.head_mac(&head, slot.turn) == parse_hex(slot.mac.as_bytes())?).then_some((head, slot.turn))
     }
-
-    fn head_mac(&self, head: &Head, turn: u64) -> Mac {
+    fn head_mac(&self, head: &ChainHead, turn: u64) -> Mac {
         let mac = self.heads.clone().chain_update(turn.to_le_bytes()).chain_update(head.seq.to_le_bytes());
         let mac = mac.chain_update(head.last);
         mac.finalize().into_bytes().into()
@@ -131,23 +130,22 @@ impl<'a> ChainLine<'a> {
     }
 }
 
-impl Head {
+impl ChainHead {
     /// The head of an empty log.
-    pub(super) const START: Head = Head { seq: 0, last: [0; 32] };
+    pub(super) const START: ChainHead = ChainHead { seq: 0, last: [0; 32] };
 }
 
-impl fmt::Display for Head {
+impl fmt::Display for ChainHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.seq, hex(&self.last))
     }
 }
 
-impl FromStr for Head {
+impl FromStr for ChainHead {
     type Err = ParseHeadError;
-
-    fn from_str(text: &str) -> Result<Head, ParseHeadError> {
+    fn from_str(text: &str) -> Result<ChainHead, ParseHeadError> {
         let (seq, last) = text.split_once(':').ok_or(ParseHeadError)?;
-        Ok(Head {
+        Ok(ChainHead {
             seq: seq.parse().map_err(|_| ParseHeadError)?,
             last: parse_hex(last.as_bytes()).ok_or(ParseHeadError)?,
         })
@@ -212,16 +210,4 @@ pub(super) fn parse_hex(digits: &[u8]) -> Option<[u8; 32]> {
         *byte = value(*high)? << 4 | value(*low)?;
     }
     Some(bytes)
-}
-
-fn push_number(out: &mut Vec<u8>, mut number: u64) {
-    let start = out.len();
-    loop {
-        out.push(b'0' + u8::try_from(number % 10).unwrap_or_default());
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.get_mut(start..).unwrap_or_default().reverse();
 }

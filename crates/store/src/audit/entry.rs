@@ -18,7 +18,8 @@ pub const ENTRY_TEXT_BYTES_MAX: usize = 4096;
 pub const ENTRY_PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Outcome of an envelope or an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Verdict {
     /// The gateway delivered it.
     Admitted,
@@ -46,18 +47,7 @@ impl Verdict {
     /// Name in the log and in filters.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Verdict::Admitted => "admitted",
-            Verdict::Refused => "refused",
-            Verdict::Held => "held",
-            Verdict::Approved => "approved",
-            Verdict::Rejected => "rejected",
-            Verdict::Withdrawn => "withdrawn",
-            Verdict::Expired => "expired",
-            Verdict::Completed => "completed",
-            Verdict::Failed => "failed",
-            Verdict::Broken => "broken",
-        }
+        self.into()
     }
 }
 

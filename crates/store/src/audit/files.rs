@@ -1,12 +1,11 @@
 //! Files of the audit log: a folder of segments, and the file of the head outside it.
 
-use std::io;
-use std::sync::Arc;
-
-use super::chain::{Chain, Head, SLOT_BYTES};
+use super::chain::{Chain, ChainHead, SLOT_BYTES};
 use crate::directory::io as failed;
 use crate::disk::Disk;
 use crate::error::StoreError;
+use std::io;
+use std::sync::Arc;
 
 /// The folder of segments in a data directory.
 pub(super) const FOLDER: &str = "audit";
@@ -48,7 +47,7 @@ impl Files {
         let slots = bytes.chunks(SLOT_BYTES).zip(0_u64..);
         let intact =
             slots.filter_map(|(slot, at)| chain.read_slot(slot).filter(|(_, turn)| turn % SLOTS == at));
-        let mut intact: Vec<(Head, u64)> = intact.collect();
+        let mut intact: Vec<(ChainHead, u64)> = intact.collect();
         intact.sort_by_key(|(_, turn)| *turn);
         let neighbours = matches!(&*intact, [(_, before), (_, turn)] if before + 1 == *turn);
         Ok(intact.last().map(|(head, turn)| StoredHead { head: *head, turn: *turn, torn: !neighbours }))
@@ -58,7 +57,7 @@ impl Files {
 /// The head in the file outside the log.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoredHead {
-    pub(super) head: Head,
+    pub(super) head: ChainHead,
     /// How many times the head has been written.
     pub(super) turn: u64,
     /// Whether the other slot does not hold the head before this one. A crash during the write of a head causes this; then

@@ -39,7 +39,7 @@ impl KindPattern {
 
 /// Filter of entries; an entry must match all members that are set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct EntryFilter {
     /// Pattern of its kind.
     pub kinds: Option<KindPattern>,
     /// Sender or recipient.
@@ -56,7 +56,7 @@ pub struct Filter {
     pub until_ms: Option<u64>,
 }
 
-impl Filter {
+impl EntryFilter {
     /// Whether an entry matches.
     #[must_use]
     pub fn matches(&self, entry: &RecordedEntry<'_>) -> bool {

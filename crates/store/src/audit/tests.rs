@@ -248,7 +248,7 @@ fn a_head_kept_elsewhere_reveals_a_restored_log_and_head() {
     write(&mut log, 0, 3).unwrap();
     let before = disk.copy();
     write(&mut log, 3, 3).unwrap();
-    let noted: Head = report(&disk, true).head.to_string().parse().unwrap();
+    let noted: ChainHead = report(&disk, true).head.to_string().parse().unwrap();
     let check = |disk: &SimDisk| verify::verify(&files(disk), &Chain::new(&KEY), true, Some(noted)).unwrap();
     assert!(check(&disk).is_whole());
     assert!(report(&before, true).is_whole());
@@ -348,7 +348,7 @@ fn queries_return_matching_entries_in_order() {
         audit.reserve().unwrap().write(&entry(at as u64, kind));
     }
     audit.flush().unwrap();
-    let check = |filter: Filter, expected: &[u64]| {
+    let check = |filter: EntryFilter, expected: &[u64]| {
         let mut found = Vec::new();
         query(dir.path(), &filter, |entry, _| {
             found.push(entry.at_ms);
@@ -357,9 +357,10 @@ fn queries_return_matching_entries_in_order() {
         .unwrap();
         assert_eq!(found, expected, "{filter:?}");
     };
-    let kinds = |text: &str| Filter { kinds: Some(KindPattern::parse(text).unwrap()), ..Filter::default() };
-    let who = |name: &str| Filter { participant: Some(name.into()), ..Filter::default() };
-    check(Filter::default(), &[0, 1, 2, 3, 4]);
+    let kinds =
+        |text: &str| EntryFilter { kinds: Some(KindPattern::parse(text).unwrap()), ..EntryFilter::default() };
+    let who = |name: &str| EntryFilter { participant: Some(name.into()), ..EntryFilter::default() };
+    check(EntryFilter::default(), &[0, 1, 2, 3, 4]);
     check(kinds("mcp/request:tools/call:read_*"), &[1]);
     check(kinds("mcp/*"), &[1]);
     check(kinds("system/*"), &[2]);
@@ -368,10 +369,10 @@ fn queries_return_matching_entries_in_order() {
     check(who("scout"), &[0, 1, 2, 3, 4]);
     check(who("files"), &[0, 1, 2, 3, 4]);
     check(who("other"), &[]);
-    check(Filter { since_ms: Some(1), until_ms: Some(3), ..Filter::default() }, &[1, 2]);
-    check(Filter { operation: Some(format!("{:032x}", 3)), ..Filter::default() }, &[3]);
-    check(Filter { verdict: Some("refused".into()), ..Filter::default() }, &[]);
-    check(Filter { topic: Some("main".into()), ..who("scout") }, &[0, 1, 2, 3, 4]);
+    check(EntryFilter { since_ms: Some(1), until_ms: Some(3), ..EntryFilter::default() }, &[1, 2]);
+    check(EntryFilter { operation: Some(format!("{:032x}", 3)), ..EntryFilter::default() }, &[3]);
+    check(EntryFilter { verdict: Some("refused".into()), ..EntryFilter::default() }, &[]);
+    check(EntryFilter { topic: Some("main".into()), ..who("scout") }, &[0, 1, 2, 3, 4]);
     assert!(KindPattern::parse("*").is_err());
 }
 

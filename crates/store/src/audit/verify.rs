@@ -1,12 +1,11 @@
 //! Verification of the audit log: changed, missing, moved and truncated entries.
 
-use std::fmt;
-
-use super::chain::{Chain, ChainLine, Head};
+use super::chain::{Chain, ChainHead, ChainLine};
 use super::entry::{RecordedEntry, Verdict};
 use super::files::{Files, SegmentPart, name, segment_parts};
 use super::writer::follows;
 use crate::error::StoreError;
+use std::fmt;
 
 /// Findings that a report lists; it counts all others.
 pub const FINDINGS_MAX: usize = 100;
@@ -67,7 +66,7 @@ pub struct Report {
     pub entries: u64,
     /// Head of the chain after the last entry. An operator who keeps it elsewhere and passes it to a later verification
     /// detects that log and head were both restored to an older state.
-    pub head: Head,
+    pub head: ChainHead,
     /// Bytes of an unacknowledged write that a crash left at the end. The next start of the gateway removes them.
     pub unfinished_bytes: u64,
     /// Defects in the order of the log, at most [`FINDINGS_MAX`].
@@ -96,7 +95,7 @@ pub(super) fn verify(
     files: &Files,
     chain: &Chain,
     begun: bool,
-    expected: Option<Head>,
+    expected: Option<ChainHead>,
 ) -> Result<Report, StoreError> {
     // The head first: entries that a gateway writes meanwhile come after it.
     let known = files.head(chain, begun)?;
@@ -104,13 +103,13 @@ pub(super) fn verify(
     let firsts = files.firsts()?;
     let report = Report {
         entries: 0,
-        head: Head::START,
+        head: ChainHead::START,
         unfinished_bytes: 0,
         findings: Vec::new(),
         findings_count: 0,
     };
     let anchors = kept.into_iter().chain(expected).collect();
-    let kept = kept.unwrap_or(Head::START);
+    let kept = kept.unwrap_or(ChainHead::START);
     let mut reading = Reading { chain, anchors, kept, ends_group: false, report };
     if known.is_none() && (begun || !firsts.is_empty()) {
         reading.report.find(Finding::HeadMissing);
@@ -132,8 +131,8 @@ pub(super) fn verify(
 struct Reading<'a> {
     chain: &'a Chain,
     /// Heads that the log must match.
-    anchors: Vec<Head>,
-    kept: Head,
+    anchors: Vec<ChainHead>,
+    kept: ChainHead,
     /// Whether the last line so far is the last line of its group.
     ends_group: bool,
     report: Report,
@@ -180,7 +179,7 @@ impl Reading<'_> {
             self.report.find(Finding::Broken { seq: parsed.seq, why });
         }
         self.report.entries += 1;
-        self.report.head = Head { seq: parsed.seq, last: parsed.mac };
+        self.report.head = ChainHead { seq: parsed.seq, last: parsed.mac };
         self.ends_group = parsed.end;
     }
 }

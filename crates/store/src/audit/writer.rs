@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use platform::Mutex;
-
-use super::chain::{Chain, ChainLine, Head};
+use super::chain::{Chain, ChainHead, ChainLine};
 use super::entry::{Entry, LoggedPayload, Verdict};
 use super::files::{Files, HEAD_FILE, SLOTS, SegmentPart, StoredHead, name, on, segment_parts};
 use crate::disk::DiskFile;
 use crate::error::StoreError;
 use crate::group::{Items, Sink};
+use platform::Mutex;
 
 /// Bytes at which a segment ends: the next entry begins another one.
 pub const SEGMENT_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -22,9 +21,9 @@ const BODIES_KEPT_BYTES_MAX: usize = 2 * 1024 * 1024;
 pub(super) struct LogWriter {
     files: Files,
     chain: Chain,
-    head: Head,
+    head: ChainHead,
     /// The durable head, shared with readers.
-    durable_head: Arc<Mutex<Head>>,
+    durable_head: Arc<Mutex<ChainHead>>,
     head_file: Box<dyn DiskFile>,
     /// How many times the head has been written.
     turn: u64,
@@ -42,7 +41,7 @@ struct Segment {
 
 /// State of the log at a start.
 struct Recovered {
-    head: Head,
+    head: ChainHead,
     /// The last segment, if the writer continues it: number of its first entry, bytes of its complete lines.
     tail: Option<(u64, u64)>,
     /// How the log differs from its stored head, as a reason for the log.
@@ -85,7 +84,7 @@ impl LogWriter {
     }
 
     /// The durable head, shared with readers.
-    pub(super) fn durable_head(&self) -> Arc<Mutex<Head>> {
+    pub(super) fn durable_head(&self) -> Arc<Mutex<ChainHead>> {
         Arc::clone(&self.durable_head)
     }
 
@@ -163,7 +162,7 @@ fn recover(
         let lost = begun || !firsts.is_empty();
         let broken =
             lost.then(|| "the head that is stored outside the log is missing or has a wrong MAC".to_owned());
-        return Ok(Recovered { head: beyond(files, Head::START, &firsts)?, tail: None, broken });
+        return Ok(Recovered { head: beyond(files, ChainHead::START, &firsts)?, tail: None, broken });
     };
     let mut end_of_chain = head;
     let mut anchored = head.seq == 0;
@@ -177,7 +176,7 @@ fn recover(
             match parsed {
                 Some(parsed) if !anchored => anchored = parsed.seq == head.seq && parsed.mac == head.last,
                 Some(parsed) if follows(chain, &end_of_chain, &parsed) => {
-                    end_of_chain = Head { seq: parsed.seq, last: parsed.mac };
+                    end_of_chain = ChainHead { seq: parsed.seq, last: parsed.mac };
                     end = parsed.end;
                 }
                 _ if !anchored => {}
@@ -199,22 +198,22 @@ fn recover(
     }
 }
 
-fn lost(files: &Files, head: Head, firsts: &[u64], why: &str) -> Result<Recovered, StoreError> {
+fn lost(files: &Files, head: ChainHead, firsts: &[u64], why: &str) -> Result<Recovered, StoreError> {
     let broken = Some(format!("{why}; its last entry was {}", head.seq));
     Ok(Recovered { head: beyond(files, head, firsts)?, tail: None, broken })
 }
 
-pub(super) fn follows(chain: &Chain, before: &Head, parsed: &ChainLine<'_>) -> bool {
+pub(super) fn follows(chain: &Chain, before: &ChainHead, parsed: &ChainLine<'_>) -> bool {
     parsed.seq == before.seq + 1 && chain.next_mac(&before.last, parsed.covered) == parsed.mac
 }
 
 /// A head whose next entry begins a new segment.
-fn beyond(files: &Files, head: Head, firsts: &[u64]) -> Result<Head, StoreError> {
+fn beyond(files: &Files, head: ChainHead, firsts: &[u64]) -> Result<ChainHead, StoreError> {
     let last = match firsts.last() {
         Some(first) => first.saturating_add(segment_parts(&files.segment(*first)?).count() as u64),
         None => 0,
     };
-    Ok(Head { seq: head.seq.max(last), ..head })
+    Ok(ChainHead { seq: head.seq.max(last), ..head })
 }
 
 fn broken(why: &str, at_ms: u64) -> Vec<u8> {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use client::{CustomTransport, Inbox, LinkError, SendError, SendMeta};
+use client::{CloseTimeouts, Closing, Inbox, LinkError, LinkTransport, SendError, SendMeta};
 use model::{KindRef, LinkId, ParticipantId};
 use platform::Mutex;
 use wire::mcp::Params;
@@ -213,7 +213,7 @@ impl Drop for Conversation {
     }
 }
 
-impl CustomTransport for Conversation {
+impl LinkTransport for Conversation {
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
         let Ok(message) = Message::read(frame) else { return Err(SendError::Closed) };
         if matches!(message.shape(), Shape::Result | Shape::Error) {
@@ -263,7 +263,13 @@ impl CustomTransport for Conversation {
         }
     }
 
-    fn close(&self) {
-        let _ = self.table.lock().close();
+    fn names_senders(&self) -> bool {
+        true
+    }
+
+    fn close(&self, _: CloseTimeouts) -> Closing<'_> {
+        // Whether it was open before makes no difference here.
+        let _was_open = self.table.lock().close();
+        Box::pin(async {})
     }
 }

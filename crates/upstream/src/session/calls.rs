@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bytes::Bytes;
-use client::{Link, SendMeta};
+use client::SendMeta;
 use model::{Refusal, RefusalCode, Target};
 use wire::mcp::{Era, relay};
 use wire::rpc::{Message, notification};
@@ -45,7 +45,7 @@ impl Session {
             tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");
             Refusal::new(RefusalCode::Internal, "the request cannot be converted to the server's era")
         })?;
-        let headers = self.headers_of(&frame, target);
+        let headers = self.headers_of(self.era(), &frame, (request.method.as_str(), target), self.version());
 
         let mut pending = self.pending();
         if let Some(fault) = &pending.ended {
@@ -67,7 +67,7 @@ impl Session {
             pending.defer(number, (frame, headers));
         } else {
             drop(pending);
-            let from = self.link.get().is_some_and(Link::is_custom).then(|| call.from.into());
+            let from = self.link.get().is_some_and(|link| link.names_senders()).then(|| call.from.into());
             if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from }) {
                 self.pending().settle(number);
                 return Err(self.refusal(&Fault::Unsent(unsent)));

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use json::{Span, members, quote};
 use tokio::sync::oneshot;
 use wire::mcp::Era;
-use wire::mcp::{Params, Version, meta, task};
+use wire::mcp::{Version, meta, task};
 use wire::rpc::{Id, Message, Shape, request};
 
 use super::Session;
@@ -56,7 +56,7 @@ impl Session {
         }
         let number = self.next_number();
         let frame = request(&Id::number(number), method, Some(&self.params(era, params)));
-        let headers = self.own_headers(era, &frame);
+        let headers = self.headers_of(era, &frame, (method, None), Version::NEWEST);
         let (waiter, answer) = oneshot::channel();
         let now = Instant::now();
         let deadlines = patience.map(|patience| Deadlines::new(now, patience, patience));
@@ -130,23 +130,16 @@ impl Session {
         out
     }
 
-    /// The headers that mirror a request of a caller.
-    pub(super) fn headers_of(&self, frame: &Bytes, target: Option<&str>) -> Option<Box<HeaderMap>> {
-        if self.era() == Era::Legacy || !self.over_http() {
-            return None;
-        }
-        let message = Message::read(frame.clone()).ok()?;
-        let params = Params::read(&message).ok()?;
-        self.mirror_headers(Era::Modern, &params, target, self.version())
-    }
-
-    fn own_headers(&self, era: Era, frame: &Bytes) -> Option<Box<HeaderMap>> {
-        if era == Era::Legacy || !self.over_http() {
-            return None;
-        }
-        let message = Message::read(frame.clone()).ok()?;
-        let params = Params::read(&message).ok()?;
-        self.mirror_headers(era, &params, None, Version::NEWEST)
+    /// The headers that mirror a modern request over Streamable HTTP; `None` elsewhere.
+    pub(super) fn headers_of(
+        &self,
+        era: Era,
+        frame: &Bytes,
+        (method, target): (&str, Option<&str>),
+        version: Version,
+    ) -> Option<Box<HeaderMap>> {
+        let is_mirrored = era.is_stateless() && self.over_http();
+        is_mirrored.then(|| Box::new(self.manifest().mirror_headers(frame, method, target, version)))
     }
 }
 

@@ -45,6 +45,7 @@ pub trait ListFields {
 }
 
 impl ListFields for ListKind {
+    /// The member of the result that holds the items.
     fn items(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -54,6 +55,7 @@ impl ListFields for ListKind {
         }
     }
 
+    /// The member of an item that identifies it.
     fn key(self) -> &'static str {
         match self {
             Self::Tools | Self::Prompts => "name",
@@ -62,6 +64,7 @@ impl ListFields for ListKind {
         }
     }
 
+    /// The method that reads the list.
     fn method(self) -> &'static str {
         match self {
             Self::Tools => "tools/list",
@@ -71,6 +74,7 @@ impl ListFields for ListKind {
         }
     }
 
+    /// The notification that the list has changed.
     fn changed(self) -> &'static str {
         match self {
             Self::Tools => "notifications/tools/list_changed",
@@ -82,7 +86,7 @@ impl ListFields for ListKind {
 
 /// One row of the method table.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Method {
+pub struct MethodRow {
     /// Its name.
     pub name: &'static str,
     /// Its sender.
@@ -101,7 +105,7 @@ pub struct Method {
     pub asks: bool,
 }
 
-impl Method {
+impl MethodRow {
     /// Whether this era has the method.
     #[must_use]
     pub fn is_in(&self, era: Era) -> bool {
@@ -120,39 +124,48 @@ impl Method {
 
 /// The row of the method of this name.
 #[must_use]
-pub fn lookup(name: &str) -> Option<&'static Method> {
+pub fn lookup(name: &str) -> Option<&'static MethodRow> {
     TABLE.iter().find(|method| method.name == name)
 }
 
-const fn row(name: &'static str, origin: Origin, eras: &str) -> Method {
+const fn row(name: &'static str, origin: Origin, eras: &str) -> MethodRow {
     let (legacy, modern) = match eras.as_bytes() {
         b"both" => (true, true),
         b"legacy" => (true, false),
         _ => (false, true),
     };
-    Method { name, origin, legacy, modern, target: TargetKind::None, list: None, cached: false, asks: false }
+    MethodRow {
+        name,
+        origin,
+        legacy,
+        modern,
+        target: TargetKind::None,
+        list: None,
+        cached: false,
+        asks: false,
+    }
 }
 
-const fn aimed(name: &'static str, eras: &str, target: TargetKind) -> Method {
-    Method { target, ..row(name, Origin::Client, eras) }
+const fn aimed(name: &'static str, eras: &str, target: TargetKind) -> MethodRow {
+    MethodRow { target, ..row(name, Origin::Client, eras) }
 }
 
-const fn listing(name: &'static str, list: ListKind) -> Method {
-    Method { list: Some(list), cached: true, ..row(name, Origin::Client, "both") }
+const fn listing(name: &'static str, list: ListKind) -> MethodRow {
+    MethodRow { list: Some(list), cached: true, ..row(name, Origin::Client, "both") }
 }
 
 /// Ordered by how often clients use a method.
-static TABLE: [Method; 39] = [
-    Method { asks: true, ..aimed("tools/call", "both", TargetKind::Name) },
+static TABLE: [MethodRow; 39] = [
+    MethodRow { asks: true, ..aimed("tools/call", "both", TargetKind::Name) },
     listing("tools/list", ListKind::Tools),
-    Method { asks: true, cached: true, ..aimed("resources/read", "both", TargetKind::Uri) },
-    Method { asks: true, ..aimed("prompts/get", "both", TargetKind::Name) },
+    MethodRow { asks: true, cached: true, ..aimed("resources/read", "both", TargetKind::Uri) },
+    MethodRow { asks: true, ..aimed("prompts/get", "both", TargetKind::Name) },
     row("notifications/progress", Origin::Both, "both"),
     row("notifications/message", Origin::Server, "both"),
     row("initialize", Origin::Client, "legacy"),
     row("notifications/initialized", Origin::Client, "legacy"),
     row("ping", Origin::Both, "legacy"),
-    Method { cached: true, ..row("server/discover", Origin::Client, "modern") },
+    MethodRow { cached: true, ..row("server/discover", Origin::Client, "modern") },
     row("subscriptions/listen", Origin::Client, "modern"),
     row("notifications/subscriptions/acknowledged", Origin::Server, "modern"),
     listing("prompts/list", ListKind::Prompts),
@@ -169,17 +182,17 @@ static TABLE: [Method; 39] = [
     row("notifications/tools/list_changed", Origin::Server, "both"),
     row("notifications/prompts/list_changed", Origin::Server, "both"),
     row("notifications/resources/list_changed", Origin::Server, "both"),
-    Method { origin: Origin::Server, ..aimed("notifications/resources/updated", "both", TargetKind::Uri) },
+    MethodRow { origin: Origin::Server, ..aimed("notifications/resources/updated", "both", TargetKind::Uri) },
     row("notifications/roots/list_changed", Origin::Client, "legacy"),
     row("notifications/elicitation/complete", Origin::Server, "legacy"),
-    Method { origin: Origin::Both, ..aimed("tasks/get", "both", TargetKind::Task) },
-    Method { origin: Origin::Both, ..aimed("tasks/result", "legacy", TargetKind::Task) },
+    MethodRow { origin: Origin::Both, ..aimed("tasks/get", "both", TargetKind::Task) },
+    MethodRow { origin: Origin::Both, ..aimed("tasks/result", "legacy", TargetKind::Task) },
     row("tasks/list", Origin::Both, "legacy"),
-    Method { origin: Origin::Both, ..aimed("tasks/cancel", "both", TargetKind::Task) },
+    MethodRow { origin: Origin::Both, ..aimed("tasks/cancel", "both", TargetKind::Task) },
     aimed("tasks/update", "modern", TargetKind::Task),
     row("notifications/tasks/status", Origin::Both, "legacy"),
     row("notifications/tasks", Origin::Server, "modern"),
-    Method { cached: true, ..row("skills/list", Origin::Client, "modern") },
-    Method { cached: true, ..aimed("skills/get", "modern", TargetKind::Uri) },
+    MethodRow { cached: true, ..row("skills/list", Origin::Client, "modern") },
+    MethodRow { cached: true, ..aimed("skills/get", "modern", TargetKind::Uri) },
     aimed("resources/directory/read", "modern", TargetKind::Uri),
 ];

@@ -77,8 +77,10 @@ pub fn encode(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -
     let aims_at_uri = known.is_some_and(|method| method.target == TargetKind::Uri);
     let (code, legacy, modern) = match refusal.code {
         RefusalCode::UnknownTarget if known.is_none() => (METHOD_NOT_FOUND, 200, 404),
-        RefusalCode::UnknownTarget if aims_at_uri && era == Era::Legacy => (RESOURCE_NOT_FOUND, 200, 200),
-        RefusalCode::UnknownTarget => (INVALID_PARAMS, 200, 200),
+        RefusalCode::UnknownTarget => match era {
+            Era::Legacy if aims_at_uri => (RESOURCE_NOT_FOUND, 200, 200),
+            Era::Legacy | Era::Modern => (INVALID_PARAMS, 200, 200),
+        },
         RefusalCode::CapabilityViolation => (own::CAPABILITY_VIOLATION, 200, 200),
         RefusalCode::RateLimited => (own::RATE_LIMITED, 200, 200),
         RefusalCode::UpstreamBusy => (own::UPSTREAM_BUSY, 200, 200),
@@ -166,7 +168,7 @@ mod tests {
     #[test]
     fn own_codes_are_distinct_and_outside_the_reserved_range() {
         let mut seen = HashMap::new();
-        for code in RefusalCode::ALL {
+        for code in RefusalCode::ALL.iter().copied() {
             let encoded = encoded(code, Era::Modern, "tools/call", "t");
             assert!((200..600).contains(&encoded.0));
             if !(-32768..=-32000).contains(&encoded.1) {
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn only_a_lost_session_is_a_legacy_404() {
-        for code in RefusalCode::ALL {
+        for code in RefusalCode::ALL.iter().copied() {
             let status = encoded(code, Era::Legacy, "vendor/x", "t").0;
             assert_eq!(status == 404, code == RefusalCode::UnknownSession, "{code}");
         }

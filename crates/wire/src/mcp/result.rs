@@ -6,7 +6,7 @@ use json::{JsonError, Member, Members, Splice};
 
 use super::body::BodyEdit;
 use super::meta;
-use super::method::Method;
+use super::method::MethodRow;
 use crate::rpc::{Id, Message};
 
 /// The type of a result (2026-07-28, `resultType`).
@@ -76,12 +76,6 @@ impl<'m> ResultView<'m> {
 
     /// Whether it may be shared between callers.
     #[must_use]
-    pub fn is_public(&self) -> bool {
-        self.get("cacheScope").and_then(|member| json::text(member.raw)).as_deref() == Some("public")
-    }
-
-    /// The cursor of the next page.
-    #[must_use]
     pub fn next_cursor(&self) -> Option<Cow<'m, str>> {
         json::text(self.get("nextCursor")?.raw)
     }
@@ -121,7 +115,7 @@ pub struct ResultEdit<'v, 'm> {
 impl ResultEdit<'_, '_> {
     /// Adds the members of a complete modern result that this one lacks: `resultType`, and for methods with cacheable
     /// results `ttlMs` 0 and `cacheScope` private.
-    pub fn complete(&mut self, method: Option<&Method>) -> &mut Self {
+    pub fn complete(&mut self, method: Option<&MethodRow>) -> &mut Self {
         let mut wanted: Vec<(&str, &[u8])> = vec![("resultType", b"\"complete\"")];
         if method.is_some_and(|method| method.cached) {
             wanted.push(("ttlMs", b"0"));

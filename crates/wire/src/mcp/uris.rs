@@ -45,20 +45,6 @@ pub fn map_uris(
     }
 }
 
-/// The message with all its URIs mapped; the same frame, not a copy, if none changes.
-///
-/// # Errors
-/// As [`map_uris`].
-pub fn rewrite(
-    message: &Message,
-    method: &str,
-    map: &dyn Fn(&str) -> Option<String>,
-) -> Result<Bytes, JsonError> {
-    let mut splice = Splice::new();
-    map_uris(message, method, map, &mut splice)?;
-    Ok(message.edited(&splice))
-}
-
 /// An item of a list with the URIs in its `_meta` mapped. The caller maps the item's own key.
 ///
 /// # Errors

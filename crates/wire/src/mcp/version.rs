@@ -1,6 +1,6 @@
 //! Published revisions of MCP, and the era of each.
 
-use std::fmt;
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use model::Form;
 
@@ -23,6 +23,15 @@ impl Era {
         }
     }
 
+    /// Whether every request is complete in itself, without a handshake before it.
+    #[must_use]
+    pub fn is_stateless(self) -> bool {
+        match self {
+            Self::Legacy => false,
+            Self::Modern => true,
+        }
+    }
+
     /// The era whose messages are written in this form.
     #[must_use]
     pub fn of(form: Form) -> Self {
@@ -33,48 +42,47 @@ impl Era {
     }
 }
 
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, IntoStaticStr, VariantArray,
+)]
+
 /// A published revision, oldest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
+    #[strum(serialize = "2024-11-05")]
     /// The first; HTTP+SSE as two endpoints.
     V2024_11_05,
+    #[strum(serialize = "2025-03-26")]
     /// Streamable HTTP, and the only one with batches.
     V2025_03_26,
+    #[strum(serialize = "2025-06-18")]
     /// Elicitation, structured output.
     V2025_06_18,
+    #[strum(serialize = "2025-11-25")]
     /// Tasks, URL elicitation; the newest legacy one.
     V2025_11_25,
+    #[strum(serialize = "2026-07-28")]
     /// Stateless; the first modern one.
     V2026_07_28,
 }
 
 impl Version {
     /// All of them, oldest first.
-    pub const ALL: [Self; 5] =
-        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
     /// The newest that opens with `initialize`.
     pub const NEWEST_LEGACY: Self = Self::V2025_11_25;
     /// The newest of all.
     pub const NEWEST: Self = Self::V2026_07_28;
-    /// The revision of a legacy HTTP request without a version header (2025-11-25, transports).
-    pub const ASSUMED: Self = Self::V2025_03_26;
 
     /// The published revision of this name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|version| version.as_str() == text)
+        text.parse().ok()
     }
 
     /// Its name: a date.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::V2024_11_05 => "2024-11-05",
-            Self::V2025_03_26 => "2025-03-26",
-            Self::V2025_06_18 => "2025-06-18",
-            Self::V2025_11_25 => "2025-11-25",
-            Self::V2026_07_28 => "2026-07-28",
-        }
+        self.into()
     }
 
     /// Its era.
@@ -96,7 +104,7 @@ impl Version {
     /// legacy one.
     #[must_use]
     pub fn answer_to(asked: &str) -> Self {
-        Self::parse(asked).filter(|version| version.era() == Era::Legacy).unwrap_or(Self::NEWEST_LEGACY)
+        Self::parse(asked).filter(|version| !version.era().is_stateless()).unwrap_or(Self::NEWEST_LEGACY)
     }
 
     /// Whether a version text, known or not, claims to be modern. Revisions are dates and sort as text.
@@ -111,19 +119,13 @@ impl Version {
     }
 }
 
-impl fmt::Display for Version {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.as_str())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_round_trip_and_sort() {
-        for version in Version::ALL {
+        for version in Version::ALL.iter().copied() {
             assert_eq!(Version::parse(version.as_str()), Some(version));
         }
         assert!(Version::ALL.is_sorted());

@@ -2,6 +2,8 @@
 //!
 //! The reader checks the syntax of the whole frame and does not look into the payload.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use json::{JsonError, Span, StringSpan};
 use model::{PARTICIPANT_BYTES_MAX, Refusal, RefusalCode};
@@ -169,16 +171,8 @@ impl Envelope {
 }
 
 fn places(frame: &[u8], tolerant: bool) -> Result<Places, Breach> {
-    let members;
     let mut parts = Parts { frame, tolerant, ..Parts::default() };
-    if json::each_member(frame, |key, span| parts.take(key, span)).is_none() {
-        parts = Parts { frame, tolerant, ..Parts::default() };
-        members =
-            json::members_with_duplicates(frame, Span::all(frame)).map_err(|error| breach(&error, None))?;
-        for (key, member) in members.iter() {
-            parts.take(key.as_bytes(), member.span);
-        }
-    }
+    json::each_member(frame, |key, span| parts.take(key, span)).map_err(|error| breach(&error, None))?;
     if let Some(key) = parts.duplicate() {
         let id = if key == "id" { None } else { parts.id_to_tell() };
         return Err(breach(&JsonError::Duplicate(key), id));
@@ -203,9 +197,9 @@ struct Parts<'a> {
     frame: &'a [u8],
     tolerant: bool,
     /// The first member that the protocol defines and that occurs twice.
-    twice: Option<&'a [u8]>,
+    twice: Option<Cow<'a, [u8]>>,
     /// The names of all other members.
-    unknown: Vec<&'a [u8]>,
+    unknown: Vec<Cow<'a, [u8]>>,
     protocol: Option<Span>,
     id: Option<Span>,
     ts: Option<Span>,
@@ -217,8 +211,8 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn take(&mut self, key: &'a [u8], span: Span) {
-        let place = match key {
+    fn take(&mut self, key: Cow<'a, [u8]>, span: Span) {
+        let place = match &*key {
             b"protocol" => &mut self.protocol,
             b"id" => &mut self.id,
             b"ts" => &mut self.ts,
@@ -235,8 +229,8 @@ impl<'a> Parts<'a> {
     }
 
     fn duplicate(&self) -> Option<String> {
-        let unknown = || json::first_duplicate(self.unknown.iter().copied());
-        let twice = self.twice.or_else(unknown)?;
+        let unknown = || json::first_duplicate(self.unknown.iter());
+        let twice = self.twice.as_ref().or_else(unknown)?;
         Some(String::from_utf8_lossy(twice).into_owned())
     }
 
@@ -309,6 +303,7 @@ impl<'a> Parts<'a> {
         self.short("correlation_id", Some(span), ID_BYTES_MAX).map(Some)
     }
 
+    /// The payload: an object, as it was written.
     fn payload(&self) -> Result<Span, Why> {
         match self.payload {
             Some(span) if json::is_object(span.of(self.frame)) => Ok(span),

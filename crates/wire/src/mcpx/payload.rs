@@ -82,8 +82,9 @@ pub fn mirrored_request(request: &Request, own: Option<&str>) -> Option<Bytes> {
 /// describes (tasks extension, `inputRequests` and `status`).
 #[must_use]
 pub fn asks_for_input(answer: &Answer, method: &str) -> bool {
-    if Era::of(answer.payload.form) == Era::Legacy {
-        return false;
+    match answer.payload.form {
+        Form::Legacy => return false,
+        Form::Modern => {}
     }
     let Ok(message) = Message::read(answer.payload.bytes.clone()) else { return false };
     let Ok(view) = ResultView::read(&message) else { return false };

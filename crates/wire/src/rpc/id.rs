@@ -67,12 +67,6 @@ impl Id {
         })
     }
 
-    /// The text if this is a string, unescaped.
-    #[must_use]
-    pub fn as_text(&self) -> Option<Cow<'_, str>> {
-        json::text(self.raw())
-    }
-
     fn keep(raw: &[u8]) -> Self {
         let mut bytes = [0; SHORT];
         match (bytes.get_mut(..raw.len()), u8::try_from(raw.len())) {

@@ -28,7 +28,6 @@ fn writes() {
     let event = Event { id: Some("1"), event: Some("message"), retry_ms: Some(500), data: b"{}" };
     assert_eq!(&event.encode()[..], b"id: 1\nevent: message\nretry: 500\ndata: {}\n\n");
     assert_eq!(&Event { id: Some("p"), ..Event::default() }.encode()[..], b"id: p\ndata: \n\n");
-    assert_eq!(&comment("hi\nid: 3")[..], b": hiid: 3\n\n");
 }
 
 #[test]

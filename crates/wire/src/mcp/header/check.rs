@@ -132,7 +132,7 @@ fn check_version(header: Option<&str>, params: &Params<'_>, request: bool) -> Re
         (_, None, Some(_)) => return Err(HeaderError::params("`_meta` is missing")),
     };
     Version::parse(&version)
-        .filter(|version| version.era() == Era::Modern)
+        .filter(|version| version.era().is_stateless())
         .ok_or_else(|| HeaderError::unsupported_version(&version))
 }
 

@@ -165,7 +165,8 @@ fn arguments_are_mirrored() {
         call("tools/call", r#""name":"t","arguments":{"region":" \u00e9","deep":{"n":42.0},"flag":null}"#);
     let params = Params::read(&message).unwrap();
     let found = annotations(SCHEMA.as_bytes()).unwrap();
-    let headers = standard(Version::V2026_07_28, &params, Some("t"), &found).unwrap();
+    let mut headers = standard(Version::V2026_07_28, "tools/call", Some("t"));
+    headers.extend(compute(&params, &found).unwrap());
     let written: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(
         written,

@@ -48,18 +48,10 @@ pub fn compute(params: &Params<'_>, annotations: &[HeaderParam]) -> Result<Vec<(
     Ok(headers)
 }
 
-/// All headers of a modern request that mirror its body. `target` is the name, URI or task id in the body as it will be sent;
-/// `params` may name another.
-///
-/// # Errors
-/// As [`compute`].
-pub fn standard(
-    version: Version,
-    params: &Params<'_>,
-    target: Option<&str>,
-    annotations: &[HeaderParam],
-) -> Result<Vec<(String, String)>, JsonError> {
-    let method = params.method();
+/// The headers of every modern request that mirror its body. `target` is the name, URI or task id in the body as it will be sent.
+/// [`compute`] returns those of a tool's arguments.
+#[must_use]
+pub fn standard(version: Version, method: &str, target: Option<&str>) -> Vec<(String, String)> {
     let mut headers = vec![
         ("MCP-Protocol-Version".to_owned(), version.as_str().to_owned()),
         ("Mcp-Method".to_owned(), method.to_owned()),
@@ -67,8 +59,7 @@ pub fn standard(
     if let (true, Some(target)) = (has_name(method), target) {
         headers.push(("Mcp-Name".to_owned(), encode(target)));
     }
-    headers.extend(compute(params, annotations)?);
-    Ok(headers)
+    headers
 }
 
 /// Whether requests of this method carry `Mcp-Name`.

@@ -118,17 +118,9 @@ pub fn render<'i>(
     extras: &[(String, Bytes)],
     hints: Hints,
 ) -> Vec<u8> {
-    json::object(|page| {
-        page.array(kind.items(), |array| {
-            for (item, key) in items {
-                match key {
-                    Some(key) if key != item.key => array.raw(&item.renamed(key)),
-                    Some(_) | None => array.raw(&item.raw),
-                };
-            }
-        });
-        write_rest(page, next_cursor, extras, hints);
-    })
+    let mut list = RenderedList::default();
+    items.into_iter().for_each(|(item, key)| list.push(item, key));
+    list.page(kind, 0..list.len(), next_cursor, extras, hints)
 }
 
 /// Everything on a page but the items.

@@ -39,11 +39,6 @@ impl ParamsEdit<'_, '_> {
         }
     }
 
-    /// Removes the progress token of a request.
-    pub fn remove_progress_token(&mut self) -> &mut Self {
-        self.remove_meta(&[meta::PROGRESS_TOKEN])
-    }
-
     /// Sets a key of `_meta` to valid JSON; makes `_meta` and params if there are none.
     pub fn set_meta(&mut self, key: &str, raw: &[u8]) -> &mut Self {
         self.body.set_meta(key, raw);
@@ -54,21 +49,6 @@ impl ParamsEdit<'_, '_> {
     pub fn remove_meta(&mut self, keys: &[&str]) -> &mut Self {
         self.body.remove_meta(keys);
         self
-    }
-
-    /// Sets `cursor`.
-    pub fn set_cursor(&mut self, cursor: &str) -> &mut Self {
-        self.set("cursor", quote(cursor).as_bytes())
-    }
-
-    /// Removes `cursor`.
-    pub fn remove_cursor(&mut self) -> &mut Self {
-        self.remove("cursor")
-    }
-
-    /// Sets `requestId` of a cancellation.
-    pub fn set_request_id(&mut self, id: &Id) -> &mut Self {
-        self.set("requestId", id.raw())
     }
 
     /// Sets any member of params to valid JSON. Not for `_meta` and not for the target.

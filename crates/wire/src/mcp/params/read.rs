@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use json::{Member, Members, Span};
 
 use crate::mcp::meta;
-use crate::mcp::method::{Method, TargetKind, lookup};
+use crate::mcp::method::{MethodRow, TargetKind, lookup};
 use crate::rpc::{Id, Malformed, Message};
 
 /// The target of a request.
@@ -44,7 +44,7 @@ struct Field<'m> {
 pub struct Params<'m> {
     message: &'m Message,
     method: &'m str,
-    known: Option<&'static Method>,
+    known: Option<&'static MethodRow>,
     members: Option<Members<'m>>,
     meta: Option<Members<'m>>,
     target: Option<Field<'m>>,
@@ -99,7 +99,7 @@ impl<'m> Params<'m> {
 
     /// The method's row in the method table.
     #[must_use]
-    pub fn known(&self) -> Option<&'static Method> {
+    pub fn known(&self) -> Option<&'static MethodRow> {
         self.known
     }
 
@@ -197,12 +197,6 @@ impl<'m> Params<'m> {
     }
 
     /// Whether the request is a retry with answers to questions.
-    #[must_use]
-    pub fn has_input_responses(&self) -> bool {
-        self.get("inputResponses").is_some()
-    }
-
-    /// The state that a server sent with `input_required`, raw.
     #[must_use]
     pub fn request_state(&self) -> Option<&'m [u8]> {
         self.get("requestState").map(|member| member.raw)

@@ -176,7 +176,7 @@ pub fn fit(
             let message = Message::read(relay::whole(request));
             let checked = message.and_then(|message| read::task_params(&Params::read(&message)?));
             checked.map_err(|wrong| Refusal::new(RefusalCode::Malformed, wrong.message))?;
-            if to == Era::Modern || !taker.takes_task {
+            if to.is_stateless() || !taker.takes_task {
                 let what =
                     "this tool cannot be called as a task: its `execution.taskSupport` does not allow it";
                 return Err(Refusal::new(RefusalCode::Unsupported, what).hint("call it without `task`"));

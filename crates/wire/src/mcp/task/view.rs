@@ -19,7 +19,8 @@ pub enum Standing<'a> {
 }
 
 /// The states that both forms have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Status {
     /// In execution.
     Working,
@@ -37,20 +38,13 @@ impl Status {
     /// The state of this name; `None` for names that the protocol does not define.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let all = [Self::Working, Self::InputRequired, Self::Completed, Self::Failed, Self::Cancelled];
-        all.into_iter().find(|status| status.as_str() == text)
+        text.parse().ok()
     }
 
     /// The state's name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Working => "working",
-            Self::InputRequired => "input_required",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
+        self.into()
     }
 
     /// Whether the state is final.
@@ -64,7 +58,10 @@ impl Status {
 /// contain their results.
 #[must_use]
 pub fn has_list(form: Form) -> bool {
-    form == Form::Legacy
+    match form {
+        Form::Legacy => true,
+        Form::Modern => false,
+    }
 }
 
 /// Whether an answer to a request about a task of this state contains the task's result.
@@ -103,8 +100,10 @@ impl Task<'_> {
         match self.standing {
             Standing::Working => Status::Working,
             Standing::InputRequired(_) => Status::InputRequired,
-            Standing::Result(raw) if form == Form::Legacy && is_error(raw) => Status::Failed,
-            Standing::Result(_) => Status::Completed,
+            Standing::Result(raw) => match form {
+                Form::Legacy if is_error(raw) => Status::Failed,
+                Form::Legacy | Form::Modern => Status::Completed,
+            },
             Standing::Error(_) => Status::Failed,
             Standing::Cancelled => Status::Cancelled,
         }

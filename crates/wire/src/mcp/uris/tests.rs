@@ -7,6 +7,17 @@ fn map(uri: &str) -> Option<String> {
     uri.starts_with("file:").then(|| format!("portmoot+b:{uri}"))
 }
 
+/// The message with all its URIs mapped.
+fn rewrite(
+    message: &Message,
+    method: &str,
+    map: &dyn Fn(&str) -> Option<String>,
+) -> Result<Bytes, JsonError> {
+    let mut splice = Splice::new();
+    map_uris(message, method, map, &mut splice)?;
+    Ok(message.edited(&splice))
+}
+
 fn rewritten(method: &str, frame: &str) -> String {
     let message = Message::read(Bytes::copy_from_slice(frame.as_bytes())).unwrap();
     String::from_utf8(rewrite(&message, method, &map).unwrap().to_vec()).unwrap()
