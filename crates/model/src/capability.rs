@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::{
+    context::is_unambiguous,
     kind::{KindRef, reserved},
     pattern::Pattern,
 };
@@ -31,6 +32,11 @@ pub enum CapabilityError {
     /// A `..` segment in the context.
     #[error("a capability cannot hold a `..` path segment: write the path it leads to")]
     ParentSegment,
+    /// A context with a wildcard that no request could match: [`Capability`] says what such a wildcard matches.
+    #[error(
+        "no request matches this context: beside a `*`, no `.` segment, encoded dot or slash, or invisible character is allowed"
+    )]
+    Ambiguous,
     /// Longer than [`CAPABILITY_BYTES_MAX`].
     #[error("a capability has at most {CAPABILITY_BYTES_MAX} bytes")]
     TooLong,
@@ -43,6 +49,10 @@ pub enum CapabilityError {
 ///
 /// The same shape as a kind, with wildcards. Part is compared with part; a part that is left out matches
 /// anything; `*` stays inside its part. Source: MCPx v0.1 section 4, Decision 002.
+///
+/// A `*` beside other characters of the context matches only what every parser of URLs reads alike: no control or invisible
+/// characters, no blank at an end, no `.` or `..` segment, no stray `%`, and none of these (nor any dot or slash)
+/// percent-encoded, [`PERCENT_LAYERS_MAX`](crate::PERCENT_LAYERS_MAX) times over. `*` alone matches every context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capability {
     text: Box<str>,
@@ -128,8 +138,13 @@ impl Capability {
         if [method, context].contains(&Some("")) {
             return Err(CapabilityError::EmptyPart);
         }
-        if context.is_some_and(has_parent_segment) {
+        if context.is_some_and(|context| context.split(['/', '\\']).any(|segment| segment == "..")) {
             return Err(CapabilityError::ParentSegment);
+        }
+        if context.is_some_and(|context| {
+            context.len() > 1 && context.contains('*') && !is_unambiguous(&context.replace('*', "x"))
+        }) {
+            return Err(CapabilityError::Ambiguous);
         }
         Ok(Self {
             text: text.into(),
@@ -157,7 +172,7 @@ impl Capability {
             && self.covers_head(kind.head())
             && covers(self.method.as_ref(), kind.method())
             && covers(self.context.as_ref(), kind.context())
-            && !self.climbs(kind)
+            && !self.is_misled(kind)
     }
 
     /// Whether some act `HEAD:METHOD:CONTEXT` is admitted whose context fits `shape`, in which `None` stands
@@ -221,10 +236,10 @@ impl Capability {
         self.head.matches(head) && !(self.head.is_partial() && head.contains(':'))
     }
 
-    /// A partial wildcard in the context does not match a value that climbs out of its directory.
-    fn climbs(&self, kind: KindRef<'_>) -> bool {
+    /// A partial wildcard in the context does not match a value that parsers read in different ways.
+    fn is_misled(&self, kind: KindRef<'_>) -> bool {
         self.context.as_ref().is_some_and(Pattern::is_partial)
-            && kind.context().is_some_and(has_parent_segment)
+            && kind.context().is_some_and(|context| !is_unambiguous(context))
     }
 
     fn reaches(&self, addressees: &[&str]) -> bool {
@@ -246,44 +261,6 @@ fn covers(pattern: Option<&Pattern>, part: Option<&str>) -> bool {
         (None, _) | (Some(Pattern::Any), None) => true,
         (Some(pattern), Some(part)) => pattern.matches(part),
         (Some(_), None) => false,
-    }
-}
-
-/// Whether a path segment is `..`, also where dots and slashes are percent-encoded or slashes turned round:
-/// a server that decodes would climb all the same.
-fn has_parent_segment(text: &str) -> bool {
-    let mut rest = text.as_bytes();
-    let (mut dots, mut only_dots) = (0_u8, true);
-    loop {
-        let (symbol, behind) = next_symbol(rest);
-        match symbol {
-            None | Some(b'/') => {
-                if only_dots && dots == 2 {
-                    return true;
-                }
-                (dots, only_dots) = (0, true);
-            }
-            Some(b'.') => dots = dots.saturating_add(1),
-            Some(_) => only_dots = false,
-        }
-        if symbol.is_none() {
-            return false;
-        }
-        rest = behind;
-    }
-}
-
-/// The next byte of a path, with `.`, `/` and `\` also read from their percent-encoded forms. A query or a
-/// fragment ends a segment as a slash does.
-fn next_symbol(rest: &[u8]) -> (Option<u8>, &[u8]) {
-    match rest {
-        [] => (None, rest),
-        [b'%', b'2', b'e' | b'E', behind @ ..] => (Some(b'.'), behind),
-        [b'%', b'2', b'f' | b'F', behind @ ..] | [b'%', b'5', b'c' | b'C', behind @ ..] => {
-            (Some(b'/'), behind)
-        }
-        [b'/' | b'\\' | b'?' | b'#', behind @ ..] => (Some(b'/'), behind),
-        [byte, behind @ ..] => (Some(*byte), behind),
     }
 }
 

@@ -2,6 +2,11 @@
 
 use std::{fmt, str::FromStr, sync::Arc};
 
+use unicode_normalization::is_nfkc;
+use unicode_security::{MixedScript, skeleton};
+
+use crate::context::is_hidden;
+
 /// The longest participant id, in bytes.
 pub const PARTICIPANT_BYTES_MAX: usize = 128;
 /// The longest topic name, in bytes.
@@ -20,11 +25,17 @@ pub enum IdError {
     /// Longer than [`PARTICIPANT_BYTES_MAX`] or [`TOPIC_BYTES_MAX`].
     #[error("the name is too long")]
     TooLong,
-    /// White space, a control character, or (in a topic) anything but letters, digits, `.`, `_` and `-`.
+    /// White space, a control or invisible character, or (in a topic) anything but letters, digits, `.`, `_` and `-`.
     #[error("the name holds a character that is not allowed")]
     Character,
-    /// `system` or anything that begins with `system:`.
-    #[error("names beginning with `system:` belong to the gateway")]
+    /// A compatibility form of other characters, such as wide letters, or an accent that is not joined to its letter.
+    #[error("the name has another normal form (NFKC), with which it could be confused")]
+    Form,
+    /// Letters of several scripts, such as Latin and Cyrillic.
+    #[error("the name mixes scripts, so that it can look like another name")]
+    MixedScripts,
+    /// `system`, anything that begins with `system:`, or a name that looks like one of the gateway's.
+    #[error("this name, or one that looks like it, belongs to the gateway")]
     Reserved,
     /// Not 32 hexadecimal digits.
     #[error("an operation id has 32 hexadecimal digits")]
@@ -36,7 +47,9 @@ pub enum IdError {
 pub struct ParticipantId(Arc<str>);
 
 impl ParticipantId {
-    /// Accepts 1 to [`PARTICIPANT_BYTES_MAX`] bytes without white space and control characters.
+    /// Accepts 1 to [`PARTICIPANT_BYTES_MAX`] bytes of visible characters, without white space, in Unicode's normal form
+    /// NFKC, of one script, and not the gateway's names in any spelling that looks like them. [`GATEWAY`] itself is
+    /// accepted: envelopes are addressed to it.
     ///
     /// # Errors
     /// What is wrong with the name.
@@ -47,13 +60,27 @@ impl ParticipantId {
         if name.len() > PARTICIPANT_BYTES_MAX {
             return Err(IdError::TooLong);
         }
-        if name.chars().any(|symbol| symbol.is_whitespace() || symbol.is_control()) {
+        if name.chars().any(|symbol| symbol.is_whitespace() || is_hidden(symbol)) {
             return Err(IdError::Character);
         }
-        if name == "system" || name.starts_with("system:") {
+        if !name.is_ascii() && !is_nfkc(name) {
+            return Err(IdError::Form);
+        }
+        if !name.is_ascii() && !name.is_single_script() {
+            return Err(IdError::MixedScripts);
+        }
+        if name != GATEWAY && imitates_the_gateway(name) {
             return Err(IdError::Reserved);
         }
         Ok(Self(name.into()))
+    }
+
+    /// Whether two different names look alike: their skeletons are equal (UTS 39 section 4). ASCII names never do,
+    /// since their readers tell `l` from `1`.
+    pub fn looks_like(&self, other: &ParticipantId) -> bool {
+        self != other
+            && !(self.0.is_ascii() && other.0.is_ascii())
+            && skeleton(&self.0).eq(skeleton(&other.0))
     }
 
     /// The gateway's own participant, [`GATEWAY`].
@@ -65,6 +92,13 @@ impl ParticipantId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether a name is, or looks like, [`GATEWAY`], `system`, or something below `system:`.
+fn imitates_the_gateway(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    let shown: String = if lower.is_ascii() { lower } else { skeleton(&lower).collect() };
+    shown == GATEWAY || shown == "system" || shown.starts_with("system:")
 }
 
 impl fmt::Display for ParticipantId {
@@ -155,8 +189,35 @@ mod tests {
         check("two words", Err(IdError::Character));
         check("line\nbreak", Err(IdError::Character));
         check(SYSTEM, Err(IdError::Reserved));
-        check("system", Err(IdError::Reserved));
+        for reserved in ["system", "System:x", "SYSTEM", "Portmoot", "PORTMOOT"] {
+            check(reserved, Err(IdError::Reserved));
+        }
+        check(GATEWAY, Ok(()));
         check("systematic", Ok(()));
+    }
+
+    #[test]
+    fn names_that_look_like_others_are_refused() {
+        let check = |name: &str, expected: Result<(), IdError>| {
+            assert_eq!(ParticipantId::new(name).map(|_| ()), expected, "{name:?}");
+        };
+        for hidden in
+            ["boss\u{200b}", "b\u{ad}oss", "\u{202e}ssob", "bo\u{200d}ss", "boss\u{fe0f}", "boss\u{2800}"]
+        {
+            check(hidden, Err(IdError::Character));
+        }
+        check("bоss", Err(IdError::MixedScripts));
+        check("αgent", Err(IdError::MixedScripts));
+        check("ｂｏｓｓ", Err(IdError::Form));
+        check("e\u{301}va", Err(IdError::Form));
+        for fine in ["éva", "Борис", "太郎", "たろうタロウ", "지민", "müller-2", "🔧"] {
+            check(fine, Ok(()));
+        }
+        let id = |name: &str| ParticipantId::new(name).unwrap();
+        assert!(id("аса").looks_like(&id("aca")));
+        assert!(!id("éva").looks_like(&id("eva")));
+        assert!(!id("agent1").looks_like(&id("agentl")));
+        assert!(!id("boss").looks_like(&id("boss")));
     }
 
     #[test]

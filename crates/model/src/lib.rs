@@ -12,6 +12,7 @@
 
 mod capabilities;
 mod capability;
+mod context;
 mod ids;
 mod kind;
 mod list;
@@ -23,6 +24,7 @@ mod relay;
 
 pub use capabilities::{CAPABILITIES_MAX, Capabilities};
 pub use capability::{CAPABILITY_BYTES_MAX, Capability, CapabilityError};
+pub use context::PERCENT_LAYERS_MAX;
 pub use ids::{
     GATEWAY, IdError, LinkId, OperationId, PARTICIPANT_BYTES_MAX, ParticipantId, SYSTEM, TOPIC_BYTES_MAX,
     TopicName,

@@ -46,6 +46,9 @@ fn malformed_capabilities_are_refused() {
     check("mcp/request::x", CapabilityError::EmptyPart);
     check("mcp/request:**", CapabilityError::DoubledStar);
     check("mcp/request:resources/read:file:///a/../b", CapabilityError::ParentSegment);
+    check("mcp/request:resources/read:file:///a/./*", CapabilityError::Ambiguous);
+    check("mcp/request:resources/read:file:///a%2f*", CapabilityError::Ambiguous);
+    check("mcp/request:tools/call:*\u{200b}", CapabilityError::Ambiguous);
     let longest = format!("acme/{}", "x".repeat(CAPABILITY_BYTES_MAX - 5));
     assert!(Capability::parse(&longest).is_ok());
     check(&format!("{longest}x"), CapabilityError::TooLong);

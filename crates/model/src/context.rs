@@ -1,0 +1,100 @@
+//! Contexts under a partial pattern: which texts all common URL parsers and file systems read alike.
+
+use std::borrow::Cow;
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_security::GeneralSecurityProfile;
+use unicode_security::general_security_profile::IdentifierType;
+
+/// How often percent-encoding may be nested in a context that a partial pattern admits.
+pub const PERCENT_LAYERS_MAX: usize = 3;
+
+/// Whether a context reads the same to the strictest and to the most lenient parser, so that a pattern with a literal
+/// beginning, such as `file:///notes/*`, says something about what a server will open.
+///
+/// It holds no control characters and no invisible ones (parsers drop them), no blank at an end, no `.` and no `..`
+/// as a path segment (`/`, `\`, `?` and `#` end one), and no percent sign without two hexadecimal digits. The same is
+/// true of the text that percent-decoding yields, up to [`PERCENT_LAYERS_MAX`] times, and of its Unicode compatibility
+/// form; decoding yields UTF-8, and never a `.`, `/` or `\`.
+///
+/// Allocates nothing for printable ASCII without `%`.
+pub(crate) fn is_unambiguous(context: &str) -> bool {
+    let mut text = Cow::Borrowed(context);
+    for layer in 0..=PERCENT_LAYERS_MAX {
+        if !is_plain(&text) {
+            return false;
+        }
+        if !text.is_ascii() {
+            text = text.nfkc().collect::<String>().into();
+            if !is_plain(&text) {
+                return false;
+            }
+        }
+        match percent_decoded(&text) {
+            Decoded::Same => return true,
+            // Only the text as it was sent must be well-formed: `100%25` decodes to `100%`.
+            Decoded::Malformed => return layer > 0,
+            Decoded::Hidden => return false,
+            Decoded::Text(decoded) => text = decoded.into(),
+        }
+    }
+    false
+}
+
+/// No hidden character, no blank at an end, no segment of one or two dots.
+fn is_plain(text: &str) -> bool {
+    let ends = [text.chars().next(), text.chars().next_back()];
+    !ends.into_iter().flatten().any(char::is_whitespace)
+        && !text.chars().any(is_hidden)
+        && !text.split(['/', '\\', '?', '#']).any(|segment| matches!(segment, "." | ".."))
+}
+
+/// Whether a parser may drop the character, or a reader not see it.
+pub(crate) fn is_hidden(symbol: char) -> bool {
+    if symbol.is_ascii() {
+        return symbol.is_ascii_control();
+    }
+    // Joiners are allowed in identifiers of some scripts; annotations and the blank Braille pattern are symbols.
+    let unseen = matches!(symbol, '\u{200C}' | '\u{200D}' | '\u{FFF9}'..='\u{FFFB}' | '\u{2800}');
+    let hidden = matches!(
+        symbol.identifier_type(),
+        None | Some(
+            IdentifierType::Not_Character | IdentifierType::Default_Ignorable | IdentifierType::Deprecated
+        )
+    );
+    unseen || hidden || symbol.is_control() || (symbol.is_whitespace() && symbol != '\u{3000}')
+}
+
+/// What one round of percent-decoding makes of a text.
+enum Decoded {
+    /// It holds no percent sign.
+    Same,
+    /// A percent sign lacks its two hexadecimal digits.
+    Malformed,
+    /// It decodes to what no parser may see in two ways: a dot or a slash, or bytes that are not UTF-8.
+    Hidden,
+    Text(String),
+}
+
+fn percent_decoded(text: &str) -> Decoded {
+    if !text.contains('%') {
+        return Decoded::Same;
+    }
+    let mut pieces = text.split('%');
+    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        let digits = piece.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let Some(byte) = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) else {
+            return Decoded::Malformed;
+        };
+        if b"./\\".contains(&byte) {
+            return Decoded::Hidden;
+        }
+        bytes.push(byte);
+        bytes.extend(piece.bytes().skip(2));
+    }
+    String::from_utf8(bytes).map_or(Decoded::Hidden, Decoded::Text)
+}
+
+#[cfg(test)]
+mod tests;
