@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use auth::{Participant, Rate};
-use model::{ParticipantId, TopicName};
+use auth::{LOCAL_USER, Participant, Rate};
+use model::{GATEWAY, ParticipantId, TopicName};
 use platform::Mutex;
 
 /// Prefix of guests' names. No configured participant has such a name.
@@ -17,6 +17,13 @@ pub const GUEST_RATE: Rate = Rate { per_minute: 600, burst: 100 };
 #[must_use]
 pub fn is_guest(id: &ParticipantId) -> bool {
     id.as_str().starts_with(ANONYMOUS_PREFIX)
+}
+
+/// Whether the gateway gives this name out itself, in any case: its own, the local user's, or a guest's.
+#[must_use]
+pub fn is_gateways_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    [GATEWAY, LOCAL_USER].contains(&name.as_str()) || name.starts_with(ANONYMOUS_PREFIX)
 }
 
 /// The guests of one connection, one for each topic.

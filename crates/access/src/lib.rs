@@ -14,6 +14,6 @@ mod journal;
 mod sealing;
 pub mod tokens;
 
-pub use guests::{ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, is_guest};
+pub use guests::{ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, is_gateways_name, is_guest};
 pub use journal::{AccessJournal, not_written};
 pub use sealing::sealer;

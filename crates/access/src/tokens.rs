@@ -2,12 +2,12 @@
 //!
 //! Calls on the journal block on the disk. Randomness and time are arguments.
 
-use auth::{LOCAL_USER, TokenHash, encode_token};
-use model::{Capabilities, GATEWAY, ParticipantId, Refusal, RefusalCode};
+use auth::{TokenHash, encode_token};
+use model::{Capabilities, ParticipantId, Refusal, RefusalCode};
 use store::{IssuedToken, JournalWriter, Record, State};
 
 use crate::config::Config;
-use crate::guests::ANONYMOUS_PREFIX;
+use crate::guests::is_gateways_name;
 use crate::identities::configured;
 use crate::journal::not_written;
 
@@ -68,10 +68,17 @@ pub fn revoke(journal: &JournalWriter, name: &str, now_ms: u64) -> Result<(), Re
 fn check(state: &State, config: &Config, request: &TokenRequest) -> Result<(), Refusal> {
     let malformed = |message: String| Refusal::new(RefusalCode::Malformed, message);
     let name = request.name.as_str();
-    ParticipantId::new(name)
+    let id = ParticipantId::new(name)
         .map_err(|error| malformed(format!("`{}` is not a valid name: {error}", name.escape_debug())))?;
-    let taken = [GATEWAY, LOCAL_USER].contains(&name) || name.starts_with(ANONYMOUS_PREFIX);
-    if taken || config.servers.iter().any(|server| server.name.as_str() == name) {
+    let participants = config.participants.iter().map(|one| one.participant.id.as_str());
+    let servers = config.servers.iter().map(|server| server.name.as_str());
+    let issued = state.tokens().iter().map(|token| token.name.as_str());
+    let mut known =
+        participants.chain(servers).chain(issued).filter_map(|name| ParticipantId::new(name).ok());
+    if let Some(other) = known.find(|other| id.looks_like(other)) {
+        return Err(malformed(format!("`{name}` looks like `{other}`")).hint("choose another name"));
+    }
+    if is_gateways_name(name) || config.servers.iter().any(|server| server.name.as_str() == name) {
         let refusal = malformed(format!("`{name}` is the name of a server or of the gateway itself"));
         return Err(refusal.hint("choose another name"));
     }

@@ -34,7 +34,8 @@ impl TokenHash {
     }
 
     /// The first 8 bytes, for an index. Equal prefixes do not mean equal hashes.
-    pub(crate) fn prefix(&self) -> u64 {
+    #[must_use]
+    pub fn prefix(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         u64::from_be_bytes([a, b, c, d, e, f, g, h])
     }

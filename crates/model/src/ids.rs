@@ -78,9 +78,13 @@ impl ParticipantId {
     /// Whether two different names look alike: their skeletons are equal (UTS 39 section 4). ASCII names never do,
     /// since their readers tell `l` from `1`.
     pub fn looks_like(&self, other: &ParticipantId) -> bool {
-        self != other
-            && !(self.0.is_ascii() && other.0.is_ascii())
-            && skeleton(&self.0).eq(skeleton(&other.0))
+        self != other && !(self.0.is_ascii() && other.0.is_ascii()) && self.skeleton() == other.skeleton()
+    }
+
+    /// The name with each character replaced by the one that it looks like; equal for names that
+    /// [look alike](Self::looks_like).
+    pub fn skeleton(&self) -> String {
+        skeleton(&self.0).collect()
     }
 
     /// The gateway's own participant, [`GATEWAY`].

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use access::config::{Access, Config, ParticipantConfig, TopicConfig};
+use auth::TokenHash;
+use model::ParticipantId;
 use topic::{PrefixError, UpstreamNames, check_prefixes};
 use upstream::config::ServerConfig;
 
-use crate::config::node::Node;
+use crate::config::node::{Location, Node};
 use crate::config::problem::Problem;
 use crate::config::reader::{Problems, Table, suggestion};
 use crate::config::values::Env;
@@ -26,6 +28,7 @@ pub(crate) fn check(tree: &Node, env: Env<'_>) -> Result<Config, Vec<Problem>> {
     let participants = participants::read(&root, env, &profiles);
     let topics = topics::read(&root, &servers, &profiles);
     check_unique_names(tree, &servers, &participants, &problems);
+    check_tokens_differ(tree, &participants, &problems);
     check_topics_exist(tree, &participants, &topics, &problems);
     check_prefixes_distinct(tree, &servers, &participants, &topics, &problems);
     root.finish();
@@ -46,26 +49,58 @@ pub(crate) fn check(tree: &Node, env: Env<'_>) -> Result<Config, Vec<Problem>> {
     }
 }
 
-/// Checks that no server and participant share a name: both are participants of topics.
+/// Checks that no two servers or participants share a name, or have names that look alike: all are participants of topics.
 fn check_unique_names(
     tree: &Node,
     servers: &[ServerConfig],
     participants: &[ParticipantConfig],
     problems: &Problems,
 ) {
-    let mut seen: HashMap<&str, &str> = HashMap::new();
-    let all = servers.iter().map(|server| ("servers", server.name.as_str()));
-    let all = all.chain(participants.iter().map(|one| ("participants", one.participant.id.as_str())));
-    for (table, name) in all {
-        if let Some(other) = seen.insert(name, table) {
-            let message = format!("the name `{name}` is used twice: in `[{other}]` and in `[{table}]`");
-            let mut problem = Problem::new("config_twice", message)
-                .hint("servers and participants need different names: rename one of them");
-            problem.location =
-                tree.get(table).and_then(|node| node.get(name)).map(|node| node.location.clone());
-            problems.note(problem);
+    let mut seen: HashMap<String, Vec<(&str, &ParticipantId)>> = HashMap::new();
+    let all = servers.iter().map(|server| ("servers", &server.name));
+    for (table, name) in all.chain(participants.iter().map(|one| ("participants", &one.participant.id))) {
+        let earlier = seen.entry(name.skeleton()).or_default();
+        let other = earlier.iter().copied().find(|(_, other)| *other == name || name.looks_like(other));
+        earlier.push((table, name));
+        let Some((first, other)) = other else { continue };
+        let mut problem = if other == name {
+            let message = format!("the name `{name}` is used twice: in `[{first}]` and in `[{table}]`");
+            Problem::new("config_twice", message)
+                .hint("servers and participants need different names: rename one of them")
+        } else {
+            let message =
+                format!("the names `{other}` in `[{first}]` and `{name}` in `[{table}]` look alike");
+            Problem::new("config_alike", message)
+                .hint("people could take one for the other: rename one of them")
+        };
+        problem.location = location(tree, table, name.as_str());
+        problems.note(problem);
+    }
+}
+
+/// Checks that no two participants have the same token: a token names one participant.
+fn check_tokens_differ(tree: &Node, participants: &[ParticipantConfig], problems: &Problems) {
+    let mut seen: HashMap<u64, Vec<(TokenHash, &ParticipantId)>> = HashMap::new();
+    for one in participants {
+        for hash in one.credentials.iter().map(|credential| credential.hash) {
+            let id = &one.participant.id;
+            let earlier = seen.entry(hash.prefix()).or_default();
+            let other = earlier.iter().find(|(other, _)| *other == hash).map(|(_, other)| *other);
+            earlier.push((hash, id));
+            if let Some(other) = other.filter(|other| *other != id) {
+                let message = format!("`{other}` and `{id}` have the same token");
+                let mut problem = Problem::new("config_token_twice", message).hint(
+                    "a token names one participant: give each its own (portmoot token new NAME makes one)",
+                );
+                problem.location = location(tree, "participants", id.as_str());
+                problems.note(problem);
+            }
         }
     }
+}
+
+fn location(tree: &Node, table: &str, name: &str) -> Option<Location> {
+    tree.get(table).and_then(|node| node.get(name)).map(|node| node.location.clone())
 }
 
 fn check_topics_exist(

@@ -8,10 +8,10 @@ use crate::config::profiles::{Profiles, profile};
 use crate::config::reader::Table;
 use crate::config::servers::timeouts;
 use crate::config::values::{Env, capabilities, participant_id, rate, topic_name};
-use access::ANONYMOUS_PREFIX;
 use access::config::ParticipantConfig;
-use auth::{Credential, LOCAL_USER, Participant, TokenHash};
-use model::{Capabilities, GATEWAY, TopicName};
+use access::is_gateways_name;
+use auth::{Credential, Participant, TokenHash};
+use model::{Capabilities, TopicName};
 
 /// Shortest accepted token, characters; a shorter one can be guessed.
 const TOKEN_CHARS_MIN: usize = 16;
@@ -32,7 +32,7 @@ fn participant(
     profiles: &Profiles,
 ) -> Option<ParticipantConfig> {
     let id = participant_id(&entry.key, &entry.location, table.problems());
-    if [GATEWAY, LOCAL_USER].contains(&entry.key.as_str()) || entry.key.starts_with(ANONYMOUS_PREFIX) {
+    if is_gateways_name(&entry.key) {
         let message = format!("a participant cannot be called `{}`", entry.key);
         let problem = Problem::new("config_name", message).at(&entry.location);
         table.problems().note(problem.hint("the gateway uses that name itself: choose another"));

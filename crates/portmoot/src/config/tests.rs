@@ -190,6 +190,19 @@ fn problems_have_messages() {
             "the name `a` is used twice: in `[servers]` and in `[participants]` [config_twice]",
         ),
         (
+            "[participants.'аса']\n[participants.aca]",
+            "the names `аса` in `[participants]` and `aca` in `[participants]` look alike [config_alike]",
+        ),
+        (
+            "[participants.'b\u{43e}ss']",
+            "`bоss` is not a valid name: the name mixes scripts, so that it can look like another name [config_name]",
+        ),
+        ("[participants.Local]", "a participant cannot be called `Local` [config_name]"),
+        (
+            "[participants.a]\ntoken_env = 'TOKEN'\n[participants.b]\ntoken_env = 'TOKEN'",
+            "`a` and `b` have the same token [config_token_twice]",
+        ),
+        (
             "[participants.a]\ntoken_env = 'GONE'",
             "`participants.a.token_env`: the environment variable `GONE` is not set [config_token]",
         ),
