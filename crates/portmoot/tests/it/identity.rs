@@ -374,3 +374,36 @@ fn reduced_capabilities_take_effect_at_once() {
         "{received:?}"
     );
 }
+
+#[test]
+fn a_wildcard_admits_no_uri_that_parsers_read_in_two_ways() {
+    let home = setup();
+    let narrow = scout(&["mcp/request:resources/read:test://template/a*"]);
+    let gateway = Gateway::start(&home, &(fixture("a", &[]) + ADMIN_TABLE + &narrow));
+    let admin = Client::open(&gateway, Some(ADMIN), "/mcp", json!({}));
+    let scout = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
+    let read = |client: &Client, id: &str| {
+        client.ask("resources/read", json!({ "uri": format!("test://template/{id}/data") }))
+    };
+    assert!(read(&scout, "a1")["result"].is_object());
+    assert!(read(&scout, "a..1")["result"].is_object());
+    let unknown = read(&scout, "b")["error"]["code"].clone();
+    for id in [
+        "a\t1",
+        "a\n1",
+        "a%09",
+        "a%250d",
+        "a\u{200b}",
+        "a%e2%80%8b",
+        "a%2e%2e",
+        "a%252f",
+        "a%5c",
+        "a%c0%ae",
+        "a%",
+    ] {
+        let answer = read(&scout, id);
+        assert_eq!((&answer["error"]["code"], unknown.is_i64()), (&unknown, true), "{id:?}: {answer}");
+        // A capability for every resource covers this one: the spelling alone is no fault.
+        assert_ne!(read(&admin, id)["error"]["code"], unknown, "{id:?}");
+    }
+}
