@@ -4,11 +4,11 @@ use model::{KindRef, LinkId, Method, OperationId, ParticipantId};
 
 use crate::{
     Handles, Topic,
-    effect::{Cause, Effect, Effects, Receiver},
+    effect::{Cause, Effect, Receiver},
     event::{About, End},
     members::Seat,
     operations::{Handle, Operation, State},
-    refusals,
+    refusals::{self, Refused},
 };
 
 /// A question, as a server asks it.
@@ -22,27 +22,17 @@ pub(crate) struct Asking<'a, H: Handles> {
 }
 
 impl<H: Handles> Topic<H> {
-    pub(crate) fn ask(&mut self, effects: &mut Effects<H>, now_ms: u64, asking: Asking<'_, H>) {
+    pub(crate) fn ask(&mut self, asking: Asking<'_, H>) {
         let Asking { server, operation, tag, about, method, question } = asking;
         if self.operations.contains(operation) {
             return;
         }
-        let refuse = |effects: &mut Effects<H>, question, refusal, cause| {
-            effects.push(Effect::RefuseAsk { question, refusal, cause });
-        };
-        let Some(seat) = self.members.server(server) else {
-            return refuse(effects, question, Box::new(refusals::plain(Cause::Moot)), Cause::Moot);
-        };
-        let Some(member) = self.members.get_mut(seat) else { return };
-        if let Err(wait_ms) = member.take_token(now_ms) {
-            return refuse(effects, question, refusals::too_soon(wait_ms), Cause::RateLimited);
-        }
-        let (link, call) = match self.admit_ask(seat, about, &method) {
+        let (seat, link, call, to) = match self.admit_ask(server, about, &method) {
             Ok(admitted) => admitted,
-            Err(cause) => return refuse(effects, question, Box::new(refusals::plain(cause)), cause),
-        };
-        let Some(to) = self.receiver(link, call) else {
-            return refuse(effects, question, Box::new(refusals::plain(Cause::Moot)), Cause::Moot);
+            Err(Refused { cause, refusal }) => {
+                let refusal = refusal.unwrap_or_else(|| Box::new(refusals::plain(cause)));
+                return self.effects.push(Effect::RefuseAsk { question, refusal, cause });
+            }
         };
         if let Some(call) = call.and_then(|call| self.operations.get_mut(call)) {
             call.asks += 1;
@@ -67,7 +57,7 @@ impl<H: Handles> Topic<H> {
         if let Some(asker) = self.server_link(seat) {
             self.members.begin(asker, operation);
         }
-        effects.push(Effect::Ask { operation, question, link, to });
+        self.effects.push(Effect::Ask { operation, question, link, to });
     }
 
     /// The receiver of a question: the caller's open call, or its link.
@@ -78,14 +68,17 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// The link that a question goes to, and the call that it is about. The topic never guesses the caller.
+    /// The asking server, the link that a question goes to, the call that it is about, and the way to the caller; takes a token.
+    /// The topic never guesses the caller.
     fn admit_ask(
-        &self,
-        seat: Seat,
+        &mut self,
+        server: &ParticipantId,
         about: About,
         method: &Method,
-    ) -> Result<(LinkId, Option<OperationId>), Cause> {
-        let member = self.members.get(seat).ok_or(Cause::NotAdmitted)?;
+    ) -> Result<(Seat, LinkId, Option<OperationId>, Receiver<H>), Refused> {
+        let seat = self.members.server(server).ok_or(Cause::Moot)?;
+        self.members.get_mut(seat).ok_or(Cause::Moot)?.take_token(self.now_ms)?;
+        let member = self.members.get(seat).ok_or(Cause::Moot)?;
         let (link, call) = match about {
             About::Call(call) => {
                 let open = self.operations.get(call).filter(|open| open.is_with(seat));
@@ -103,7 +96,7 @@ impl<H: Handles> Topic<H> {
         let (own, caller) = own.zip(self.members.of_link(link)).ok_or(Cause::Moot)?;
         let kind = KindRef::request(method.as_str(), None).map_err(|_| Cause::Malformed)?;
         if !member.capabilities.admits(kind, &[caller.id.as_str()]) {
-            return Err(Cause::NotAdmitted);
+            return Err(Cause::NotAdmitted.into());
         }
         let asked = || {
             let open = own.open.iter().filter_map(|id| self.operations.get(*id));
@@ -113,66 +106,64 @@ impl<H: Handles> Topic<H> {
             || self.operations.len() >= self.limits.operations_max
             || member.open >= self.limits.asks_per_server_max
             || asked() >= self.limits.asks_per_link_max;
-        if full { Err(Cause::Limit) } else { Ok((link, call)) }
+        if full {
+            return Err(Cause::Limit.into());
+        }
+        Ok((seat, link, call, self.receiver(link, call).ok_or(Cause::Moot)?))
     }
 
     /// Ends a question that a caller has answered, or that could not reach it.
-    pub(crate) fn answer_ask(&mut self, effects: &mut Effects<H>, id: OperationId, end: End<H::Answer>) {
+    pub(crate) fn answer_ask(&mut self, id: OperationId, end: End<H::Answer>) {
         let Some(closed) = self.close_ask(id) else { return };
         let Handle::Question(question) = closed.handle else { return };
-        effects.push(match end {
+        self.effects.push(match end {
             End::Answered { answer, .. } => Effect::SettleAsk { question, answer },
             End::Failed(refusal) => Effect::RefuseAsk { question, refusal, cause: Cause::Failed },
         });
     }
 
     /// Cancels a question that its server withdraws.
-    pub(crate) fn withdraw_ask(&mut self, effects: &mut Effects<H>, id: OperationId) {
-        self.cancel_at_caller(effects, id);
+    pub(crate) fn withdraw_ask(&mut self, id: OperationId) {
+        self.cancel_at_caller(id);
         self.close_ask(id);
     }
 
     /// Ends a question from the gateway's side: the topic cancels it at its caller and refuses its server.
-    pub(crate) fn refuse_ask(&mut self, effects: &mut Effects<H>, id: OperationId, cause: Cause) {
-        self.cancel_at_caller(effects, id);
+    pub(crate) fn refuse_ask(&mut self, id: OperationId, cause: Cause) {
+        self.cancel_at_caller(id);
         let Some(closed) = self.close_ask(id) else { return };
         if let Handle::Question(question) = closed.handle {
             let refusal = Box::new(refusals::plain(cause));
-            effects.push(Effect::RefuseAsk { question, refusal, cause });
+            self.effects.push(Effect::RefuseAsk { question, refusal, cause });
         }
     }
 
-    fn cancel_at_caller(&self, effects: &mut Effects<H>, id: OperationId) {
+    fn cancel_at_caller(&mut self, id: OperationId) {
         let Some(open) = self.operations.get(id) else { return };
         let State::Asked { about } = open.state else { return };
         if let Some(to) = self.receiver(open.link, about) {
-            effects.push(Effect::CancelAsk { operation: id, to });
+            self.effects.push(Effect::CancelAsk { operation: id, to });
         }
     }
 
     /// Ends the questions of a session that is over.
-    pub(crate) fn end_session_asks(
-        &mut self,
-        effects: &mut Effects<H>,
-        link: LinkId,
-        server: &ParticipantId,
-    ) {
+    pub(crate) fn end_session_asks(&mut self, link: LinkId, server: &ParticipantId) {
         let Some(seat) = self.members.server(server) else { return };
         for id in self.open_of(link) {
             let ask = self.operations.get(id);
             if ask.is_some_and(|ask| ask.server == seat && ask.state == (State::Asked { about: None })) {
-                self.refuse_ask(effects, id, Cause::Moot);
+                self.refuse_ask(id, Cause::Moot);
             }
         }
     }
 
     /// Ends the questions about a call.
-    pub(crate) fn end_asks_about(&mut self, effects: &mut Effects<H>, call: OperationId) {
+    pub(crate) fn end_asks_about(&mut self, call: OperationId) {
         let Some(open) = self.operations.get(call).filter(|open| open.asks > 0) else { return };
         let asked = self.server_link(open.server).map(|asker| self.open_of(asker)).unwrap_or_default();
         for id in asked {
             if self.operations.get(id).is_some_and(|ask| ask.state == (State::Asked { about: Some(call) })) {
-                self.refuse_ask(effects, id, Cause::Moot);
+                self.refuse_ask(id, Cause::Moot);
             }
         }
     }

@@ -7,13 +7,12 @@ use model::{Capabilities, KindRef, OperationId, ParticipantId, ProposalState};
 use crate::{
     Handles, Topic,
     admission::admits,
-    effect::{Cause, Effect, Effects, Record},
+    effect::{Cause, Effect, Record},
     event::Decision,
     names::public_name,
     operations::State,
     proposals::{Decided, Phase, Proposal, Queued, Ruling},
     refusals,
-    requests::refuse_all,
 };
 
 /// A decision, as a participant made it.
@@ -27,7 +26,7 @@ pub(crate) struct Deciding<'a, H: Handles> {
 }
 
 impl<H: Handles> Topic<H> {
-    pub(crate) fn decide(&mut self, effects: &mut Effects<H>, now_ms: u64, deciding: Deciding<'_, H>) {
+    pub(crate) fn decide(&mut self, deciding: Deciding<'_, H>) {
         let Deciding { proposal: id, by, outside, decision, ruling } = deciding;
         let (shown, current) = match decision {
             Decision::Approve { shown, current } => (Some(shown), current),
@@ -35,27 +34,21 @@ impl<H: Handles> Topic<H> {
         };
         if let Err(cause) = self.may_decide(id, by, outside, &ruling) {
             let content = self.proposals.known(id).filter(|own| own.is_open()).map(|own| own.content.clone());
-            return self.refuse_ruling(effects, id, content, ruling, cause);
+            return self.refuse_ruling(id, content, ruling, cause);
         }
         let outside = outside.cloned();
-        self.settle_decision(effects, now_ms, id, Queued { ruling, outside, shown, current });
+        self.settle_decision(id, Queued { ruling, outside, shown, current });
     }
 
     /// Takes a decision that waited until the proposal was on disk. If the decision does not count, an answer to it does not
     /// count either.
-    pub(crate) fn decide_queued(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        queued: Queued<H>,
-    ) {
+    pub(crate) fn decide_queued(&mut self, id: OperationId, queued: Queued<H>) {
         let by = queued.ruling.by.clone();
         match self.may_decide(id, &by, queued.outside.as_ref(), &queued.ruling) {
-            Ok(()) => self.settle_decision(effects, now_ms, id, queued),
+            Ok(()) => self.settle_decision(id, queued),
             Err(cause) => {
                 let content = self.proposals.known(id).map(|own| own.content.clone());
-                self.refuse_ruling(effects, id, content, queued.ruling, cause);
+                self.refuse_ruling(id, content, queued.ruling, cause);
             }
         }
         if self.proposals.get(id).is_some_and(Proposal::is_pending) {
@@ -64,16 +57,10 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Takes a decision of a participant that may decide, if the proposal is still open to it.
-    fn settle_decision(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        decision: Queued<H>,
-    ) {
+    fn settle_decision(&mut self, id: OperationId, decision: Queued<H>) {
         let Some(proposal) = self.proposals.get_mut(id) else {
             let content = self.proposals.known(id).map(|own| own.content.clone());
-            return self.refuse_ruling(effects, id, content, decision.ruling, Cause::Decided);
+            return self.refuse_ruling(id, content, decision.ruling, Cause::Decided);
         };
         let cause = match &proposal.phase {
             Phase::Opening if proposal.queued.is_some() => Some(Cause::Decided),
@@ -82,7 +69,7 @@ impl<H: Handles> Topic<H> {
                 proposal.queued = Some(Box::new(decision));
                 return self.proposals.fulfil(id, fulfilment);
             }
-            Phase::Pending if proposal.expires_ms <= now_ms => Some(Cause::Expired),
+            Phase::Pending if proposal.expires_ms <= self.now_ms => Some(Cause::Expired),
             Phase::Pending => match (decision.shown, decision.current) {
                 (Some(shown), _) if shown != proposal.digest => Some(Cause::Differs),
                 (Some(_), current) if current != Some(proposal.digest) => Some(Cause::Redefined),
@@ -92,20 +79,20 @@ impl<H: Handles> Topic<H> {
         };
         let content = proposal.content.clone();
         match cause {
-            Some(cause) => self.refuse_ruling(effects, id, Some(content), decision.ruling, cause),
-            None => self.rule(effects, now_ms, id, decision.ruling),
+            Some(cause) => self.refuse_ruling(id, Some(content), decision.ruling, cause),
+            None => self.rule(id, decision.ruling),
         }
     }
 
-    fn rule(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId, ruling: Ruling<H>) {
+    fn rule(&mut self, id: OperationId, ruling: Ruling<H>) {
         let Ruling { by, state, reason, handle, fulfilment, .. } = ruling.clone();
         self.proposals.fulfil(id, fulfilment);
         self.proposals.turn(id, Phase::Deciding(Box::new(ruling)));
         let Some(proposal) = self.proposals.get_mut(id) else { return };
-        proposal.updated_ms = now_ms;
+        proposal.updated_ms = self.now_ms;
         let (content, record) =
             (proposal.content.clone(), Record::Decided { by, state, reason, ruling: handle });
-        effects.push(Effect::Store { proposal: id, content, record });
+        self.effects.push(Effect::Store { proposal: id, content, record });
     }
 
     /// Whether a participant may decide about a proposal at all.
@@ -160,147 +147,115 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Goes on with a proposal whose latest change is on disk.
-    pub(crate) fn stored(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
+    pub(crate) fn stored(&mut self, id: OperationId) {
         let Some(proposal) = self.proposals.get(id) else { return };
         match proposal.phase.clone() {
-            Phase::Opening => self.opened(effects, now_ms, id),
+            Phase::Opening => self.opened(id),
             Phase::Deciding(ruling) if ruling.state == ProposalState::Running => {
-                self.approved(effects, now_ms, id, *ruling);
+                self.approved(id, *ruling);
             }
-            Phase::Deciding(ruling) => self.closed(effects, now_ms, id, *ruling, true),
-            Phase::Ending(state, reason) => self.end(effects, now_ms, id, (state, reason), true),
+            Phase::Deciding(ruling) => self.closed(id, *ruling, true),
+            Phase::Ending(state, reason) => self.end(id, (state, reason), true),
             Phase::Pending | Phase::Running => {}
         }
     }
 
     /// Undoes a change that the journal cannot write.
-    pub(crate) fn not_stored(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
+    pub(crate) fn not_stored(&mut self, id: OperationId) {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         match proposal.phase.clone() {
-            Phase::Opening => self.not_opened(effects, now_ms, id),
+            Phase::Opening => self.not_opened(id),
             // The topic itself withdraws the proposal, so it is over even if the journal fails.
             Phase::Deciding(ruling) if ruling.handle.is_none() => {
-                self.closed(effects, now_ms, id, *ruling, false);
+                self.closed(id, *ruling, false);
             }
             Phase::Deciding(ruling) => {
                 let (recalled, content) = (proposal.recalled.take(), proposal.content.clone());
                 self.proposals.forget_fulfilment(id);
                 self.proposals.turn(id, Phase::Pending);
-                self.refuse_ruling(effects, id, Some(content), *ruling, Cause::LogUnavailable);
+                self.refuse_ruling(id, Some(content), *ruling, Cause::LogUnavailable);
                 if let Some(reason) = recalled {
-                    self.recall(effects, now_ms, id, reason);
+                    self.recall(id, reason);
                 }
             }
             // The proposal is over even so. After a restart it is settled once more, and never runs again.
-            Phase::Ending(state, reason) => self.end(effects, now_ms, id, (state, reason), false),
+            Phase::Ending(state, reason) => self.end(id, (state, reason), false),
             Phase::Pending | Phase::Running => {}
         }
     }
 
     /// Settles a rejection or withdrawal.
-    fn closed(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        ruling: Ruling<H>,
-        stored: bool,
-    ) {
+    fn closed(&mut self, id: OperationId, ruling: Ruling<H>, stored: bool) {
         let Ruling { by, state, reason, handle, .. } = ruling;
         if let Some(proposal) = self.proposals.get_mut(id) {
             proposal.decided = Some(Decided { by, handle: handle.clone() });
         }
-        self.end(effects, now_ms, id, (state, reason), stored);
+        self.end(id, (state, reason), stored);
         if let Some(ruling) = handle {
-            effects.push(Effect::Ruled { ruling });
+            self.effects.push(Effect::Ruled { ruling });
         }
     }
 
     /// Ends a proposal with the end of the operation that carries it out, or because no operation can.
-    pub(crate) fn conclude(
-        &mut self,
-        effects: &mut Effects<H>,
-        id: OperationId,
-        state: ProposalState,
-        reason: Option<Arc<str>>,
-    ) {
+    pub(crate) fn conclude(&mut self, id: OperationId, state: ProposalState, reason: Option<Arc<str>>) {
         if self.proposals.get(id).is_some_and(Proposal::is_running) {
-            self.ending(effects, id, state, reason);
+            self.ending(id, state, reason);
         }
     }
 
     /// Ends proposals whose time has run out: pending ones expire, and those that wait for an answer in the room fail.
-    pub(crate) fn expire_due(&mut self, effects: &mut Effects<H>, now_ms: u64) {
+    pub(crate) fn expire_due(&mut self) {
         while let Some((until_ms, id)) = self.proposals.next_deadline()
-            && until_ms <= now_ms
+            && until_ms <= self.now_ms
         {
             match self.proposals.get(id).is_some_and(Proposal::is_running) {
-                true => self.ending(effects, id, ProposalState::Failed, Some("there was no answer".into())),
-                false => self.ending(effects, id, ProposalState::Expired, None),
+                true => self.ending(id, ProposalState::Failed, Some("there was no answer".into())),
+                false => self.ending(id, ProposalState::Expired, None),
             }
         }
     }
 
-    pub(crate) fn ending(
-        &mut self,
-        effects: &mut Effects<H>,
-        id: OperationId,
-        state: ProposalState,
-        reason: Option<Arc<str>>,
-    ) {
+    pub(crate) fn ending(&mut self, id: OperationId, state: ProposalState, reason: Option<Arc<str>>) {
         self.proposals.turn(id, Phase::Ending(state, reason.clone()));
         let Some(proposal) = self.proposals.get(id) else { return };
         let record = Record::Ended { state, reason, answer: proposal.answer.clone() };
-        effects.push(Effect::Store { proposal: id, content: proposal.content.clone(), record });
+        self.effects.push(Effect::Store { proposal: id, content: proposal.content.clone(), record });
     }
 
     /// Ends a proposal, and reports its outcome to the callers that wait for it. The proposer's own requests run only if the end
     /// is on disk: otherwise the proposal would be pending again after a restart, and could run too.
-    fn end(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        (state, reason): (ProposalState, Option<Arc<str>>),
-        stored: bool,
-    ) {
+    fn end(&mut self, id: OperationId, (state, reason): (ProposalState, Option<Arc<str>>), stored: bool) {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         let (call, waiting) = (proposal.call.take(), std::mem::take(&mut proposal.waiting));
         let deferred = std::mem::take(&mut proposal.deferred);
         proposal.end_lost = !stored;
-        self.proposals.end(id, state, reason, now_ms);
+        self.proposals.end(id, state, reason, self.now_ms);
         let Some(view) = self.view_of(id) else { return };
-        effects.push(Effect::Concluded { proposal: view });
+        self.effects.push(Effect::Concluded { proposal: view });
         match call.and_then(|call| Some((call, self.operations.get(call)?.state))) {
-            Some((call, State::Held { .. })) => self.report(effects, now_ms, call, id),
+            Some((call, State::Held { .. })) => self.report(call, id),
             Some((call, State::Parked { .. })) => drop(self.operations.remove(call)),
             Some((_, State::Delivered { .. } | State::Waiting { .. } | State::Asked { .. })) | None => {}
         }
         for operation in waiting {
-            self.report(effects, now_ms, operation, id);
+            self.report(operation, id);
         }
         for requests in deferred {
             match stored {
-                true => self.run_deferred(effects, requests),
-                false => refuse_all(effects, requests.calls, Cause::LogUnavailable),
+                true => self.run_deferred(requests),
+                false => self.refuse_all(requests.calls, Cause::LogUnavailable),
             }
         }
     }
 
     /// Withdraws a proposal whose proposer is gone, or whose held call. An approved one goes on.
-    pub(crate) fn recall(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        reason: Arc<str>,
-    ) {
+    pub(crate) fn recall(&mut self, id: OperationId, reason: Arc<str>) {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         match proposal.phase {
             Phase::Pending => {
                 let (by, state, reason) = (proposal.by.clone(), ProposalState::Withdrawn, Some(reason));
                 let (handle, fulfilment, requested) = (None, None, None);
-                self.rule(effects, now_ms, id, Ruling { by, state, reason, handle, fulfilment, requested });
+                self.rule(id, Ruling { by, state, reason, handle, fulfilment, requested });
             }
             Phase::Opening | Phase::Deciding(_) => proposal.recalled = Some(reason),
             Phase::Running | Phase::Ending(..) => {}
@@ -308,13 +263,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Withdraws the proposals that a participant may no longer make: all, if it has no access to the topic.
-    pub(crate) fn recall_of(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        by: &ParticipantId,
-        capabilities: Option<&Capabilities>,
-    ) {
+    pub(crate) fn recall_of(&mut self, by: &ParticipantId, capabilities: Option<&Capabilities>) {
         for id in self.proposals.of(by) {
             let Some(proposal) = self.proposals.get(id) else { continue };
             let why = match capabilities {
@@ -322,7 +271,7 @@ impl<H: Handles> Topic<H> {
                 Some(own) if !self.may_still(own, proposal) => "its proposer may not propose it any more",
                 Some(_) => continue,
             };
-            self.recall(effects, now_ms, id, why.into());
+            self.recall(id, why.into());
         }
     }
 
@@ -341,8 +290,7 @@ impl<H: Handles> Topic<H> {
 
     /// Refuses a decision, and the calls that came with it.
     pub(crate) fn refuse_ruling(
-        &self,
-        effects: &mut Effects<H>,
+        &mut self,
         proposal: OperationId,
         content: Option<H::Content>,
         ruling: Ruling<H>,
@@ -353,10 +301,18 @@ impl<H: Handles> Topic<H> {
         let calls = requested.map(|requested| requested.calls).unwrap_or_default();
         let answered = !calls.is_empty();
         for (_, operation, call) in calls {
-            effects.push(Effect::Refuse { operation, call, refusal: refusal.clone(), cause });
+            self.effects.push(Effect::Refuse { operation, call, refusal: refusal.clone(), cause });
         }
         if let Some(ruling) = handle {
-            effects.push(Effect::RefuseDecision { proposal, content, by, ruling, answered, refusal, cause });
+            self.effects.push(Effect::RefuseDecision {
+                proposal,
+                content,
+                by,
+                ruling,
+                answered,
+                refusal,
+                cause,
+            });
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     Handles, Topic,
     admission::{admits, proposes},
     catalog::UpstreamIndex,
-    effect::{Effect, Effects, Receiver},
+    effect::{Effect, Receiver},
     event::ListScope,
     manifest::method,
     members::Member,
@@ -91,7 +91,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Notifies the links whose lists have changed.
-    pub(crate) fn notify_changes(&self, effects: &mut Effects<H>, before: &Seen) {
+    pub(crate) fn notify_changes(&mut self, before: &Seen) {
         let mut changed = Vec::new();
         for (group, list, seen) in &before.0 {
             let here: Vec<LinkId> =
@@ -100,13 +100,12 @@ impl<H: Handles> Topic<H> {
                 changed.extend(here.into_iter().map(|link| (*list, link)));
             }
         }
-        self.notify(effects, changed);
+        self.notify(changed);
     }
 
     /// Notifies the links scope lists could have changed with one server's view.
     pub(crate) fn notify_view(
-        &self,
-        effects: &mut Effects<H>,
+        &mut self,
         index: UpstreamIndex,
         scope: ListScope,
         older: &UpstreamView,
@@ -131,11 +130,11 @@ impl<H: Handles> Topic<H> {
                 }
             }
         }
-        self.notify(effects, all);
+        self.notify(all);
     }
 
     /// One notification for each link and each list that clients are notified of, links by number.
-    fn notify(&self, effects: &mut Effects<H>, changed: Vec<(ListKind, LinkId)>) {
+    fn notify(&mut self, changed: Vec<(ListKind, LinkId)>) {
         let mut changed: Vec<_> = changed.into_iter().map(|(list, link)| (list.notified(), link)).collect();
         changed.sort_unstable();
         changed.dedup();
@@ -143,7 +142,7 @@ impl<H: Handles> Topic<H> {
             let links = changed.iter().filter(|(of, _)| *of == list);
             let to: Vec<Receiver<H>> = links.flat_map(|(_, link)| self.receivers(*link, list)).collect();
             if !to.is_empty() {
-                effects.push(Effect::ListChanged { list, to });
+                self.effects.push(Effect::ListChanged { list, to });
             }
         }
     }

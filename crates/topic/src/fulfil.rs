@@ -6,12 +6,11 @@ use model::{KindRef, LinkId, Method, OperationId, Outcome, ParticipantId, Propos
 
 use crate::{
     Handles, Topic,
-    effect::{Cause, Effect, Effects},
+    effect::{Cause, Effect},
     members::Seat,
     operations::{Handle, Operation, State},
     proposals::{Decided, Early, Phase, Proposal, Requests, Ruling},
     refusals,
-    requests::refuse_all,
 };
 
 /// The time that a participant has to answer an approved request in the room, milliseconds.
@@ -19,24 +18,18 @@ pub const ROOM_ANSWER_MS_MAX: u64 = 600_000;
 
 impl<H: Handles> Topic<H> {
     /// Runs a proposal whose approval is on disk.
-    pub(crate) fn approved(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        ruling: Ruling<H>,
-    ) {
+    pub(crate) fn approved(&mut self, id: OperationId, ruling: Ruling<H>) {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         if let Some(reason) = proposal.recalled.take() {
             // Its proposer is gone, and the request has not begun.
             let content = proposal.content.clone();
             self.proposals.forget_fulfilment(id);
-            self.refuse_ruling(effects, id, Some(content), ruling, Cause::Moot);
-            return self.ending(effects, id, ProposalState::Withdrawn, Some(reason));
+            self.refuse_ruling(id, Some(content), ruling, Cause::Moot);
+            return self.ending(id, ProposalState::Withdrawn, Some(reason));
         }
         let Ruling { by, handle, requested, .. } = ruling;
         proposal.decided = Some(Decided { by, handle: handle.clone() });
-        proposal.updated_ms = now_ms;
+        proposal.updated_ms = self.now_ms;
         let (call, early, to, held) =
             (proposal.call, proposal.early.take(), proposal.to.clone(), proposal.held);
         self.proposals.turn(id, Phase::Running);
@@ -46,25 +39,25 @@ impl<H: Handles> Topic<H> {
         };
         let in_room = call.is_none() && servers.is_empty();
         if let Some(view) = self.view_of(id) {
-            effects.push(Effect::Approved { proposal: view, servers });
+            self.effects.push(Effect::Approved { proposal: view, servers });
         }
-        effects.extend_ruled(handle);
+        self.effects.extend_ruled(handle);
         match (call, requested) {
             // The held call runs, and its answer reaches the caller and the proposal.
             (Some(call), requested) => {
                 let calls = requested.map(|requested| requested.calls).unwrap_or_default();
-                effects.all.extend(calls.into_iter().map(|(.., call)| Effect::Drop { call }));
-                self.release(effects, id, call);
+                self.effects.all.extend(calls.into_iter().map(|(.., call)| Effect::Drop { call }));
+                self.release(id, call);
             }
-            (None, Some(requests)) => self.run_requests(effects, requests, Some(id)),
+            (None, Some(requests)) => self.run_requests(requests, Some(id)),
             (None, None) => {}
         }
         let carried_out = self.proposals.get(id).is_some_and(|proposal| proposal.call.is_some());
         if in_room && !carried_out {
-            self.proposals.await_answer(id, now_ms.saturating_add(ROOM_ANSWER_MS_MAX));
+            self.proposals.await_answer(id, self.now_ms.saturating_add(ROOM_ANSWER_MS_MAX));
         }
         if let Some(early) = early {
-            self.fulfilled(effects, id, early);
+            self.fulfilled(id, early);
         }
     }
 
@@ -79,21 +72,16 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Carries out requests of the room that waited for a proposal: the fulfilment of `proposal`, or the proposer's own.
-    pub(crate) fn run_requests(
-        &mut self,
-        effects: &mut Effects<H>,
-        requests: Requests<H>,
-        proposal: Option<OperationId>,
-    ) {
+    pub(crate) fn run_requests(&mut self, requests: Requests<H>, proposal: Option<OperationId>) {
         let Requests { link, tag, method, context, calls } = requests;
         for (server, operation, call) in calls {
             let execution = Execution { link, operation, tag: tag.clone(), server, call, proposal };
-            self.run(effects, execution, &method, context.as_deref());
+            self.run(execution, &method, context.as_deref());
         }
     }
 
     /// Carries out the requests of a proposer that waited for the withdrawal of its own proposal, if it still may make them.
-    pub(crate) fn run_deferred(&mut self, effects: &mut Effects<H>, mut requests: Requests<H>) {
+    pub(crate) fn run_deferred(&mut self, mut requests: Requests<H>) {
         let granted = self.members.of_link(requests.link).map(|member| Arc::clone(&member.capabilities));
         let kind = KindRef::request(requests.method.as_str(), requests.context.as_deref());
         let may = |server: &ParticipantId| match (&granted, kind) {
@@ -102,14 +90,13 @@ impl<H: Handles> Topic<H> {
         };
         let (calls, withdrawn) =
             std::mem::take(&mut requests.calls).into_iter().partition(|(to, ..)| may(to));
-        refuse_all(effects, withdrawn, Cause::Withdrawn);
-        self.run_requests(effects, Requests { calls, ..requests }, None);
+        self.refuse_all(withdrawn, Cause::Withdrawn);
+        self.run_requests(Requests { calls, ..requests }, None);
     }
 
     /// Carries out an approved proposal at a server, in the gateway's own name.
     pub(crate) fn execute(
         &mut self,
-        effects: &mut Effects<H>,
         proposal: OperationId,
         operation: OperationId,
         server: &ParticipantId,
@@ -117,26 +104,20 @@ impl<H: Handles> Topic<H> {
     ) {
         // A participant that answers in the room may have begun already.
         let Some(own) = self.proposals.get(proposal).filter(|own| own.run_until_ms.is_none()) else {
-            return refuse(effects, operation, call, Cause::Moot);
+            return self.refuse_plainly(operation, call, Cause::Moot);
         };
         let (method, context) = (own.method.clone(), own.context.clone());
         let Some(link) = self.gateway_link() else {
-            refuse(effects, operation, call, Cause::UpstreamDown);
-            return self.not_carried_out(effects, proposal, Cause::UpstreamDown);
+            self.refuse_plainly(operation, call, Cause::UpstreamDown);
+            return self.not_carried_out(proposal, Cause::UpstreamDown);
         };
         let (server, tag) = (server.clone(), None);
         let execution = Execution { link, operation, tag, server, call, proposal: Some(proposal) };
-        self.run(effects, execution, &method, context.as_deref());
+        self.run(execution, &method, context.as_deref());
     }
 
     /// Delivers a request that was admitted as an envelope, or by an approval.
-    fn run(
-        &mut self,
-        effects: &mut Effects<H>,
-        execution: Execution<H>,
-        method: &Method,
-        context: Option<&str>,
-    ) {
+    fn run(&mut self, execution: Execution<H>, method: &Method, context: Option<&str>) {
         let Execution { link, operation, tag, server, call, proposal } = execution;
         if self.operations.contains(operation) {
             return;
@@ -144,14 +125,14 @@ impl<H: Handles> Topic<H> {
         if let Some(proposal) = proposal
             && let Err(cause) = self.may_carry_out(proposal, &server, method, context)
         {
-            return refuse(effects, operation, call, cause);
+            return self.refuse_plainly(operation, call, cause);
         }
         let seat = match self.room_for(link, &server) {
             Ok(seat) => seat,
             Err(cause) => {
-                refuse(effects, operation, call, cause);
+                self.refuse_plainly(operation, call, cause);
                 if let Some(proposal) = proposal {
-                    self.not_carried_out(effects, proposal, cause);
+                    self.not_carried_out(proposal, cause);
                 }
                 return;
             }
@@ -176,14 +157,14 @@ impl<H: Handles> Topic<H> {
             handle: Handle::Call(call),
         };
         self.open(operation, opened);
-        self.deliver(effects, operation);
+        self.deliver(operation);
     }
 
     /// Ends an approved proposal that no operation carries out as failed, for this reason.
-    fn not_carried_out(&mut self, effects: &mut Effects<H>, proposal: OperationId, cause: Cause) {
+    fn not_carried_out(&mut self, proposal: OperationId, cause: Cause) {
         if self.proposals.get(proposal).is_some_and(|own| own.call.is_none()) {
             let reason = refusals::plain(cause).message;
-            self.conclude(effects, proposal, ProposalState::Failed, Some((&*reason).into()));
+            self.conclude(proposal, ProposalState::Failed, Some((&*reason).into()));
         }
     }
 
@@ -235,7 +216,6 @@ impl<H: Handles> Topic<H> {
     /// use one id; then the answer is for the participant that it names.
     pub(crate) fn answered_in_room(
         &mut self,
-        effects: &mut Effects<H>,
         from: &ParticipantId,
         kind: KindRef<'_>,
         to: &[&str],
@@ -261,7 +241,7 @@ impl<H: Handles> Topic<H> {
         let names_proposer = to.contains(&proposal.by.as_str());
         let early = Early { outcome, answer, message, names_proposer };
         match proposal.phase {
-            Phase::Running => self.fulfilled(effects, id, early),
+            Phase::Running => self.fulfilled(id, early),
             Phase::Opening | Phase::Deciding(_) => {
                 proposal.early.get_or_insert(early);
             }
@@ -282,7 +262,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    fn fulfilled(&mut self, effects: &mut Effects<H>, id: OperationId, answer: Early<H>) {
+    fn fulfilled(&mut self, id: OperationId, answer: Early<H>) {
         let Early { outcome, answer, message, names_proposer } = answer;
         let Some(proposal) = self.proposals.get_mut(id).filter(|proposal| proposal.is_running()) else {
             return;
@@ -290,7 +270,7 @@ impl<H: Handles> Topic<H> {
         proposal.answer = Some(answer);
         // The responder may have left the proposer out (MCPx v0.1, section 3.2.1).
         if !names_proposer {
-            effects.push(Effect::Relay { message, to: proposal.by.clone() });
+            self.effects.push(Effect::Relay { message, to: proposal.by.clone() });
         }
         let (state, reason) = match outcome {
             Outcome::Ok => (ProposalState::Completed, None),
@@ -298,14 +278,8 @@ impl<H: Handles> Topic<H> {
                 (ProposalState::Failed, Some(Arc::from("it was answered with an error")))
             }
         };
-        self.conclude(effects, id, state, reason);
+        self.conclude(id, state, reason);
     }
-}
-
-/// Refuses a request that was not opened.
-fn refuse<H: Handles>(effects: &mut Effects<H>, operation: OperationId, call: H::Call, cause: Cause) {
-    let refusal = Box::new(refusals::plain(cause));
-    effects.push(Effect::Refuse { operation, call, refusal, cause });
 }
 
 /// A request that was admitted as an envelope or by an approval.

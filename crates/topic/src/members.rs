@@ -12,6 +12,7 @@ use crate::{
     effect::Person,
     interests::LogLevel,
     rate::Bucket,
+    refusals::{self, Refused},
 };
 
 /// A participant's seat. Kept while it is in the topic, used again afterwards.
@@ -45,9 +46,9 @@ pub(crate) struct Member<H: Handles> {
 }
 
 impl<H: Handles> Member<H> {
-    /// Takes one token, or returns the milliseconds until there is one.
-    pub(crate) fn take_token(&mut self, now_ms: u64) -> Result<(), u64> {
-        self.bucket.as_mut().map_or(Ok(()), |bucket| bucket.take(now_ms))
+    /// Takes one token, if there is one.
+    pub(crate) fn take_token(&mut self, now_ms: u64) -> Result<(), Refused> {
+        self.bucket.as_mut().map_or(Ok(()), |bucket| bucket.take(now_ms).map_err(refusals::too_soon))
     }
 
     /// Sets another limit; the same one leaves the bucket as it is.

@@ -6,8 +6,7 @@ use model::{LinkId, OperationId, Outcome, ParticipantId};
 
 use crate::{
     Handles, Topic,
-    admission::{admits, proposes},
-    effect::{Effect, Effects, Receiver},
+    effect::{Effect, Receiver},
     event::{Interest, Subject, Target, TaskRef},
     interests::{Filter, LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX, Subscriber},
     members::Seat,
@@ -18,7 +17,6 @@ impl<H: Handles> Topic<H> {
     /// Passes a server's notification to its callers. The topic drops notifications that belong to no caller.
     pub(crate) fn notice(
         &mut self,
-        effects: &mut Effects<H>,
         server: &ParticipantId,
         subject: Subject<'_>,
         level: Option<LogLevel>,
@@ -26,40 +24,24 @@ impl<H: Handles> Topic<H> {
     ) {
         let Some(seat) = self.members.server(server) else { return };
         match subject {
-            Subject::Call(call) => self.notify_call(effects, seat, call, level, notice),
-            Subject::Session(link) => self.notify_session(effects, seat, link, level, notice),
-            Subject::Resource { own, session } => {
-                self.notify_subscribers(effects, server, own, session, &notice)
-            }
-            Subject::Task(task) => self.notify_holder(effects, server, task, &notice),
+            Subject::Call(call) => self.notify_call(seat, call, level, notice),
+            Subject::Session(link) => self.notify_session(seat, link, level, notice),
+            Subject::Resource { own, session } => self.notify_subscribers(server, own, session, &notice),
+            Subject::Task(task) => self.notify_holder(server, task, &notice),
         }
     }
 
-    fn notify_call(
-        &self,
-        effects: &mut Effects<H>,
-        seat: Seat,
-        call: OperationId,
-        level: Option<LogLevel>,
-        notice: H::Notice,
-    ) {
+    fn notify_call(&mut self, seat: Seat, call: OperationId, level: Option<LogLevel>, notice: H::Notice) {
         let Some(open) = self.operations.get(call).filter(|open| open.is_with(seat)) else { return };
         if !self.wants(open.link, level) {
             return;
         }
         if let Some(call) = open.handle.call().cloned() {
-            effects.push(notify(Receiver::Call(call), notice));
+            self.effects.push(notify(Receiver::Call(call), notice));
         }
     }
 
-    fn notify_session(
-        &self,
-        effects: &mut Effects<H>,
-        seat: Seat,
-        link: LinkId,
-        level: Option<LogLevel>,
-        notice: H::Notice,
-    ) {
+    fn notify_session(&mut self, seat: Seat, link: LinkId, level: Option<LogLevel>, notice: H::Notice) {
         let index = self.members.get(seat).and_then(|member| self.catalog.index(&member.id));
         let own = self.members.link(link);
         let attached = own.zip(index).is_some_and(|(own, index)| own.is_attached(index) && own.notified);
@@ -67,7 +49,7 @@ impl<H: Handles> Topic<H> {
             && self.wants(link, level)
             && let Some(handle) = self.handle(link)
         {
-            effects.push(notify(Receiver::Link(handle), notice));
+            self.effects.push(notify(Receiver::Link(handle), notice));
         }
     }
 
@@ -78,8 +60,7 @@ impl<H: Handles> Topic<H> {
     }
 
     fn notify_subscribers(
-        &self,
-        effects: &mut Effects<H>,
+        &mut self,
         server: &ParticipantId,
         own: &str,
         session: Option<LinkId>,
@@ -105,26 +86,14 @@ impl<H: Handles> Topic<H> {
             let Some(to) = to else { continue };
             let spelled = (**public != *own).then(|| Arc::clone(public));
             let about = Some(Arc::clone(public));
-            effects.push(Effect::Notify { to, notice: notice.clone(), public: spelled, about });
+            self.effects.push(Effect::Notify { to, notice: notice.clone(), public: spelled, about });
         }
     }
 
     /// Notifies the caller of a task: on its listen requests that name the task, and on the link that asked about it last.
-    fn notify_holder(
-        &self,
-        effects: &mut Effects<H>,
-        server: &ParticipantId,
-        task: TaskRef<'_>,
-        notice: &H::Notice,
-    ) {
+    fn notify_holder(&mut self, server: &ParticipantId, task: TaskRef<'_>, notice: &H::Notice) {
         let TaskRef { holder, tool, held, public, link } = task;
-        let granted = self.capabilities(holder);
-        let may = granted.is_some_and(|granted| {
-            let at = server.as_str();
-            admits(granted, "tools/call", Some(tool), at)
-                || held && proposes(granted, "tools/call", Some(tool), at)
-        });
-        if !may {
+        if !self.may_call(holder, server, tool, held) {
             return;
         }
         let theirs = |link: LinkId| self.participant(link) == Some(holder);
@@ -133,9 +102,10 @@ impl<H: Handles> Topic<H> {
         let last =
             link.filter(|link| theirs(*link) && self.members.link(*link).is_some_and(|own| own.notified));
         let last = last.and_then(|link| self.handle(link)).map(Receiver::Link);
-        for to in calls.map(Receiver::Call).chain(last) {
+        let receivers: Vec<Receiver<H>> = calls.map(Receiver::Call).chain(last).collect();
+        for to in receivers {
             let about = Some(Arc::from(public));
-            effects.push(Effect::Notify { to, notice: notice.clone(), public: None, about });
+            self.effects.push(Effect::Notify { to, notice: notice.clone(), public: None, about });
         }
     }
 
@@ -238,14 +208,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Ends the interests of a request that is over.
-    pub(crate) fn lose_interest(
-        &mut self,
-        effects: &mut Effects<H>,
-        id: OperationId,
-        link: LinkId,
-        rare: Rare,
-        outcome: Outcome,
-    ) {
+    pub(crate) fn lose_interest(&mut self, id: OperationId, link: LinkId, rare: Rare, outcome: Outcome) {
         if let Some((server, own)) = rare.subscribes.filter(|_| outcome != Outcome::Ok) {
             self.unsubscribe(&server, &own, link);
         }
@@ -254,13 +217,13 @@ impl<H: Handles> Topic<H> {
         for (server, own) in at {
             let last = self.interests.unsubscribe(&server, &own, link, Some(id));
             if let (true, Some(handle), Some(at)) = (last, &handle, self.server(&server)) {
-                effects.push(Effect::Unsubscribe { handle: handle.clone(), server: at.handle, own });
+                self.effects.push(Effect::Unsubscribe { handle: handle.clone(), server: at.handle, own });
             }
         }
         let tasks: Vec<Arc<str>> =
             filter.tasks.into_iter().filter(|task| self.interests.unwatch(task, link, id)).collect();
         if let (false, Some(handle)) = (tasks.is_empty(), handle) {
-            effects.push(Effect::Unwatch { handle, tasks });
+            self.effects.push(Effect::Unwatch { handle, tasks });
         }
         if let Some(link) = self.members.link_mut(link) {
             link.own_mut().listens.retain(|other| *other != id);

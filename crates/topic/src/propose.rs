@@ -6,7 +6,7 @@ use model::{Method, OperationId, ParticipantId, Refusal};
 
 use crate::{
     Handles, Topic,
-    effect::{Cause, Effect, Effects, Record},
+    effect::{Cause, Effect, Record},
     event::Terms,
     operations::State,
     proposals::{Decided, EndedProposal, Phase, Proposal},
@@ -17,8 +17,6 @@ impl<H: Handles> Topic<H> {
     /// Holds a call as a proposal.
     pub(crate) fn propose_held(
         &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
         id: OperationId,
         terms: Terms<'_>,
         content: H::Content,
@@ -32,9 +30,9 @@ impl<H: Handles> Topic<H> {
         // The caller may have cancelled its call meanwhile.
         let may = if own { self.may_propose(&terms) } else { Err(Cause::Moot) };
         if let Err(cause) = may {
-            self.not_proposed(effects, id, terms.by, content, true, cause);
+            self.not_proposed(id, terms.by, content, true, cause);
             if cause != Cause::Moot {
-                self.refuse_call(effects, now_ms, held, cause);
+                self.refuse_call(held, cause);
             }
             return;
         }
@@ -43,61 +41,41 @@ impl<H: Handles> Topic<H> {
         self.park_at(held, park_ms);
         let proposal =
             Proposal { public, held: true, call: Some(held), ..entry(terms, content, Phase::Opening) };
-        self.enter_proposal(effects, now_ms, id, proposal);
+        self.enter_proposal(id, proposal);
     }
 
     /// Refuses a held call that cannot be proposed.
-    pub(crate) fn unproposable(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        held: OperationId,
-        refusal: Box<Refusal>,
-    ) {
+    pub(crate) fn unproposable(&mut self, held: OperationId, refusal: Box<Refusal>) {
         let waits =
             self.operations.get(held).is_some_and(|open| open.state == (State::Held { proposal: None }));
         if !waits {
             return;
         }
-        let Some(closed) = self.close_call(effects, now_ms, held, model::Outcome::Refused) else { return };
+        let Some(closed) = self.close_call(held, model::Outcome::Refused) else { return };
         if let crate::operations::Handle::Call(call) = closed.handle {
-            effects.push(Effect::Refuse { operation: held, call, refusal, cause: Cause::Failed });
+            self.effects.push(Effect::Refuse { operation: held, call, refusal, cause: Cause::Failed });
         }
     }
 
     /// Opens a proposal that was published as an envelope.
-    pub(crate) fn propose_said(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        terms: Terms<'_>,
-        content: H::Content,
-    ) {
+    pub(crate) fn propose_said(&mut self, id: OperationId, terms: Terms<'_>, content: H::Content) {
         if self.proposals.known(id).is_some() {
             return;
         }
         if let Err(cause) = self.may_propose(&terms) {
-            return self.not_proposed(effects, id, terms.by, content, false, cause);
+            return self.not_proposed(id, terms.by, content, false, cause);
         }
-        self.enter_proposal(effects, now_ms, id, entry(terms, content, Phase::Opening));
+        self.enter_proposal(id, entry(terms, content, Phase::Opening));
     }
 
-    fn enter_proposal(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        proposal: Proposal<H>,
-    ) {
+    fn enter_proposal(&mut self, id: OperationId, proposal: Proposal<H>) {
         let content = proposal.content.clone();
-        self.proposals.insert(id, Proposal { updated_ms: now_ms, ..proposal });
-        effects.push(Effect::Store { proposal: id, content, record: Record::Opened });
+        self.proposals.insert(id, Proposal { updated_ms: self.now_ms, ..proposal });
+        self.effects.push(Effect::Store { proposal: id, content, record: Record::Opened });
     }
 
     fn not_proposed(
-        &self,
-        effects: &mut Effects<H>,
+        &mut self,
         proposal: OperationId,
         by: &ParticipantId,
         content: H::Content,
@@ -105,7 +83,7 @@ impl<H: Handles> Topic<H> {
         cause: Cause,
     ) {
         let refusal = Box::new(refusals::of_proposal(cause));
-        effects.push(Effect::NotProposed { proposal, by: by.clone(), content, held, refusal, cause });
+        self.effects.push(Effect::NotProposed { proposal, by: by.clone(), content, held, refusal, cause });
     }
 
     /// Whether the topic accepts one more proposal of this participant.
@@ -124,7 +102,6 @@ impl<H: Handles> Topic<H> {
     /// Restores a proposal that was pending before a restart.
     pub(crate) fn restore(
         &mut self,
-        now_ms: u64,
         id: OperationId,
         terms: Terms<'_>,
         content: H::Content,
@@ -133,7 +110,7 @@ impl<H: Handles> Topic<H> {
         if self.proposals.known(id).is_none() {
             let public = public.map(Arc::from);
             let entry = entry(terms, content, Phase::Pending);
-            let proposal = Proposal { held, public, updated_ms: now_ms, ..entry };
+            let proposal = Proposal { held, public, updated_ms: self.now_ms, ..entry };
             self.proposals.insert(id, proposal);
         }
     }
@@ -141,7 +118,6 @@ impl<H: Handles> Topic<H> {
     /// Restores one that was over.
     pub(crate) fn restore_ended(
         &mut self,
-        now_ms: u64,
         id: OperationId,
         terms: Terms<'_>,
         content: H::Content,
@@ -154,42 +130,42 @@ impl<H: Handles> Topic<H> {
         let decided = decided.map(|(by, ruling)| Decided { by, handle: Some(ruling) });
         let over = Some((state, reason));
         let entry = entry(terms, content, Phase::Pending);
-        self.proposals.insert(id, Proposal { held, over, decided, answer, updated_ms: now_ms, ..entry });
+        self.proposals.insert(id, Proposal { held, over, decided, answer, updated_ms: self.now_ms, ..entry });
     }
 
     /// Opens a proposal whose opening is on disk: from now on participants may see it.
-    pub(crate) fn opened(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
+    pub(crate) fn opened(&mut self, id: OperationId) {
         self.proposals.turn(id, Phase::Pending);
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         let (recalled, queued, call) = (proposal.recalled.take(), proposal.queued.take(), proposal.call);
         if let Some(reason) = recalled {
             // The proposer has left meanwhile: no participant sees the proposal.
-            self.recall(effects, now_ms, id, reason);
+            self.recall(id, reason);
         } else if let Some(view) = self.view_of(id) {
-            effects.push(Effect::Proposed { proposal: view });
+            self.effects.push(Effect::Proposed { proposal: view });
         }
         if let Some(queued) = queued {
-            self.decide_queued(effects, now_ms, id, *queued);
+            self.decide_queued(id, *queued);
         }
         if let Some(call) = call {
-            self.park_late(effects, now_ms, call);
+            self.park_late(call);
         }
     }
 
     /// Removes a proposal whose opening cannot be written, and refuses its held call.
-    pub(crate) fn not_opened(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
+    pub(crate) fn not_opened(&mut self, id: OperationId) {
         let cause = Cause::LogUnavailable;
         let Some(proposal) = self.proposals.remove(id) else { return };
         let Proposal { by, content, held, call, queued, deferred, .. } = proposal;
         if let Some(queued) = queued {
-            self.refuse_ruling(effects, id, Some(content.clone()), queued.ruling, Cause::Unknown);
+            self.refuse_ruling(id, Some(content.clone()), queued.ruling, Cause::Unknown);
         }
-        self.not_proposed(effects, id, &by, content, held, cause);
+        self.not_proposed(id, &by, content, held, cause);
         for requests in deferred {
-            self.run_deferred(effects, requests);
+            self.run_deferred(requests);
         }
         if let Some(call) = call {
-            self.refuse_call(effects, now_ms, call, cause);
+            self.refuse_call(call, cause);
         }
     }
 }

@@ -7,6 +7,18 @@ use crate::{
     event::{Interest, Target},
 };
 
+/// A cause, with the refusal if the cause and the event do not give it.
+pub(crate) struct Refused {
+    pub(crate) cause: Cause,
+    pub(crate) refusal: Option<Box<Refusal>>,
+}
+
+impl From<Cause> for Refused {
+    fn from(cause: Cause) -> Self {
+        Self { cause, refusal: None }
+    }
+}
+
 /// The refusal of a request.
 pub(crate) fn of_request(cause: Cause, target: Option<Target<'_>>) -> Box<Refusal> {
     Box::new(match cause {
@@ -113,10 +125,10 @@ pub(crate) fn of_interest(interest: &Interest) -> Refusal {
     }
 }
 
-/// The refusal of a request or an envelope that came too soon.
-pub(crate) fn too_soon(retry_after_ms: u64) -> Box<Refusal> {
-    let hint = "wait before trying again";
-    Box::new(plain(Cause::RateLimited).hint(hint).retry_after_ms(retry_after_ms))
+/// The refusal of what came too soon.
+pub(crate) fn too_soon(retry_after_ms: u64) -> Refused {
+    let refusal = plain(Cause::RateLimited).hint("wait before trying again").retry_after_ms(retry_after_ms);
+    Refused { cause: Cause::RateLimited, refusal: Some(Box::new(refusal)) }
 }
 
 fn unknown(target: Option<Target<'_>>) -> Refusal {

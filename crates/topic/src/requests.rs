@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, Method, OperationId, Outcome};
+use model::{LinkId, Method, OperationId, Outcome, Refusal};
 
 use crate::{
     Handles, Topic,
     admission::{judge, proposes},
     builtin::BuiltinTool,
     catalog::{Catalog, Route},
-    effect::{Cause, Effect, Effects, Mirrored, RoomEffect, Rule, Verdict},
+    effect::{Cause, Effect, Mirrored, RoomEffect, Rule, Verdict},
     event::{End, Interest, OperationRef, Request, Target},
     members::{Member, Seat},
     operations::{Handle, Operation, State},
     proposals::Calls,
-    refusals,
+    refusals::{self, Refused},
 };
 
 /// The method under which a request about the caller's own proposals is judged.
@@ -28,14 +28,14 @@ struct Admitted<'a> {
 }
 
 impl<H: Handles> Topic<H> {
-    pub(crate) fn request(&mut self, effects: &mut Effects<H>, now_ms: u64, request: Request<'_, H>) {
+    pub(crate) fn request(&mut self, request: Request<'_, H>) {
         let Request { link, operation, tag, method, target, interest, call } = request;
         if self.operations.contains(operation) {
             return;
         }
-        if let Err((cause, refusal)) = self.may_open(now_ms, link) {
+        if let Err(Refused { cause, refusal }) = self.may_open(link) {
             let refusal = refusal.unwrap_or_else(|| refusals::of_request(cause, target));
-            return refuse(effects, operation, call, refusal, cause);
+            return self.refuse_request(operation, call, refusal, cause);
         }
         // A tool for the caller's own proposals needs no capability, because requests about their tasks need none.
         let (method, target) = match self.serves_own(link, &method, target) {
@@ -55,12 +55,12 @@ impl<H: Handles> Topic<H> {
         let Admitted { route, server, rule } = match admitted {
             Ok(admitted) => admitted,
             Err(cause) => {
-                return refuse(effects, operation, call, refusals::of_request(cause, target), cause);
+                return self.refuse_request(operation, call, refusals::of_request(cause, target), cause);
             }
         };
         if !self.has_room_for(link, &interest) {
             let refusal = Box::new(refusals::of_interest(&interest));
-            return refuse(effects, operation, call, refusal, Cause::Limit);
+            return self.refuse_request(operation, call, refusal, Cause::Limit);
         }
         let asked = target.and_then(Target::context);
         let context = asked.map(|asked| route.public.cloned().unwrap_or_else(|| asked.into()));
@@ -71,7 +71,7 @@ impl<H: Handles> Topic<H> {
             Some(_) => State::Delivered { proposal: None },
             None => State::Held { proposal: None },
         };
-        effects.verdict = Some(match rule {
+        self.effects.verdict = Some(match rule {
             Some(at) => {
                 let rule = Rule { capabilities, at };
                 Verdict::Admitted { to: Some(to.clone()), own: own.clone(), rule }
@@ -97,8 +97,8 @@ impl<H: Handles> Topic<H> {
         self.open(operation, opened);
         self.take_interest(operation, interest);
         match rule {
-            Some(_) => self.deliver(effects, operation),
-            None => self.hold(effects, operation),
+            Some(_) => self.deliver(operation),
+            None => self.hold(operation),
         }
     }
 
@@ -113,22 +113,15 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Whether a caller's link may open one more operation now; takes a token.
-    pub(crate) fn may_open(
-        &mut self,
-        now_ms: u64,
-        link: LinkId,
-    ) -> Result<(), (Cause, Option<Box<model::Refusal>>)> {
-        let moot = || (Cause::Moot, Some(Box::new(refusals::plain(Cause::Moot))));
-        let Some(own) = self.members.link(link) else { return Err(moot()) };
+    pub(crate) fn may_open(&mut self, link: LinkId) -> Result<(), Refused> {
+        let own = self.members.link(link).ok_or(Cause::Moot)?;
         let (seat, open) = (own.seat, own.open.len());
         let full = open >= self.limits.operations_per_link_max
             || self.operations.len() >= self.limits.operations_max;
-        let Some(member) = self.members.get_mut(seat) else { return Err(moot()) };
-        if let Err(wait_ms) = member.take_token(now_ms) {
-            return Err((Cause::RateLimited, Some(refusals::too_soon(wait_ms))));
-        }
+        let member = self.members.get_mut(seat).ok_or(Cause::Moot)?;
+        member.take_token(self.now_ms)?;
         let full = full || member.open >= self.limits.operations_per_participant_max;
-        if full { Err((Cause::Limit, None)) } else { Ok(()) }
+        if full { Err(Cause::Limit.into()) } else { Ok(()) }
     }
 
     /// Enters an operation as open at its link.
@@ -143,7 +136,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Delivers an open call to its server, and mirrors it to watchers unless it calls a built-in tool.
-    pub(crate) fn deliver(&mut self, effects: &mut Effects<H>, id: OperationId) {
+    pub(crate) fn deliver(&mut self, id: OperationId) {
         let Some(operation) = self.operations.get(id) else { return };
         let Handle::Call(call) = operation.handle.clone() else { return };
         let own = operation.own.clone();
@@ -157,25 +150,25 @@ impl<H: Handles> Topic<H> {
         let mirrors = self.mirrors && self.members.watchers() > 0 && !is_gateway && proposal.is_none();
         let by_call = self.members.link(operation.link).is_some_and(|own| own.promotes);
         if mirrors && by_call {
-            self.mirror(effects, id, None);
+            self.mirror(id, None);
             if let Some(operation) = self.operations.get_mut(id) {
                 operation.mirrored = true;
             }
         }
         let proposal = proposal.and_then(|proposal| self.view_of(proposal));
-        effects.push(Effect::Deliver { operation: id, call, link, server, own, proposal });
+        self.effects.push(Effect::Deliver { operation: id, call, link, server, own, proposal });
     }
 
-    fn hold(&mut self, effects: &mut Effects<H>, id: OperationId) {
+    fn hold(&mut self, id: OperationId) {
         let Some(operation) = self.operations.get(id) else { return };
         let Handle::Call(call) = operation.handle.clone() else { return };
         let Some(member) = self.members.get(operation.server) else { return };
         let (Some(server), to) = (member.server().cloned(), member.id.clone()) else { return };
-        effects.push(Effect::Hold { operation: id, call, to, server, own: operation.own.clone() });
+        self.effects.push(Effect::Hold { operation: id, call, to, server, own: operation.own.clone() });
     }
 
     /// Shows a call or its end to watchers.
-    fn mirror(&self, effects: &mut Effects<H>, id: OperationId, end: Option<(Outcome, Option<H::Answer>)>) {
+    fn mirror(&mut self, id: OperationId, end: Option<(Outcome, Option<H::Answer>)>) {
         let Some(operation) = self.operations.get(id) else { return };
         let (Some(caller), Some(server)) =
             (self.members.of_link(operation.link), self.members.get(operation.server))
@@ -196,24 +189,17 @@ impl<H: Handles> Topic<H> {
             None => crate::Audience::mirror(&mirrored.to, Some(&mirrored.to)),
             Some(_) => crate::Audience::mirror(&mirrored.from, None),
         };
-        effects.publish(RoomEffect::Mirror { mirrored, audience });
+        self.effects.publish(RoomEffect::Mirror { mirrored, audience });
     }
 
-    pub(crate) fn answer(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        link: LinkId,
-        id: OperationId,
-        end: End<H::Answer>,
-    ) {
+    pub(crate) fn answer(&mut self, link: LinkId, id: OperationId, end: End<H::Answer>) {
         let Some(seat) = self.members.link(link).map(|own| own.seat) else { return };
         let Some(operation) = self.operations.get(id) else { return };
         match operation.state {
             State::Delivered { .. } | State::Waiting { .. } if operation.server == seat => {
-                self.answer_call(effects, now_ms, id, end);
+                self.answer_call(id, end);
             }
-            State::Asked { .. } if operation.link == link => self.answer_ask(effects, id, end),
+            State::Asked { .. } if operation.link == link => self.answer_ask(id, end),
             State::Delivered { .. }
             | State::Held { .. }
             | State::Parked { .. }
@@ -222,54 +208,36 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    fn answer_call(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId, end: End<H::Answer>) {
+    fn answer_call(&mut self, id: OperationId, end: End<H::Answer>) {
         let (outcome, answer) = match end {
             End::Answered { outcome, answer } => (outcome, answer),
-            End::Failed(refusal) => return self.fail_call(effects, now_ms, id, refusal),
+            End::Failed(refusal) => return self.fail_call(id, refusal),
         };
-        self.mirror_end(effects, id, outcome, Some(&answer));
+        self.mirror_end(id, outcome, Some(&answer));
         let carried_out = self.keep_answer(id, &answer);
-        let Some(closed) = self.close_call(effects, now_ms, id, outcome) else { return };
+        let Some(closed) = self.close_call(id, outcome) else { return };
         if let Handle::Call(call) = closed.handle {
             let proposal = carried_out.and_then(|proposal| self.view_of(proposal));
-            effects.push(Effect::Settle { operation: id, call, answer, proposal });
+            self.effects.push(Effect::Settle { operation: id, call, answer, proposal });
         }
     }
 
     /// Ends a call without an answer.
-    fn fail_call(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        refusal: Box<model::Refusal>,
-    ) {
-        self.mirror_end(effects, id, Outcome::Refused, None);
-        let Some(closed) = self.close_call(effects, now_ms, id, Outcome::Refused) else { return };
+    fn fail_call(&mut self, id: OperationId, refusal: Box<Refusal>) {
+        self.mirror_end(id, Outcome::Refused, None);
+        let Some(closed) = self.close_call(id, Outcome::Refused) else { return };
         if let Handle::Call(call) = closed.handle {
-            effects.push(Effect::Refuse { operation: id, call, refusal, cause: Cause::Failed });
+            self.effects.push(Effect::Refuse { operation: id, call, refusal, cause: Cause::Failed });
         }
     }
 
-    pub(crate) fn mirror_end(
-        &self,
-        effects: &mut Effects<H>,
-        id: OperationId,
-        outcome: Outcome,
-        answer: Option<&H::Answer>,
-    ) {
+    pub(crate) fn mirror_end(&mut self, id: OperationId, outcome: Outcome, answer: Option<&H::Answer>) {
         if self.operations.get(id).is_some_and(|open| open.mirrored) && self.members.watchers() > 0 {
-            self.mirror(effects, id, Some((outcome, answer.cloned())));
+            self.mirror(id, Some((outcome, answer.cloned())));
         }
     }
 
-    pub(crate) fn cancel(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        link: LinkId,
-        which: OperationRef<H::Tag>,
-    ) {
+    pub(crate) fn cancel(&mut self, link: LinkId, which: OperationRef<H::Tag>) {
         let Some(own) = self.members.link(link) else { return };
         let (seat, id) = match which {
             OperationRef::Id(id) => (own.seat, Some(id)),
@@ -280,9 +248,9 @@ impl<H: Handles> Topic<H> {
             State::Delivered { .. } | State::Held { .. } | State::Waiting { .. }
                 if operation.link == link =>
             {
-                self.cancel_call(effects, now_ms, id, Outcome::Cancelled);
+                self.cancel_call(id, Outcome::Cancelled);
             }
-            State::Asked { .. } if operation.server == seat => self.withdraw_ask(effects, id),
+            State::Asked { .. } if operation.server == seat => self.withdraw_ask(id),
             State::Delivered { .. }
             | State::Held { .. }
             | State::Parked { .. }
@@ -301,89 +269,78 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Closes a call for which its caller no longer waits, and cancels it at its server.
-    pub(crate) fn cancel_call(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        outcome: Outcome,
-    ) {
-        self.mirror_end(effects, id, outcome, None);
-        let Some(closed) = self.stop_call(effects, now_ms, id, outcome) else { return };
+    pub(crate) fn cancel_call(&mut self, id: OperationId, outcome: Outcome) {
+        self.mirror_end(id, outcome, None);
+        let Some(closed) = self.stop_call(id, outcome) else { return };
         if let Handle::Call(call) = closed.handle {
-            effects.push(Effect::Drop { call });
+            self.effects.push(Effect::Drop { call });
         }
     }
 
     /// Ends a call from the gateway's side: the topic cancels it at its server and refuses its caller.
-    pub(crate) fn refuse_call(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        cause: Cause,
-    ) {
-        self.mirror_end(effects, id, Outcome::Refused, None);
-        let Some(closed) = self.stop_call(effects, now_ms, id, Outcome::Refused) else { return };
+    pub(crate) fn refuse_call(&mut self, id: OperationId, cause: Cause) {
+        self.mirror_end(id, Outcome::Refused, None);
+        let Some(closed) = self.stop_call(id, Outcome::Refused) else { return };
         if let Handle::Call(call) = closed.handle {
-            let refusal = Box::new(refusals::plain(cause));
-            effects.push(Effect::Refuse { operation: id, call, refusal, cause });
+            self.refuse_plainly(id, call, cause);
         }
     }
 
-    fn stop_call(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        outcome: Outcome,
-    ) -> Option<Operation<H>> {
-        let closed = self.close_call(effects, now_ms, id, outcome)?;
+    fn stop_call(&mut self, id: OperationId, outcome: Outcome) -> Option<Operation<H>> {
+        let closed = self.close_call(id, outcome)?;
         if let (true, Handle::Call(call)) = (closed.state.is_at_server(), &closed.handle) {
-            effects.push(Effect::Cancel { call: call.clone() });
+            self.effects.push(Effect::Cancel { call: call.clone() });
         }
         Some(closed)
     }
 
     /// Removes a call, its interests and the questions about it. The caller of this function settles it.
-    pub(crate) fn close_call(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        outcome: Outcome,
-    ) -> Option<Operation<H>> {
-        self.end_asks_about(effects, id);
+    pub(crate) fn close_call(&mut self, id: OperationId, outcome: Outcome) -> Option<Operation<H>> {
+        self.end_asks_about(id);
         let mut closed = self.operations.remove(id)?;
         self.members.finish(closed.link, id);
         if let Some(until_ms) = closed.until_ms {
             self.deadlines.remove(&(until_ms, id));
         }
         if let Some(rare) = closed.rare.take() {
-            self.lose_interest(effects, id, closed.link, *rare, outcome);
+            self.lose_interest(id, closed.link, *rare, outcome);
         }
-        self.call_is_over(effects, now_ms, id, closed.state, outcome);
+        self.call_is_over(id, closed.state, outcome);
         Some(closed)
     }
-}
 
-/// Refuses a request that was not opened.
-pub(crate) fn refuse<H: Handles>(
-    effects: &mut Effects<H>,
-    operation: OperationId,
-    call: H::Call,
-    refusal: Box<model::Refusal>,
-    cause: Cause,
-) {
-    effects.verdict = Some(Verdict::Refused(cause));
-    effects.push(Effect::Refuse { operation, call, refusal, cause });
-}
+    /// Refuses a request that was not opened.
+    pub(crate) fn refuse_request(
+        &mut self,
+        operation: OperationId,
+        call: H::Call,
+        refusal: Box<Refusal>,
+        cause: Cause,
+    ) {
+        self.effects.verdict = Some(Verdict::Refused(cause));
+        self.refuse(operation, call, refusal, cause);
+    }
 
-/// Refuses the calls of a request in the room.
-pub(crate) fn refuse_all<H: Handles>(effects: &mut Effects<H>, calls: Calls<H>, cause: Cause) {
-    for (_, operation, call) in calls {
-        let refusal = Box::new(refusals::plain(cause));
-        effects.push(Effect::Refuse { operation, call, refusal, cause });
+    /// Refuses the calls of a request in the room.
+    pub(crate) fn refuse_all(&mut self, calls: Calls<H>, cause: Cause) {
+        for (_, operation, call) in calls {
+            self.refuse_plainly(operation, call, cause);
+        }
+    }
+
+    /// Refuses a call in the words of its cause.
+    pub(crate) fn refuse_plainly(&mut self, operation: OperationId, call: H::Call, cause: Cause) {
+        self.refuse(operation, call, Box::new(refusals::plain(cause)), cause);
+    }
+
+    pub(crate) fn refuse(
+        &mut self,
+        operation: OperationId,
+        call: H::Call,
+        refusal: Box<Refusal>,
+        cause: Cause,
+    ) {
+        self.effects.push(Effect::Refuse { operation, call, refusal, cause });
     }
 }
 

@@ -8,11 +8,10 @@ use crate::{
     Handles, Topic,
     audience::{Audience, Reach},
     decide::Deciding,
-    effect::{Cause, Effect, Effects, Ignored, RoomEffect, Rule, Verdict},
+    effect::{Cause, Effect, Ignored, RoomEffect, Rule, Verdict},
     event::{Decision, Intent, OperationRef, Requested, Say},
     proposals::{DEFERRED_MAX, Phase, Requests, Ruling},
-    refusals,
-    requests::refuse_all,
+    refusals::{self, Refused},
 };
 
 /// An envelope that was admitted.
@@ -31,72 +30,58 @@ struct AdmittedEnvelope<'a, H: Handles> {
 const ANSWERS: [&str; 2] = ["mcp/response:", "mcp/request:notifications/"];
 
 impl<H: Handles> Topic<H> {
-    pub(crate) fn say(&mut self, effects: &mut Effects<H>, now_ms: u64, say: Say<'_, H>) {
+    pub(crate) fn say(&mut self, say: Say<'_, H>) {
         let Say { link, id, kind, to, correlation, correlation_digest, message, bytes, intent } = say;
-        let rule = match self.admit_envelope(now_ms, link, kind, to) {
+        let rule = match self.admit_envelope(link, kind, to) {
             Ok(rule) => rule,
-            Err((cause, refusal)) => {
-                effects.verdict = Some(Verdict::Refused(cause));
+            Err(Refused { cause, refusal }) => {
+                self.effects.verdict = Some(Verdict::Refused(cause));
                 let handle = self.handle(link);
                 let refusal = refusal.unwrap_or_else(|| refusals::of_envelope(cause, kind));
-                effects.refusal = Some(refusal.clone());
+                self.effects.refusal = Some(refusal.clone());
                 let withhold = |handle| Effect::Withhold { handle, message, refusal, cause };
-                return effects.all.extend(handle.map(withhold));
+                return self.effects.all.extend(handle.map(withhold));
             }
         };
-        effects.verdict = Some(Verdict::Admitted { to: None, own: None, rule });
+        self.effects.verdict = Some(Verdict::Admitted { to: None, own: None, rule });
         let (Some(from), Ok(parsed)) = (self.participant(link).cloned(), KindRef::parse(kind)) else {
             return;
         };
         if self.is_private(kind, correlation) {
             let seat = self.members.server(&from).filter(|_| self.serves(&from));
             let server = seat.and_then(|seat| self.members.get(seat)?.server().cloned());
-            return effects.push(Effect::Receive { link, server, message });
+            return self.effects.push(Effect::Receive { link, server, message });
         }
         let reach = self.reach_of(parsed, correlation);
         let audience = Audience::new(Some(link), to, kind, reach);
-        self.publish(effects, message.clone(), bytes, audience);
+        self.publish(message.clone(), bytes, audience);
         if self.is_about_calls(&from, kind) {
             let server =
                 self.members.server(&from).and_then(|seat| self.members.get(seat)?.server().cloned());
-            effects.push(Effect::Receive { link, server, message: message.clone() });
+            self.effects.push(Effect::Receive { link, server, message: message.clone() });
         }
         let envelope =
             AdmittedEnvelope { link, from, id, kind: parsed, to, correlation, correlation_digest, message };
-        self.act(effects, now_ms, envelope, intent);
+        self.act(envelope, intent);
     }
 
     /// The rule that admits an envelope; takes a token.
-    fn admit_envelope(
-        &mut self,
-        now_ms: u64,
-        link: LinkId,
-        kind: &str,
-        to: &[&str],
-    ) -> Result<Rule, (Cause, Option<Box<model::Refusal>>)> {
-        let seat = self.members.link(link).map(|own| own.seat).ok_or((Cause::Moot, None))?;
-        let member = self.members.get_mut(seat).ok_or((Cause::Moot, None))?;
-        member
-            .take_token(now_ms)
-            .map_err(|wait_ms| (Cause::RateLimited, Some(refusals::too_soon(wait_ms))))?;
-        let parsed = KindRef::parse(kind).map_err(|_| (Cause::Malformed, None))?;
+    fn admit_envelope(&mut self, link: LinkId, kind: &str, to: &[&str]) -> Result<Rule, Refused> {
+        let seat = self.members.link(link).map(|own| own.seat).ok_or(Cause::Moot)?;
+        let member = self.members.get_mut(seat).ok_or(Cause::Moot)?;
+        member.take_token(self.now_ms)?;
+        let parsed = KindRef::parse(kind).map_err(|_| Cause::Malformed)?;
         if parsed.is_reserved() {
-            return Err((Cause::Reserved, None));
+            return Err(Cause::Reserved.into());
         }
-        let at = member.capabilities.position(parsed, to).ok_or((Cause::NotAdmitted, None))?;
+        let at = member.capabilities.position(parsed, to).ok_or(Cause::NotAdmitted)?;
         Ok(Rule { capabilities: Arc::clone(&member.capabilities), at: Some(at) })
     }
 
     /// Puts a message into the room's queue and, if so configured, into the replay ring.
-    pub(crate) fn publish(
-        &mut self,
-        effects: &mut Effects<H>,
-        message: H::Message,
-        bytes: usize,
-        audience: Audience,
-    ) {
+    pub(crate) fn publish(&mut self, message: H::Message, bytes: usize, audience: Audience) {
         self.ring.push(&message, &audience, bytes);
-        effects.publish(RoomEffect::Publish { message, audience });
+        self.effects.publish(RoomEffect::Publish { message, audience });
     }
 
     /// Whether an envelope answers, or notifies about, a request that the gateway sent to one participant alone. Such an envelope
@@ -126,39 +111,27 @@ impl<H: Handles> Topic<H> {
         asked.map_or(Reach::Listeners, Reach::Except)
     }
 
-    fn act(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        envelope: AdmittedEnvelope<'_, H>,
-        intent: Intent<'_, H>,
-    ) {
+    fn act(&mut self, envelope: AdmittedEnvelope<'_, H>, intent: Intent<'_, H>) {
         match intent {
             Intent::None => {}
-            Intent::Mismatch => self.mismatch(effects, &envelope),
+            Intent::Mismatch => self.mismatch(&envelope),
             Intent::Request(requested) => {
                 self.log.ask(&envelope.from, envelope.id, envelope.to);
-                self.requested(effects, now_ms, envelope, requested);
+                self.requested(envelope, requested);
             }
-            Intent::Cancel { tag } => self.cancel(effects, now_ms, envelope.link, OperationRef::Tag(tag)),
+            Intent::Cancel { tag } => self.cancel(envelope.link, OperationRef::Tag(tag)),
             Intent::Propose { proposal, terms, content } => {
-                self.propose_said(effects, now_ms, proposal, terms, content);
+                self.propose_said(proposal, terms, content);
             }
-            Intent::Answer { outcome, answer } => self.answered(effects, envelope, outcome, answer),
+            Intent::Answer { outcome, answer } => self.answered(envelope, outcome, answer),
         }
     }
 
     /// A request that may fulfil a proposal, or that names servers which the gateway plays.
-    fn requested(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        envelope: AdmittedEnvelope<'_, H>,
-        requested: Requested<'_, H>,
-    ) {
+    fn requested(&mut self, envelope: AdmittedEnvelope<'_, H>, requested: Requested<'_, H>) {
         let named = envelope.correlation.and_then(|id| self.proposals.of_envelope(id));
         let closed = || envelope.correlation_digest.filter(|_| named.is_none());
-        let is_closed = closed().is_some_and(|digest| self.proposals.closed.contains(now_ms, digest));
+        let is_closed = closed().is_some_and(|digest| self.proposals.closed.contains(self.now_ms, digest));
         let plays = self.played(&envelope);
         if named.is_none() && !is_closed && plays.is_empty() {
             return;
@@ -167,7 +140,7 @@ impl<H: Handles> Topic<H> {
         // What becomes of the proposal decides about a request that fulfils, however often it comes.
         let fulfils = named.is_some() && !own || is_closed;
         if self.log.is_repeat(&envelope.from, envelope.id) && !fulfils {
-            return self.ignore(effects, &envelope, plays, Ignored::Repeat);
+            return self.ignore(&envelope, plays, Ignored::Repeat);
         }
         let Requested { method, context, tag, calls, ruling } = requested;
         // The gateway's session with a participant that serves carries out a call that was held for it.
@@ -181,10 +154,10 @@ impl<H: Handles> Topic<H> {
         let link = envelope.link;
         let requests = Requests { link, tag, method, context: context.map(Into::into), calls };
         match named {
-            Some(id) if own => self.proposers_own(effects, now_ms, id, &envelope, requests),
-            Some(id) => self.fulfils(effects, now_ms, id, envelope, requests, ruling),
-            None if is_closed => refuse_all(effects, requests.calls, Cause::Decided),
-            None => self.run_requests(effects, requests, None),
+            Some(id) if own => self.proposers_own(id, &envelope, requests),
+            Some(id) => self.fulfils(id, envelope, requests, ruling),
+            None if is_closed => self.refuse_all(requests.calls, Cause::Decided),
+            None => self.run_requests(requests, None),
         }
     }
 
@@ -204,28 +177,21 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Runs a request that the proposer may by now make itself: the topic withdraws the proposal first.
-    fn proposers_own(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        envelope: &AdmittedEnvelope<'_, H>,
-        requests: Requests<H>,
-    ) {
+    fn proposers_own(&mut self, id: OperationId, envelope: &AdmittedEnvelope<'_, H>, requests: Requests<H>) {
         let same = self.proposals.known(id).is_some_and(|proposal| {
             proposal.method == requests.method && proposal.context == requests.context
         });
         if !same {
-            return self.run_requests(effects, requests, None);
+            return self.run_requests(requests, None);
         }
         let Some(proposal) = self.proposals.get_mut(id) else {
             // The proposal is over: carried out or given up. The request would run it a second time.
             let known = self.proposals.known(id);
             let withdrawn = known.is_some_and(|own| own.state() == ProposalState::Withdrawn);
             return match (withdrawn, known.is_some_and(|own| own.end_lost)) {
-                (true, false) => self.run_requests(effects, requests, None),
-                (true, true) => refuse_all(effects, requests.calls, Cause::LogUnavailable),
-                (false, _) => refuse_all(effects, requests.calls, Cause::Decided),
+                (true, false) => self.run_requests(requests, None),
+                (true, true) => self.refuse_all(requests.calls, Cause::LogUnavailable),
+                (false, _) => self.refuse_all(requests.calls, Cause::Decided),
             };
         };
         let never_runs = match &proposal.phase {
@@ -235,29 +201,27 @@ impl<H: Handles> Topic<H> {
             Phase::Running => false,
         };
         if !never_runs {
-            return refuse_all(effects, requests.calls, Cause::Decided);
+            return self.refuse_all(requests.calls, Cause::Decided);
         }
         if proposal.deferred.len() >= DEFERRED_MAX {
-            return refuse_all(effects, requests.calls, Cause::Limit);
+            return self.refuse_all(requests.calls, Cause::Limit);
         }
         proposal.deferred.push(requests);
         // The request waits also while a withdrawal is being written, because the journal may fail.
         let by = envelope.from.as_str();
-        self.recall(effects, now_ms, id, format!("carried out by its proposer, {by}").into());
+        self.recall(id, format!("carried out by its proposer, {by}").into());
     }
 
     /// A request that fulfils another participant's proposal: an approval, on disk before any server carries it out.
     fn fulfils(
         &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
         id: OperationId,
         envelope: AdmittedEnvelope<'_, H>,
         requests: Requests<H>,
         ruling: Option<(Option<Digest>, H::Ruling)>,
     ) {
         let Some((current, handle)) = ruling else {
-            return refuse_all(effects, requests.calls, Cause::Mismatch);
+            return self.refuse_all(requests.calls, Cause::Mismatch);
         };
         let Some(proposal) = self.proposals.known(id) else { return };
         let same = proposal.method == requests.method
@@ -273,29 +237,23 @@ impl<H: Handles> Topic<H> {
             requested: Some(requests),
         };
         if !same {
-            return self.refuse_ruling(effects, id, Some(content), ruling, Cause::Mismatch);
+            return self.refuse_ruling(id, Some(content), ruling, Cause::Mismatch);
         }
         let decision = Decision::Approve { shown, current };
         let (by, outside) = (&envelope.from, None);
-        self.decide(effects, now_ms, Deciding { proposal: id, by, outside, decision, ruling });
+        self.decide(Deciding { proposal: id, by, outside, decision, ruling });
     }
 
-    fn answered(
-        &mut self,
-        effects: &mut Effects<H>,
-        envelope: AdmittedEnvelope<'_, H>,
-        outcome: Outcome,
-        answer: H::Answer,
-    ) {
+    fn answered(&mut self, envelope: AdmittedEnvelope<'_, H>, outcome: Outcome, answer: H::Answer) {
         let Some(correlation) = envelope.correlation else { return };
         if self.log.is_intrusion(envelope.from.as_str(), correlation, envelope.to) {
-            return self.ignore(effects, &envelope, vec![ParticipantId::gateway()], Ignored::NotAsked);
+            return self.ignore(&envelope, vec![ParticipantId::gateway()], Ignored::NotAsked);
         }
         let AdmittedEnvelope { from, kind, to, message, .. } = envelope;
-        self.answered_in_room(effects, &from, kind, to, correlation, (outcome, answer, message));
+        self.answered_in_room(&from, kind, to, correlation, (outcome, answer, message));
     }
 
-    fn mismatch(&mut self, effects: &mut Effects<H>, envelope: &AdmittedEnvelope<'_, H>) {
+    fn mismatch(&mut self, envelope: &AdmittedEnvelope<'_, H>) {
         let by = match envelope.kind.head() {
             model::PROPOSAL => vec![ParticipantId::gateway()],
             _ => self.played(envelope),
@@ -303,20 +261,14 @@ impl<H: Handles> Topic<H> {
         if !by.is_empty()
             && (envelope.kind.head() == model::PROPOSAL || !self.log.is_repeat(&envelope.from, envelope.id))
         {
-            self.ignore(effects, envelope, by, Ignored::Mismatch);
+            self.ignore(envelope, by, Ignored::Mismatch);
         }
     }
 
-    fn ignore(
-        &self,
-        effects: &mut Effects<H>,
-        envelope: &AdmittedEnvelope<'_, H>,
-        by: Vec<ParticipantId>,
-        why: Ignored,
-    ) {
+    fn ignore(&mut self, envelope: &AdmittedEnvelope<'_, H>, by: Vec<ParticipantId>, why: Ignored) {
         let (from, message, link) =
             (envelope.from.clone(), envelope.message.clone(), self.handle(envelope.link));
-        effects.push(Effect::Ignore { link, from, message, by, why });
+        self.effects.push(Effect::Ignore { link, from, message, by, why });
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     admission::admits,
     catalog::{Catalog, Route, UpstreamIndex},
     config::{Limits, TopicConfig, UpstreamNames},
-    effect::Person,
+    effect::{Effects, Person},
     event::Target,
     interests::{Interests, LogLevel},
     members::{Members, Seat},
@@ -40,6 +40,10 @@ pub struct Topic<H: Handles> {
     pub(crate) deadlines: BTreeSet<(u64, OperationId)>,
     /// Whether the gateway is about to stop: then cancelling withdraws no proposal.
     pub(crate) stopping: bool,
+    /// The time of the step, milliseconds.
+    pub(crate) now_ms: u64,
+    /// The effects of the step, so far.
+    pub(crate) effects: Effects<H>,
 }
 
 /// A participant that is in the topic.
@@ -83,6 +87,8 @@ impl<H: Handles> Topic<H> {
             present: vec![None; upstreams.len()],
             deadlines: BTreeSet::new(),
             stopping: false,
+            now_ms: 0,
+            effects: Effects::default(),
         }
     }
 
