@@ -55,8 +55,8 @@ impl Dispatch {
             Ok(permit) => permit,
             Err(_) if !is_recorded => Permit::none(),
             Err(refusal) => {
-                let (operation, refusal, cause) = (call.id, Box::new(refusal), Cause::LogUnavailable);
-                self.run(Effect::Refuse { operation, call: Arc::clone(&call), refusal, cause });
+                let (refusal, cause) = (Box::new(refusal), Cause::LogUnavailable);
+                self.run(Effect::Refuse { call: Arc::clone(&call), refusal, cause });
                 return call;
             }
         };

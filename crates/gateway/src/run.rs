@@ -15,18 +15,18 @@ use crate::{builtin, delivery, dial_in, envelopes, listen, membership, questions
 /// Carries out one effect.
 pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
     match effect {
-        Effect::NotJoined { handle, refusal, cause: _ } => handle.reject(*refusal),
-        Effect::Closed { link: _, handle, why } => membership::closed(dispatch, &handle, why),
-        Effect::Withhold { handle, message, refusal, cause: _ } => {
+        Effect::NotJoined { handle, refusal } => handle.reject(*refusal),
+        Effect::Closed { handle, why } => membership::closed(dispatch, &handle, why),
+        Effect::Withhold { handle, message, refusal } => {
             envelopes::withhold(dispatch, &handle, &message, &refusal);
         }
         Effect::Receive { link, server, message } => {
             dial_in::receive(dispatch, link, server.as_ref(), &message)
         }
-        Effect::Ignore { link: _, from, message, by, why } => {
+        Effect::Ignore { from, message, by, why } => {
             envelopes::ignored(dispatch, &from, &message, &by, why);
         }
-        Effect::Deliver { operation: _, call, link, server, own, proposal } => {
+        Effect::Deliver { call, link, server, own, proposal } => {
             delivery::note(&call, &server, link, proposal.as_ref().map(|proposal| proposal.id));
             match &server {
                 Server::Gateway => builtin::serve(dispatch, &call),
@@ -37,16 +37,14 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
                 }
             }
         }
-        Effect::Hold { operation: _, call, to, server, own } => {
-            open::held(dispatch, &call, &to, &server, own)
-        }
+        Effect::Hold { call, to, server, own } => open::held(dispatch, &call, &to, &server, own),
         Effect::Park { call, proposal } => answer::park(dispatch, &call, &proposal),
         Effect::Report { call, proposal } => answer::report(dispatch, &call, &proposal),
-        Effect::Settle { operation: _, call, answer, proposal } => match proposal {
+        Effect::Settle { call, answer, proposal } => match proposal {
             Some(proposal) => answer::settle(dispatch, &call, answer, &proposal),
             None => delivery::settle(dispatch, &call, answer),
         },
-        Effect::Refuse { operation: _, call, refusal, cause } => {
+        Effect::Refuse { call, refusal, cause } => {
             if call.delivered.get().is_some() {
                 Record::of(dispatch).ended(&call, cause);
             }
@@ -62,7 +60,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             questions::ask(dispatch, operation, &question, link, &to)
         }
         Effect::SettleAsk { question, answer } => questions::settle(&question, answer),
-        Effect::RefuseAsk { question, refusal, cause: _ } => question.question.refuse(&refusal),
+        Effect::RefuseAsk { question, refusal } => question.question.refuse(&refusal),
         Effect::CancelAsk { operation, to } => match to {
             Receiver::Call(call) => call.reply().withdraw_question(&call, operation),
             Receiver::Link(link) => link.outlet().withdraw_question(operation),

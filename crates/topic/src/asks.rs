@@ -31,7 +31,7 @@ impl<H: Handles> Topic<H> {
             Ok(admitted) => admitted,
             Err(Refused { cause, refusal }) => {
                 let refusal = refusal.unwrap_or_else(|| Box::new(refusals::plain(cause)));
-                return self.effects.push(Effect::RefuseAsk { question, refusal, cause });
+                return self.effects.push(Effect::RefuseAsk { question, refusal });
             }
         };
         if let Some(call) = call.and_then(|call| self.operations.get_mut(call)) {
@@ -118,7 +118,7 @@ impl<H: Handles> Topic<H> {
         let Handle::Question(question) = closed.handle else { return };
         self.effects.push(match end {
             End::Answered { answer, .. } => Effect::SettleAsk { question, answer },
-            End::Failed(refusal) => Effect::RefuseAsk { question, refusal, cause: Cause::Failed },
+            End::Failed(refusal) => Effect::RefuseAsk { question, refusal },
         });
     }
 
@@ -134,7 +134,7 @@ impl<H: Handles> Topic<H> {
         let Some(closed) = self.close_ask(id) else { return };
         if let Handle::Question(question) = closed.handle {
             let refusal = Box::new(refusals::plain(cause));
-            self.effects.push(Effect::RefuseAsk { question, refusal, cause });
+            self.effects.push(Effect::RefuseAsk { question, refusal });
         }
     }
 

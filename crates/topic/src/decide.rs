@@ -300,8 +300,8 @@ impl<H: Handles> Topic<H> {
         let refusal = Box::new(refusals::of_decision(cause));
         let calls = requested.map(|requested| requested.calls).unwrap_or_default();
         let answered = !calls.is_empty();
-        for (_, operation, call) in calls {
-            self.effects.push(Effect::Refuse { operation, call, refusal: refusal.clone(), cause });
+        for (.., call) in calls {
+            self.refuse(call, refusal.clone(), cause);
         }
         if let Some(ruling) = handle {
             self.effects.push(Effect::RefuseDecision {

@@ -104,11 +104,11 @@ impl<H: Handles> Topic<H> {
     ) {
         // A participant that answers in the room may have begun already.
         let Some(own) = self.proposals.get(proposal).filter(|own| own.run_until_ms.is_none()) else {
-            return self.refuse_plainly(operation, call, Cause::Moot);
+            return self.refuse_plainly(call, Cause::Moot);
         };
         let (method, context) = (own.method.clone(), own.context.clone());
         let Some(link) = self.gateway_link() else {
-            self.refuse_plainly(operation, call, Cause::UpstreamDown);
+            self.refuse_plainly(call, Cause::UpstreamDown);
             return self.not_carried_out(proposal, Cause::UpstreamDown);
         };
         let (server, tag) = (server.clone(), None);
@@ -125,12 +125,12 @@ impl<H: Handles> Topic<H> {
         if let Some(proposal) = proposal
             && let Err(cause) = self.may_carry_out(proposal, &server, method, context)
         {
-            return self.refuse_plainly(operation, call, cause);
+            return self.refuse_plainly(call, cause);
         }
         let seat = match self.room_for(link, &server) {
             Ok(seat) => seat,
             Err(cause) => {
-                self.refuse_plainly(operation, call, cause);
+                self.refuse_plainly(call, cause);
                 if let Some(proposal) = proposal {
                     self.not_carried_out(proposal, cause);
                 }

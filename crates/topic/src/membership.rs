@@ -28,7 +28,7 @@ impl<H: Handles> Topic<H> {
         let may = if is_late { Err(Cause::Replaced) } else { self.may_join(participant, replaced) };
         if let Err(cause) = may {
             let refusal = Box::new(refusals::plain(cause));
-            return self.effects.push(Effect::NotJoined { handle, refusal, cause });
+            return self.effects.push(Effect::NotJoined { handle, refusal });
         }
         if let Some(older) = replaced {
             self.close_link(older, Some(Ended::Replaced));
@@ -176,7 +176,7 @@ impl<H: Handles> Topic<H> {
             }
         }
         if let Some(handle) = gone.handle {
-            self.effects.push(Effect::Closed { link, handle, why });
+            self.effects.push(Effect::Closed { handle, why });
         }
         if self.members.get(gone.seat).is_some_and(|member| member.links.is_empty()) {
             self.unseat(gone.seat);

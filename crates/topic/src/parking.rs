@@ -95,7 +95,7 @@ impl<H: Handles> Topic<H> {
         }
         if let Err(Refused { cause, refusal }) = self.may_open(link) {
             let refusal = refusal.unwrap_or_else(|| Box::new(refusals::plain(cause)));
-            return self.refuse_request(operation, call, refusal, cause);
+            return self.refuse_request(call, refusal, cause);
         }
         let caller = self.members.of_link(link).filter(|member| member.is_caller());
         let own = caller.map(|member| (&member.id, &member.capabilities));
@@ -103,7 +103,7 @@ impl<H: Handles> Topic<H> {
         let known = own.filter(|(by, _)| self.is_proposer(parked, by)).zip(server);
         let Some(((_, capabilities), server)) = known else {
             let refusal = Box::new(refusals::plain(Cause::Unknown));
-            return self.refuse_request(operation, call, refusal, Cause::Unknown);
+            return self.refuse_request(call, refusal, Cause::Unknown);
         };
         let rule = Rule { capabilities: Arc::clone(capabilities), at: None };
         self.effects.verdict =

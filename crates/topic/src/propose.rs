@@ -53,7 +53,7 @@ impl<H: Handles> Topic<H> {
         }
         let Some(closed) = self.close_call(held, model::Outcome::Refused) else { return };
         if let crate::operations::Handle::Call(call) = closed.handle {
-            self.effects.push(Effect::Refuse { operation: held, call, refusal, cause: Cause::Failed });
+            self.refuse(call, refusal, Cause::Failed);
         }
     }
 

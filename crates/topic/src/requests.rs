@@ -35,7 +35,7 @@ impl<H: Handles> Topic<H> {
         }
         if let Err(Refused { cause, refusal }) = self.may_open(link) {
             let refusal = refusal.unwrap_or_else(|| refusals::of_request(cause, target));
-            return self.refuse_request(operation, call, refusal, cause);
+            return self.refuse_request(call, refusal, cause);
         }
         // A tool for the caller's own proposals needs no capability, because requests about their tasks need none.
         let (method, target) = match self.serves_own(link, &method, target) {
@@ -55,12 +55,12 @@ impl<H: Handles> Topic<H> {
         let Admitted { route, server, rule } = match admitted {
             Ok(admitted) => admitted,
             Err(cause) => {
-                return self.refuse_request(operation, call, refusals::of_request(cause, target), cause);
+                return self.refuse_request(call, refusals::of_request(cause, target), cause);
             }
         };
         if !self.has_room_for(link, &interest) {
             let refusal = Box::new(refusals::of_interest(&interest));
-            return self.refuse_request(operation, call, refusal, Cause::Limit);
+            return self.refuse_request(call, refusal, Cause::Limit);
         }
         let asked = target.and_then(Target::context);
         let context = asked.map(|asked| route.public.cloned().unwrap_or_else(|| asked.into()));
@@ -156,7 +156,7 @@ impl<H: Handles> Topic<H> {
             }
         }
         let proposal = proposal.and_then(|proposal| self.view_of(proposal));
-        self.effects.push(Effect::Deliver { operation: id, call, link, server, own, proposal });
+        self.effects.push(Effect::Deliver { call, link, server, own, proposal });
     }
 
     fn hold(&mut self, id: OperationId) {
@@ -164,7 +164,7 @@ impl<H: Handles> Topic<H> {
         let Handle::Call(call) = operation.handle.clone() else { return };
         let Some(member) = self.members.get(operation.server) else { return };
         let (Some(server), to) = (member.server().cloned(), member.id.clone()) else { return };
-        self.effects.push(Effect::Hold { operation: id, call, to, server, own: operation.own.clone() });
+        self.effects.push(Effect::Hold { call, to, server, own: operation.own.clone() });
     }
 
     /// Shows a call or its end to watchers.
@@ -218,7 +218,7 @@ impl<H: Handles> Topic<H> {
         let Some(closed) = self.close_call(id, outcome) else { return };
         if let Handle::Call(call) = closed.handle {
             let proposal = carried_out.and_then(|proposal| self.view_of(proposal));
-            self.effects.push(Effect::Settle { operation: id, call, answer, proposal });
+            self.effects.push(Effect::Settle { call, answer, proposal });
         }
     }
 
@@ -227,7 +227,7 @@ impl<H: Handles> Topic<H> {
         self.mirror_end(id, Outcome::Refused, None);
         let Some(closed) = self.close_call(id, Outcome::Refused) else { return };
         if let Handle::Call(call) = closed.handle {
-            self.effects.push(Effect::Refuse { operation: id, call, refusal, cause: Cause::Failed });
+            self.effects.push(Effect::Refuse { call, refusal, cause: Cause::Failed });
         }
     }
 
@@ -282,7 +282,7 @@ impl<H: Handles> Topic<H> {
         self.mirror_end(id, Outcome::Refused, None);
         let Some(closed) = self.stop_call(id, Outcome::Refused) else { return };
         if let Handle::Call(call) = closed.handle {
-            self.refuse_plainly(id, call, cause);
+            self.refuse_plainly(call, cause);
         }
     }
 
@@ -310,37 +310,25 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Refuses a request that was not opened.
-    pub(crate) fn refuse_request(
-        &mut self,
-        operation: OperationId,
-        call: H::Call,
-        refusal: Box<Refusal>,
-        cause: Cause,
-    ) {
+    pub(crate) fn refuse_request(&mut self, call: H::Call, refusal: Box<Refusal>, cause: Cause) {
         self.effects.verdict = Some(Verdict::Refused(cause));
-        self.refuse(operation, call, refusal, cause);
+        self.refuse(call, refusal, cause);
     }
 
     /// Refuses the calls of a request in the room.
     pub(crate) fn refuse_all(&mut self, calls: Calls<H>, cause: Cause) {
-        for (_, operation, call) in calls {
-            self.refuse_plainly(operation, call, cause);
+        for (.., call) in calls {
+            self.refuse_plainly(call, cause);
         }
     }
 
     /// Refuses a call in the words of its cause.
-    pub(crate) fn refuse_plainly(&mut self, operation: OperationId, call: H::Call, cause: Cause) {
-        self.refuse(operation, call, Box::new(refusals::plain(cause)), cause);
+    pub(crate) fn refuse_plainly(&mut self, call: H::Call, cause: Cause) {
+        self.refuse(call, Box::new(refusals::plain(cause)), cause);
     }
 
-    pub(crate) fn refuse(
-        &mut self,
-        operation: OperationId,
-        call: H::Call,
-        refusal: Box<Refusal>,
-        cause: Cause,
-    ) {
-        self.effects.push(Effect::Refuse { operation, call, refusal, cause });
+    pub(crate) fn refuse(&mut self, call: H::Call, refusal: Box<Refusal>, cause: Cause) {
+        self.effects.push(Effect::Refuse { call, refusal, cause });
     }
 }
 

@@ -39,7 +39,7 @@ impl<H: Handles> Topic<H> {
                 let handle = self.handle(link);
                 let refusal = refusal.unwrap_or_else(|| refusals::of_envelope(cause, kind));
                 self.effects.refusal = Some(refusal.clone());
-                let withhold = |handle| Effect::Withhold { handle, message, refusal, cause };
+                let withhold = |handle| Effect::Withhold { handle, message, refusal };
                 return self.effects.all.extend(handle.map(withhold));
             }
         };
@@ -266,9 +266,8 @@ impl<H: Handles> Topic<H> {
     }
 
     fn ignore(&mut self, envelope: &AdmittedEnvelope<'_, H>, by: Vec<ParticipantId>, why: Ignored) {
-        let (from, message, link) =
-            (envelope.from.clone(), envelope.message.clone(), self.handle(envelope.link));
-        self.effects.push(Effect::Ignore { link, from, message, by, why });
+        let (from, message) = (envelope.from.clone(), envelope.message.clone());
+        self.effects.push(Effect::Ignore { from, message, by, why });
     }
 }
 

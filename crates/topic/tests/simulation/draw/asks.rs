@@ -6,6 +6,7 @@ use topic::{About, Cause};
 use crate::{
     books::{Books, calls::Place, limits::LIMITS, questions::Question},
     numbers::{Effect, Event},
+    seen::cause_of_ask,
     turn::Turn,
     world::World,
 };
@@ -94,7 +95,7 @@ impl World {
         match (effects.all.as_slice(), must) {
             ([], _) => assert!(ignored),
             ([Effect::Ask { link: asked, .. }], Ok(link)) => assert_eq!(*asked, link),
-            ([Effect::RefuseAsk { cause, .. }], Err(must)) => assert_eq!(*cause, must),
+            ([Effect::RefuseAsk { refusal, .. }], Err(must)) => assert_eq!(cause_of_ask(refusal), must),
             other => panic!("{other:?}"),
         }
     }
