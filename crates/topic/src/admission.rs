@@ -40,6 +40,16 @@ pub(crate) fn admits(capabilities: &Capabilities, method: &str, context: Option<
     judge(capabilities, method, context, server).is_ok()
 }
 
+/// Whether a request in the room, or a server's question, is admitted: by its kind alone.
+pub(crate) fn admits_kind(
+    capabilities: &Capabilities,
+    method: &str,
+    context: Option<&str>,
+    to: &str,
+) -> bool {
+    KindRef::request(method, context).is_ok_and(|kind| capabilities.admits(kind, &[to]))
+}
+
 /// Whether a request that is not admitted may be proposed instead: only calls whose answer a caller can wait for.
 pub(crate) fn proposes(
     capabilities: &Capabilities,

@@ -37,23 +37,8 @@ impl<H: Handles> Topic<H> {
         if let Some(call) = call.and_then(|call| self.operations.get_mut(call)) {
             call.asks += 1;
         }
-        let opened = Operation {
-            order: 0,
-            state: State::Asked { about: call },
-            link,
-            server: seat,
-            method,
-            context: None,
-            own: None,
-            tag,
-            until_ms: None,
-            asks: 0,
-            mirrored: false,
-            answered: false,
-            rare: None,
-            handle: Handle::Question(question.clone()),
-        };
-        self.open(operation, opened);
+        let (state, handle) = (State::Asked { about: call }, Handle::Question(question.clone()));
+        self.open(operation, Operation { tag, ..Operation::new(state, link, seat, method, handle) });
         if let Some(asker) = self.server_link(seat) {
             self.members.begin(asker, operation);
         }

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use model::{KindRef, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
+use model::{KindRef, LinkId, OperationId, Outcome, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
+    admission::admits_kind,
     effect::{Cause, Effect},
     members::Seat,
     operations::{Handle, Operation, State},
-    proposals::{Decided, Early, Phase, Proposal, Requests, Ruling},
+    proposals::{Decided, Early, Phase, Proposal, RoomCall, RoomRequests, Ruling},
     refusals,
 };
 
@@ -71,27 +72,24 @@ impl<H: Handles> Topic<H> {
         to.iter().filter(serves_here).cloned().collect()
     }
 
-    /// Carries out requests of the room that waited for a proposal: the fulfilment of `proposal`, or the proposer's own.
-    pub(crate) fn run_requests(&mut self, requests: Requests<H>, proposal: Option<OperationId>) {
-        let Requests { link, tag, method, context, calls } = requests;
-        for (server, operation, call) in calls {
-            let execution = Execution { link, operation, tag: tag.clone(), server, call, proposal };
-            self.run(execution, &method, context.as_deref());
+    /// Carries out requests in the room at their servers: the fulfilment of `proposal`, or what its sender may request itself.
+    pub(crate) fn run_requests(&mut self, mut requests: RoomRequests<H>, proposal: Option<OperationId>) {
+        for call in std::mem::take(&mut requests.calls) {
+            self.run(&requests, call, proposal);
         }
     }
 
     /// Carries out the requests of a proposer that waited for the withdrawal of its own proposal, if it still may make them.
-    pub(crate) fn run_deferred(&mut self, mut requests: Requests<H>) {
+    pub(crate) fn run_deferred(&mut self, mut requests: RoomRequests<H>) {
         let granted = self.members.of_link(requests.link).map(|member| Arc::clone(&member.capabilities));
-        let kind = KindRef::request(requests.method.as_str(), requests.context.as_deref());
-        let may = |server: &ParticipantId| match (&granted, kind) {
-            (Some(granted), Ok(kind)) => granted.admits(kind, &[server.as_str()]),
-            (None, _) | (_, Err(_)) => true,
+        let (method, context) = (requests.method.as_str(), requests.context.as_deref());
+        let may = |server: &ParticipantId| {
+            granted.as_ref().is_none_or(|granted| admits_kind(granted, method, context, server.as_str()))
         };
-        let (calls, withdrawn) =
-            std::mem::take(&mut requests.calls).into_iter().partition(|(to, ..)| may(to));
+        let (calls, withdrawn) = requests.calls.into_iter().partition(|(to, ..)| may(to));
+        requests.calls = calls;
         self.refuse_all(withdrawn, Cause::Withdrawn);
-        self.run_requests(Requests { calls, ..requests }, None);
+        self.run_requests(requests, None);
     }
 
     /// Carries out an approved proposal at a server, in the gateway's own name.
@@ -111,23 +109,23 @@ impl<H: Handles> Topic<H> {
             self.refuse_plainly(call, Cause::UpstreamDown);
             return self.not_carried_out(proposal, Cause::UpstreamDown);
         };
-        let (server, tag) = (server.clone(), None);
-        let execution = Execution { link, operation, tag, server, call, proposal: Some(proposal) };
-        self.run(execution, &method, context.as_deref());
+        let calls = vec![(server.clone(), operation, call)];
+        self.run_requests(RoomRequests { link, tag: None, method, context, calls }, Some(proposal));
     }
 
-    /// Delivers a request that was admitted as an envelope, or by an approval.
-    fn run(&mut self, execution: Execution<H>, method: &Method, context: Option<&str>) {
-        let Execution { link, operation, tag, server, call, proposal } = execution;
+    /// Delivers one call of a request that was admitted as an envelope, or by an approval.
+    fn run(&mut self, requests: &RoomRequests<H>, call: RoomCall<H>, proposal: Option<OperationId>) {
+        let (server, operation, call) = call;
         if self.operations.contains(operation) {
             return;
         }
         if let Some(proposal) = proposal
-            && let Err(cause) = self.may_carry_out(proposal, &server, method, context)
+            && let Err(cause) = self.may_carry_out(proposal, &server, requests)
         {
             return self.refuse_plainly(call, cause);
         }
-        let seat = match self.room_for(link, &server) {
+        let RoomRequests { link, tag, method, context, .. } = requests;
+        let seat = match self.room_for(*link, &server) {
             Ok(seat) => seat,
             Err(cause) => {
                 self.refuse_plainly(call, cause);
@@ -140,23 +138,10 @@ impl<H: Handles> Topic<H> {
         if let Some(own) = proposal.and_then(|proposal| self.proposals.get_mut(proposal)) {
             own.call = Some(operation);
         }
-        let opened = Operation {
-            order: 0,
-            state: State::Delivered { proposal },
-            link,
-            server: seat,
-            method: method.clone(),
-            context: context.map(Into::into),
-            own: None,
-            tag,
-            until_ms: None,
-            asks: 0,
-            mirrored: false,
-            answered: false,
-            rare: None,
-            handle: Handle::Call(call),
-        };
-        self.open(operation, opened);
+        let state = State::Delivered { proposal };
+        let opened = Operation::new(state, *link, seat, method.clone(), Handle::Call(call));
+        let (context, tag) = (context.clone(), tag.clone());
+        self.open(operation, Operation { context, tag, in_room: true, ..opened });
         self.deliver(operation);
     }
 
@@ -174,11 +159,10 @@ impl<H: Handles> Topic<H> {
         &self,
         proposal: OperationId,
         server: &ParticipantId,
-        method: &Method,
-        context: Option<&str>,
+        requests: &RoomRequests<H>,
     ) -> Result<(), Cause> {
         let own = self.proposals.get(proposal).ok_or(Cause::Moot)?;
-        let same = own.method == *method && own.context.as_deref() == context;
+        let same = requests.asks_for(own);
         let meant = own.to.is_empty() || own.to.contains(server);
         if own.is_running() && own.call.is_none() && same && meant { Ok(()) } else { Err(Cause::Moot) }
     }
@@ -280,14 +264,4 @@ impl<H: Handles> Topic<H> {
         };
         self.conclude(id, state, reason);
     }
-}
-
-/// A request that was admitted as an envelope or by an approval.
-struct Execution<H: Handles> {
-    link: LinkId,
-    operation: OperationId,
-    tag: Option<H::Tag>,
-    server: ParticipantId,
-    call: H::Call,
-    proposal: Option<OperationId>,
 }

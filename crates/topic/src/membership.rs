@@ -6,7 +6,7 @@ use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId};
 
 use crate::{
     Handles, Topic,
-    admission::{admits, proposes},
+    admission::{admits_kind, proposes},
     effect::{Cause, Effect, Ended, RoomEffect},
     event::Join,
     members::{Link, Member, Seat, Side},
@@ -296,7 +296,7 @@ impl<H: Handles> Topic<H> {
         let server = self.members.get(open.server).map(|server| server.id.as_str());
         let (granted, method, context) =
             (&member.capabilities, open.method.as_str(), open.context.as_deref());
-        let admitted = |at: &str| admits(granted, method, context, at);
+        let admitted = |at: &str| open.is_admitted(granted, at);
         server.is_some_and(|at| match open.state {
             State::Delivered { proposal: None } => !admitted(at),
             State::Held { .. } => !admitted(at) && !proposes(granted, method, context, at),
@@ -315,8 +315,8 @@ impl<H: Handles> Topic<H> {
             let withdrawn = self.operations.get(id).filter(|open| open.state.is_ask()).is_some_and(|open| {
                 let asker = self.members.get(seat);
                 let caller = self.members.of_link(open.link);
-                let admitted = asker.zip(caller).zip(open.kind()).is_some_and(|((asker, caller), kind)| {
-                    asker.capabilities.admits(kind, &[caller.id.as_str()])
+                let admitted = asker.zip(caller).is_some_and(|(asker, caller)| {
+                    admits_kind(&asker.capabilities, open.method.as_str(), None, caller.id.as_str())
                 });
                 !admitted
             });

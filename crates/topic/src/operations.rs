@@ -3,9 +3,14 @@
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
-use model::{KindRef, LinkId, Method, OperationId, ParticipantId};
+use model::{Capabilities, LinkId, Method, OperationId, ParticipantId};
 
-use crate::{Handles, interests::Filter, members::Seat};
+use crate::{
+    Handles,
+    admission::{admits, admits_kind},
+    interests::Filter,
+    members::Seat,
+};
 
 /// The state of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,19 +105,44 @@ pub(crate) struct Operation<H: Handles> {
     pub(crate) mirrored: bool,
     /// Whether its caller was answered for now, so that no notification or question reaches the caller through it.
     pub(crate) answered: bool,
+    /// Whether it is a request in the room: an envelope asked for it, or an approval.
+    pub(crate) in_room: bool,
     pub(crate) rare: Option<Box<Rare>>,
     pub(crate) handle: Handle<H>,
 }
 
 impl<H: Handles> Operation<H> {
+    /// One that names nothing.
+    pub(crate) fn new(state: State, link: LinkId, server: Seat, method: Method, handle: Handle<H>) -> Self {
+        let (order, context, own, tag, until_ms, asks, mirrored, answered, in_room, rare) = <_>::default();
+        Self {
+            order,
+            state,
+            link,
+            server,
+            method,
+            context,
+            own,
+            tag,
+            until_ms,
+            asks,
+            mirrored,
+            answered,
+            in_room,
+            rare,
+            handle,
+        }
+    }
+
+    /// Whether capabilities admit it at its server: a request in the room by its kind alone, like the envelope that asked for it.
+    pub(crate) fn is_admitted(&self, capabilities: &Capabilities, server: &str) -> bool {
+        let admitted = if self.in_room { admits_kind } else { admits };
+        admitted(capabilities, self.method.as_str(), self.context.as_deref(), server)
+    }
+
     /// Whether this server has the call, and its caller can be reached through it.
     pub(crate) fn is_with(&self, server: Seat) -> bool {
         self.state.is_at_server() && self.server == server && !self.answered
-    }
-
-    /// The kind under which it was admitted.
-    pub(crate) fn kind(&self) -> Option<KindRef<'_>> {
-        KindRef::request(self.method.as_str(), self.context.as_deref()).ok()
     }
 }
 

@@ -108,23 +108,9 @@ impl<H: Handles> Topic<H> {
         let rule = Rule { capabilities: Arc::clone(capabilities), at: None };
         self.effects.verdict =
             Some(Verdict::Admitted { to: Some(ParticipantId::gateway()), own: None, rule });
-        let opened = Operation {
-            order: 0,
-            state: State::Delivered { proposal: None },
-            link,
-            server,
-            method: requests::OWN_PROPOSAL,
-            context: None,
-            own: None,
-            tag,
-            until_ms: None,
-            asks: 0,
-            mirrored: false,
-            answered: false,
-            rare: None,
-            handle: Handle::Call(call),
-        };
-        self.open(operation, opened);
+        let (state, method) = (State::Delivered { proposal: None }, requests::OWN_PROPOSAL);
+        let opened = Operation::new(state, link, server, method, Handle::Call(call));
+        self.open(operation, Operation { tag, ..opened });
         self.wait_for(operation, parked, Some(until_ms), true);
     }
 

@@ -42,20 +42,27 @@ pub(crate) struct Ruling<H: Handles> {
     /// The envelope that fulfils the proposal, or the one that announces an approval without an envelope.
     pub(crate) fulfilment: Option<Arc<str>>,
     /// The calls by which servers carry it out, if it was a request in the room.
-    pub(crate) requested: Option<Requests<H>>,
+    pub(crate) requested: Option<RoomRequests<H>>,
 }
 
-/// The calls of a request in the room, each with its server and its operation.
-pub(crate) type Calls<H> = Vec<(ParticipantId, OperationId, <H as Handles>::Call)>;
+/// A call of a request in the room, with its server and its operation.
+pub(crate) type RoomCall<H> = (ParticipantId, OperationId, <H as Handles>::Call);
 
-/// A request in the room that waits for a proposal: a fulfilment, or the proposer's own.
+/// A request in the room, at each of the servers that it names.
 #[derive(Debug, Clone)]
-pub(crate) struct Requests<H: Handles> {
+pub(crate) struct RoomRequests<H: Handles> {
     pub(crate) link: LinkId,
     pub(crate) tag: Option<H::Tag>,
     pub(crate) method: Method,
     pub(crate) context: Option<Arc<str>>,
-    pub(crate) calls: Calls<H>,
+    pub(crate) calls: Vec<RoomCall<H>>,
+}
+
+impl<H: Handles> RoomRequests<H> {
+    /// Whether it asks for what was proposed, at whatever server.
+    pub(crate) fn asks_for(&self, proposal: &Proposal<H>) -> bool {
+        self.method == proposal.method && self.context == proposal.context
+    }
 }
 
 /// An answer in the room that arrived before the approval was on disk.
@@ -114,7 +121,7 @@ pub(crate) struct Proposal<H: Handles> {
     /// A decision that arrived before the opening was on disk.
     pub(crate) queued: Option<Box<Queued<H>>>,
     /// Requests of the proposer itself that run once the withdrawal is on disk.
-    pub(crate) deferred: Vec<Requests<H>>,
+    pub(crate) deferred: Vec<RoomRequests<H>>,
     pub(crate) decided: Option<Decided<H>>,
     /// The envelope that fulfils it, once known.
     pub(crate) fulfilment: Option<Arc<str>>,

@@ -13,7 +13,7 @@ use crate::{
     event::{End, Interest, OperationRef, Request, Target},
     members::{Member, Seat},
     operations::{Handle, Operation, State},
-    proposals::Calls,
+    proposals::RoomCall,
     refusals::{self, Refused},
 };
 
@@ -78,23 +78,8 @@ impl<H: Handles> Topic<H> {
             }
             None => Verdict::Held { to: to.clone(), own: own.clone() },
         });
-        let opened = Operation {
-            order: 0,
-            state,
-            link,
-            server,
-            method,
-            context,
-            own,
-            tag,
-            until_ms: None,
-            asks: 0,
-            mirrored: false,
-            answered: false,
-            rare: None,
-            handle: Handle::Call(call),
-        };
-        self.open(operation, opened);
+        let opened = Operation::new(state, link, server, method, Handle::Call(call));
+        self.open(operation, Operation { context, own, tag, ..opened });
         self.take_interest(operation, interest);
         match rule {
             Some(_) => self.deliver(operation),
@@ -316,7 +301,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Refuses the calls of a request in the room.
-    pub(crate) fn refuse_all(&mut self, calls: Calls<H>, cause: Cause) {
+    pub(crate) fn refuse_all(&mut self, calls: Vec<RoomCall<H>>, cause: Cause) {
         for (.., call) in calls {
             self.refuse_plainly(call, cause);
         }

@@ -10,7 +10,7 @@ use crate::{
     decide::Deciding,
     effect::{Cause, Effect, Ignored, RoomEffect, Rule, Verdict},
     event::{Decision, Intent, OperationRef, Requested, Say},
-    proposals::{DEFERRED_MAX, Phase, Requests, Ruling},
+    proposals::{DEFERRED_MAX, Phase, RoomRequests, Ruling},
     refusals::{self, Refused},
 };
 
@@ -152,7 +152,7 @@ impl<H: Handles> Topic<H> {
         });
         let calls = calls.collect();
         let link = envelope.link;
-        let requests = Requests { link, tag, method, context: context.map(Into::into), calls };
+        let requests = RoomRequests { link, tag, method, context: context.map(Into::into), calls };
         match named {
             Some(id) if own => self.proposers_own(id, &envelope, requests),
             Some(id) => self.fulfils(id, envelope, requests, ruling),
@@ -177,11 +177,13 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Runs a request that the proposer may by now make itself: the topic withdraws the proposal first.
-    fn proposers_own(&mut self, id: OperationId, envelope: &AdmittedEnvelope<'_, H>, requests: Requests<H>) {
-        let same = self.proposals.known(id).is_some_and(|proposal| {
-            proposal.method == requests.method && proposal.context == requests.context
-        });
-        if !same {
+    fn proposers_own(
+        &mut self,
+        id: OperationId,
+        envelope: &AdmittedEnvelope<'_, H>,
+        requests: RoomRequests<H>,
+    ) {
+        if !self.proposals.known(id).is_some_and(|proposal| requests.asks_for(proposal)) {
             return self.run_requests(requests, None);
         }
         let Some(proposal) = self.proposals.get_mut(id) else {
@@ -217,16 +219,14 @@ impl<H: Handles> Topic<H> {
         &mut self,
         id: OperationId,
         envelope: AdmittedEnvelope<'_, H>,
-        requests: Requests<H>,
+        requests: RoomRequests<H>,
         ruling: Option<(Option<Digest>, H::Ruling)>,
     ) {
         let Some((current, handle)) = ruling else {
             return self.refuse_all(requests.calls, Cause::Mismatch);
         };
         let Some(proposal) = self.proposals.known(id) else { return };
-        let same = proposal.method == requests.method
-            && proposal.context == requests.context
-            && is_to(&proposal.to, &proposal.by, envelope.to);
+        let same = requests.asks_for(proposal) && is_to(&proposal.to, &proposal.by, envelope.to);
         let (shown, content) = (proposal.digest, proposal.content.clone());
         let ruling = Ruling {
             by: envelope.from.clone(),

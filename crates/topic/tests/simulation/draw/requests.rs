@@ -84,14 +84,15 @@ impl Books {
     pub(crate) fn check_admitted(&self) {
         for (operation, open) in self.calls.iter().filter(|(_, open)| open.place != Place::Parked) {
             let (context, at) = (open.public.as_deref(), open.server.as_str());
-            // A built-in tool that is named in the room is admitted like any request there.
-            let kind = KindRef::request(open.method, open.own.as_deref());
+            // A request in the room is judged by its kind alone.
             let by_envelope = || {
-                open.in_room
-                    && kind
-                        .is_ok_and(|kind| self.granted(&open.by).is_some_and(|own| own.admits(kind, &[at])))
+                let kind = KindRef::request(open.method, open.own.as_deref());
+                kind.is_ok_and(|kind| self.granted(&open.by).is_some_and(|own| own.admits(kind, &[at])))
             };
-            let admitted = || self.admits(&open.by, open.method, context, at) || by_envelope();
+            let admitted = || match open.in_room {
+                true => by_envelope(),
+                false => self.admits(&open.by, open.method, context, at),
+            };
             let fine = match open.place {
                 Place::AtServer => open.proposal.is_some() || admitted(),
                 Place::Held => admitted() || self.proposes(&open.by, open.method, context, at),
