@@ -7,10 +7,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Form, LinkId, ParticipantId, Refusal, RefusalCode, Request};
+use model::{Form, LinkId, ListenFilter, ParticipantId, Refusal, RefusalCode, Request};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use topic::{Filter, Interest, Subject, Target};
+use topic::{Interest, Subject, Target};
 use upstream::Session;
 use wire::mcp::{listen, relay};
 
@@ -44,10 +44,8 @@ pub fn interest(request: &Request) -> Result<Interest, Refusal> {
             })
         }
         (Form::Modern, "subscriptions/listen") => {
-            let filter = listen::filter(request).map_err(|why| Refusal::new(RefusalCode::Malformed, why))?;
-            let shared = |names: Vec<String>| names.into_iter().map(Arc::from).collect();
-            let (resources, tasks) = (shared(filter.resources), shared(filter.tasks));
-            Ok(Interest::Listen(Filter { lists: filter.lists, resources, tasks }))
+            let filter = listen::filter(request);
+            filter.map(Interest::Listen).map_err(|why| Refusal::new(RefusalCode::Malformed, why))
         }
         (Form::Legacy | Form::Modern, _) => Ok(Interest::None),
     }
@@ -68,7 +66,7 @@ pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     tokio::spawn(async move { begin(&dispatch, &call, &filter).await });
 }
 
-async fn begin(dispatch: &Arc<Dispatch>, call: &Call, filter: &Filter) {
+async fn begin(dispatch: &Arc<Dispatch>, call: &Call, filter: &ListenFilter) {
     let mut following = pin!(follow(dispatch, call, &filter.resources));
     let followed = timeout(FOLLOW_WAIT, &mut following).await.is_ok();
     let agreed = watch(dispatch, call, &filter.tasks).await;
@@ -129,7 +127,7 @@ fn session_of(dispatch: &Dispatch, call: &Call, task: &Task) -> Option<Arc<Sessi
 }
 
 /// Ends at the servers what a listen request asked for, as far as nothing else on its link does.
-fn release(dispatch: &Dispatch, call: &Call, filter: &Filter) {
+fn release(dispatch: &Dispatch, call: &Call, filter: &ListenFilter) {
     for public in &filter.resources {
         if let Some((server, own)) = resource(dispatch, call.link.id, public) {
             unsubscribe(dispatch, &call.link, &Server::Upstream(server), &own);
@@ -212,7 +210,7 @@ mod tests {
         check(modern, "tools/call", r#"{"name":"a"}"#, Interest::None);
         let params = r#"{"notifications":{"promptsListChanged":true,"resourceSubscriptions":["a:b"],"taskIds":["t"]}}"#;
         let lists = vec![model::ListKind::Prompts];
-        let filter = Filter { lists, resources: vec!["a:b".into()], tasks: vec!["t".into()] };
+        let filter = ListenFilter { lists, resources: vec!["a:b".into()], tasks: vec!["t".into()] };
         check(modern, "subscriptions/listen", params, Interest::Listen(filter));
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Notice, ParticipantId, Target};
 use platform::millis;
-use topic::{About, Cause, End, OperationRef, Request, Resume, Subject, Verdict};
+use topic::{About, Ask, Cause, End, OperationRef, Request, Resume, Subject, Verdict};
 use upstream::Question;
 use wire::mcp::relay;
 
@@ -127,14 +127,8 @@ impl Dispatch {
         let (server, question) = (asked.server.clone(), &asked.question);
         let tag = Tag::of_server(question.instance(), question.id().clone());
         let (operation, method) = (self.context.operation(), question.request().method.clone());
-        self.take(Event::Ask {
-            server: &server,
-            operation,
-            tag: Some(tag),
-            about,
-            method,
-            question: Arc::new(asked),
-        });
+        let (tag, question) = (Some(tag), Arc::new(asked));
+        self.take(Event::Ask(Ask { server: &server, operation, tag, about, method, question }));
     }
 }
 

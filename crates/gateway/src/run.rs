@@ -91,10 +91,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         Effect::Concluded { proposal } => announce::concluded(dispatch, &proposal),
         Effect::Relay { message, to } => announce::relay(dispatch, &message, &to),
         Effect::Ruled { ruling } => ruling.finish(Ok(())),
-        Effect::RefuseDecision { proposal, content, by, ruling, answered, refusal, cause } => {
-            let refused = decide::Refused { proposal, content, by, ruling, answered, refusal, cause };
-            decide::refused(dispatch, refused);
-        }
+        Effect::RefuseDecision(refused) => decide::refused(dispatch, refused),
     }
 }
 

@@ -6,7 +6,7 @@
 //! - [`Capability`] and [`Capabilities`]: which acts are admitted, and to whom.
 //! - [`ParticipantId`], [`LinkId`], [`OperationId`], [`TopicName`]: identity, connection, operation and topic.
 //! - [`Request`], [`Answer`], [`Notice`], [`Payload`], [`Form`]: messages between a door and a far end, as untouched bytes.
-//! - [`ListKind`], [`RateLimit`]: types that several crates share.
+//! - [`ListKind`], [`ListenFilter`], [`RateLimit`]: types that several crates share.
 //! - [`ProposalState`], [`Digest`]: the states of a proposal, and the digest that a decision is bound to.
 //! - [`Refusal`], [`RefusalCode`]: a refusal, as participants may see it.
 
@@ -28,7 +28,7 @@ pub use ids::{
     TopicName,
 };
 pub use kind::{Kind, KindError, KindRef, PROPOSAL, REQUEST, RESPONSE};
-pub use list::ListKind;
+pub use list::{ListKind, ListenFilter};
 pub use pattern::overlap;
 pub use proposal::{Digest, NoDigest, ProposalState};
 pub use rate::RateLimit;

@@ -5,25 +5,15 @@ use model::{KindRef, LinkId, Method, OperationId, ParticipantId};
 use crate::{
     Handles, Topic,
     effect::{Cause, Effect, Receiver},
-    event::{About, End},
+    event::{About, Ask, End},
     members::Seat,
     operations::{Handle, Operation, State},
     refusals::{self, Refused},
 };
 
-/// A question, as a server asks it.
-pub(crate) struct Asking<'a, H: Handles> {
-    pub(crate) server: &'a ParticipantId,
-    pub(crate) operation: OperationId,
-    pub(crate) tag: Option<H::Tag>,
-    pub(crate) about: About,
-    pub(crate) method: Method,
-    pub(crate) question: H::Question,
-}
-
 impl<H: Handles> Topic<H> {
-    pub(crate) fn ask(&mut self, asking: Asking<'_, H>) {
-        let Asking { server, operation, tag, about, method, question } = asking;
+    pub(crate) fn ask(&mut self, ask: Ask<'_, H>) {
+        let Ask { server, operation, tag, about, method, question } = ask;
         if self.operations.contains(operation) {
             return;
         }

@@ -7,80 +7,54 @@ use model::{Capabilities, KindRef, OperationId, ParticipantId, ProposalState};
 use crate::{
     Handles, Topic,
     admission::admits,
-    effect::{Cause, Effect, Record},
+    effect::{Cause, Effect, Record, RefusedDecision},
     event::Decision,
     names::public_name,
     operations::State,
-    proposals::{Decided, Phase, Proposal, Queued, Ruling},
+    proposals::{Decided, Phase, Proposal, Ruling},
     refusals,
 };
 
-/// A decision, as a participant made it.
-pub(crate) struct Deciding<'a, H: Handles> {
-    pub(crate) proposal: OperationId,
-    pub(crate) by: &'a ParticipantId,
-    /// The capabilities of `by`, if it is not in the topic.
-    pub(crate) outside: Option<&'a Arc<Capabilities>>,
-    pub(crate) decision: Decision<'a>,
-    pub(crate) ruling: Ruling<H>,
-}
-
 impl<H: Handles> Topic<H> {
-    pub(crate) fn decide(&mut self, deciding: Deciding<'_, H>) {
-        let Deciding { proposal: id, by, outside, decision, ruling } = deciding;
-        let (shown, current) = match decision {
-            Decision::Approve { shown, current } => (Some(shown), current),
-            Decision::Reject { .. } | Decision::Withdraw { .. } => (None, None),
-        };
-        if let Err(cause) = self.may_decide(id, by, outside, &ruling) {
-            let content = self.proposals.known(id).filter(|own| own.is_open()).map(|own| own.content.clone());
-            return self.refuse_ruling(id, content, ruling, cause);
+    pub(crate) fn decide(&mut self, id: OperationId, ruling: Ruling<H>) {
+        match self.may_decide(id, &ruling) {
+            Ok(()) => self.settle_decision(id, ruling),
+            Err(cause) => self.refuse_ruling(id, ruling, cause),
         }
-        let outside = outside.cloned();
-        self.settle_decision(id, Queued { ruling, outside, shown, current });
     }
 
     /// Takes a decision that waited until the proposal was on disk. If the decision does not count, an answer to it does not
     /// count either.
-    pub(crate) fn decide_queued(&mut self, id: OperationId, queued: Queued<H>) {
-        let by = queued.ruling.by.clone();
-        match self.may_decide(id, &by, queued.outside.as_ref(), &queued.ruling) {
-            Ok(()) => self.settle_decision(id, queued),
-            Err(cause) => {
-                let content = self.proposals.known(id).map(|own| own.content.clone());
-                self.refuse_ruling(id, content, queued.ruling, cause);
-            }
-        }
+    pub(crate) fn decide_queued(&mut self, id: OperationId, ruling: Ruling<H>) {
+        self.decide(id, ruling);
         if self.proposals.get(id).is_some_and(Proposal::is_pending) {
             self.proposals.forget_fulfilment(id);
         }
     }
 
     /// Takes a decision of a participant that may decide, if the proposal is still open to it.
-    fn settle_decision(&mut self, id: OperationId, decision: Queued<H>) {
+    fn settle_decision(&mut self, id: OperationId, ruling: Ruling<H>) {
         let Some(proposal) = self.proposals.get_mut(id) else {
-            let content = self.proposals.known(id).map(|own| own.content.clone());
-            return self.refuse_ruling(id, content, decision.ruling, Cause::Decided);
+            return self.refuse_ruling(id, ruling, Cause::Decided);
         };
         let cause = match &proposal.phase {
             Phase::Opening if proposal.queued.is_some() => Some(Cause::Decided),
             Phase::Opening => {
-                let fulfilment = decision.ruling.fulfilment.clone();
-                proposal.queued = Some(Box::new(decision));
+                let fulfilment = ruling.fulfilment.clone();
+                proposal.queued = Some(Box::new(ruling));
                 return self.proposals.fulfil(id, fulfilment);
             }
             Phase::Pending if proposal.expires_ms <= self.now_ms => Some(Cause::Expired),
-            Phase::Pending => match (decision.shown, decision.current) {
-                (Some(shown), _) if shown != proposal.digest => Some(Cause::Differs),
-                (Some(_), current) if current != Some(proposal.digest) => Some(Cause::Redefined),
-                _ => None,
+            Phase::Pending => match ruling.approves {
+                Some((shown, _)) if shown != proposal.digest => Some(Cause::Differs),
+                Some((_, current)) if current != Some(proposal.digest) => Some(Cause::Redefined),
+                Some(_) | None => None,
             },
             Phase::Deciding(_) | Phase::Running | Phase::Ending(..) => Some(Cause::Decided),
         };
-        let content = proposal.content.clone();
         match cause {
-            Some(cause) => self.refuse_ruling(id, Some(content), decision.ruling, cause),
-            None => self.rule(id, decision.ruling),
+            Some(cause) => self.refuse_ruling(id, ruling, cause),
+            None => self.rule(id, ruling),
         }
     }
 
@@ -96,15 +70,9 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Whether a participant may decide about a proposal at all.
-    fn may_decide(
-        &self,
-        id: OperationId,
-        by: &ParticipantId,
-        outside: Option<&Arc<Capabilities>>,
-        ruling: &Ruling<H>,
-    ) -> Result<(), Cause> {
+    fn may_decide(&self, id: OperationId, ruling: &Ruling<H>) -> Result<(), Cause> {
         let proposal = self.proposals.known(id).ok_or(Cause::Unknown)?;
-        let own = proposal.by == *by;
+        let own = proposal.by == ruling.by;
         match ruling.state {
             ProposalState::Withdrawn if own => Ok(()),
             ProposalState::Withdrawn => Err(Cause::NotAdmitted),
@@ -112,7 +80,7 @@ impl<H: Handles> Topic<H> {
             // Proposals that are over cannot be decided, and their targets may be gone.
             _ if proposal.over.is_some() => Err(Cause::Decided),
             _ => {
-                let capabilities = self.capabilities(by).or(outside);
+                let capabilities = self.capabilities(&ruling.by).or(ruling.outside.as_ref());
                 let may = capabilities.is_some_and(|capabilities| self.covers(capabilities, proposal));
                 if may { Ok(()) } else { Err(Cause::NotAdmitted) }
             }
@@ -170,10 +138,10 @@ impl<H: Handles> Topic<H> {
                 self.closed(id, *ruling, false);
             }
             Phase::Deciding(ruling) => {
-                let (recalled, content) = (proposal.recalled.take(), proposal.content.clone());
+                let recalled = proposal.recalled.take();
                 self.proposals.forget_fulfilment(id);
                 self.proposals.turn(id, Phase::Pending);
-                self.refuse_ruling(id, Some(content), *ruling, Cause::LogUnavailable);
+                self.refuse_ruling(id, *ruling, Cause::LogUnavailable);
                 if let Some(reason) = recalled {
                     self.recall(id, reason);
                 }
@@ -253,9 +221,9 @@ impl<H: Handles> Topic<H> {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         match proposal.phase {
             Phase::Pending => {
-                let (by, state, reason) = (proposal.by.clone(), ProposalState::Withdrawn, Some(reason));
-                let (handle, fulfilment, requested) = (None, None, None);
-                self.rule(id, Ruling { by, state, reason, handle, fulfilment, requested });
+                let withdrawal = Decision::Withdraw { reason: Some(&reason) };
+                let ruling = Ruling::new(proposal.by.clone(), withdrawal, None);
+                self.rule(id, ruling);
             }
             Phase::Opening | Phase::Deciding(_) => proposal.recalled = Some(reason),
             Phase::Running | Phase::Ending(..) => {}
@@ -289,13 +257,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Refuses a decision, and the calls that came with it.
-    pub(crate) fn refuse_ruling(
-        &mut self,
-        proposal: OperationId,
-        content: Option<H::Content>,
-        ruling: Ruling<H>,
-        cause: Cause,
-    ) {
+    pub(crate) fn refuse_ruling(&mut self, proposal: OperationId, ruling: Ruling<H>, cause: Cause) {
         let Ruling { by, handle, requested, .. } = ruling;
         let refusal = Box::new(refusals::of_decision(cause));
         let calls = requested.map(|requested| requested.calls).unwrap_or_default();
@@ -304,15 +266,9 @@ impl<H: Handles> Topic<H> {
             self.refuse(call, refusal.clone(), cause);
         }
         if let Some(ruling) = handle {
-            self.effects.push(Effect::RefuseDecision {
-                proposal,
-                content,
-                by,
-                ruling,
-                answered,
-                refusal,
-                cause,
-            });
+            let content = self.proposals.known(proposal).map(|own| own.content.clone());
+            let refused = RefusedDecision { proposal, content, by, ruling, answered, refusal, cause };
+            self.effects.push(Effect::RefuseDecision(refused));
         }
     }
 }

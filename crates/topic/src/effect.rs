@@ -298,20 +298,24 @@ pub enum Effect<H: Handles> {
         ruling: H::Ruling,
     },
     /// A decision does not count.
-    RefuseDecision {
-        /// The proposal.
-        proposal: OperationId,
-        /// The proposed request, if there is such a proposal.
-        content: Option<H::Content>,
-        /// The participant that decided.
-        by: ParticipantId,
-        /// The shell's part of the decision.
-        ruling: H::Ruling,
-        /// Whether calls that came with it are refused too, so that the participant learns of it there.
-        answered: bool,
-        /// The refusal that the participant gets.
-        refusal: Box<Refusal>,
-        /// The cause, for records.
-        cause: Cause,
-    },
+    RefuseDecision(RefusedDecision<H>),
+}
+
+/// A decision that does not count.
+#[derive(Debug, Clone)]
+pub struct RefusedDecision<H: Handles> {
+    /// The proposal.
+    pub proposal: OperationId,
+    /// The proposed request, if there is such a proposal.
+    pub content: Option<H::Content>,
+    /// The participant that decided.
+    pub by: ParticipantId,
+    /// The shell's part of the decision.
+    pub ruling: H::Ruling,
+    /// Whether calls that came with it are refused too, so that the participant learns of it there.
+    pub answered: bool,
+    /// The refusal that the participant gets.
+    pub refusal: Box<Refusal>,
+    /// The cause, for records.
+    pub cause: Cause,
 }

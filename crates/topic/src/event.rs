@@ -7,12 +7,12 @@ mod server;
 
 use std::sync::Arc;
 
-use model::{Capabilities, LinkId, ListKind, Method, OperationId, ParticipantId, Refusal};
+use model::{Capabilities, LinkId, ListKind, OperationId, ParticipantId, Refusal};
 
 pub use caller::{Interest, Join, OperationRef, Request, Resume, Target};
 pub use envelope::{Intent, Requested, Say};
 pub use proposal::{Decision, Terms};
-pub use server::{About, End, ListScope, Subject, TaskRef};
+pub use server::{About, Ask, End, ListScope, Subject, TaskRef};
 
 use crate::{
     audience::Audience, config::UpstreamNames, handles::Handles, interests::LogLevel, manifest::Manifest,
@@ -208,20 +208,7 @@ pub enum Event<'a, H: Handles> {
     /// The gateway is about to stop: callers of held calls are answered for now, and their proposals last.
     Stop,
     /// A server asks its current caller something: sampling, elicitation, roots.
-    Ask {
-        /// The asking server.
-        server: &'a ParticipantId,
-        /// A new id for the question's life.
-        operation: OperationId,
-        /// The name that the server gave the question.
-        tag: Option<H::Tag>,
-        /// The call or session that the question belongs to.
-        about: About,
-        /// The method.
-        method: Method,
-        /// The question itself.
-        question: H::Question,
-    },
+    Ask(Ask<'a, H>),
     /// A request or question that was delivered to this link has ended there. A late end, a second one and another link's are
     /// ignored.
     Answer {

@@ -23,9 +23,8 @@ impl<H: Handles> Topic<H> {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         if let Some(reason) = proposal.recalled.take() {
             // Its proposer is gone, and the request has not begun.
-            let content = proposal.content.clone();
             self.proposals.forget_fulfilment(id);
-            self.refuse_ruling(id, Some(content), ruling, Cause::Moot);
+            self.refuse_ruling(id, ruling, Cause::Moot);
             return self.ending(id, ProposalState::Withdrawn, Some(reason));
         }
         let Ruling { by, handle, requested, .. } = ruling;
@@ -236,7 +235,7 @@ impl<H: Handles> Topic<H> {
     /// The participant whose envelope fulfils a proposal, or is about to.
     fn fulfiller(&self, id: OperationId) -> Option<&ParticipantId> {
         let proposal = self.proposals.get(id)?;
-        let queued = || Some(&proposal.queued.as_ref()?.ruling.by);
+        let queued = || Some(&proposal.queued.as_ref()?.by);
         match &proposal.phase {
             Phase::Deciding(ruling) => Some(&ruling.by),
             Phase::Opening => queued(),

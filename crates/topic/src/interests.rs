@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use model::{LinkId, ListKind, OperationId, ParticipantId};
+use model::{LinkId, OperationId, ParticipantId};
 
 /// Resources that one link may be subscribed to at once, its listen requests aside.
 pub const SUBSCRIPTIONS_MAX: usize = 1024;
@@ -28,17 +28,6 @@ pub enum LogLevel {
     Alert,
     /// `emergency`.
     Emergency,
-}
-
-/// The filter of a listen request.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// Changes of these lists.
-    pub lists: Vec<ListKind>,
-    /// Updates of these resources, by public URI.
-    pub resources: Vec<Arc<str>>,
-    /// States of these tasks, by their ids at the gateway's door.
-    pub tasks: Vec<Arc<str>>,
 }
 
 /// A caller that subscribed to a resource: a link, or one of its listen requests.

@@ -57,15 +57,16 @@ pub use catalog::{Route, UpstreamIndex};
 pub use closed::CLOSED_PROPOSALS_MAX;
 pub use config::{Limits, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
 pub use effect::{
-    Cause, Effect, Effects, Ended, Ignored, Mirrored, Person, Receiver, Record, RoomEffect, Rule, Verdict,
+    Cause, Effect, Effects, Ended, Ignored, Mirrored, Person, Receiver, Record, RefusedDecision, RoomEffect,
+    Rule, Verdict,
 };
 pub use event::{
-    About, Decision, End, Event, Intent, Interest, Join, ListScope, OperationRef, Request, Requested, Resume,
-    Say, Subject, Target, TaskRef, Terms,
+    About, Ask, Decision, End, Event, Intent, Interest, Join, ListScope, OperationRef, Request, Requested,
+    Resume, Say, Subject, Target, TaskRef, Terms,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;
-pub use interests::{Filter, LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX};
+pub use interests::{LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX};
 pub use lists::{ListSnapshot, Listing};
 pub use manifest::{Item, Manifest};
 pub use names::{

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, OperationId, Outcome, ParticipantId};
+use model::{LinkId, ListenFilter, OperationId, Outcome, ParticipantId};
 
 use crate::{
     Handles, Topic,
     effect::{Effect, Receiver},
     event::{Interest, Subject, Target, TaskRef},
-    interests::{Filter, LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX, Subscriber},
+    interests::{LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX, Subscriber},
     members::Seat,
     operations::{Listening, Rare},
 };
@@ -180,7 +180,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    fn listen(&mut self, id: OperationId, link: LinkId, mut filter: Filter) {
+    fn listen(&mut self, id: OperationId, link: LinkId, mut filter: ListenFilter) {
         // A caller gets no updates of resources to which it may not subscribe, and does not learn whether they exist.
         filter.resources.retain(|uri| self.admits(link, "resources/subscribe", Some(Target::Uri(uri))));
         let mut at = Vec::new();
@@ -203,7 +203,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// The part of a listen request's filter that its caller may use.
-    pub fn listening(&self, operation: OperationId) -> Option<&Filter> {
+    pub fn listening(&self, operation: OperationId) -> Option<&ListenFilter> {
         Some(&self.operations.get(operation)?.rare.as_ref()?.listens.as_ref()?.filter)
     }
 

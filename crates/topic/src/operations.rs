@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
-use model::{Capabilities, LinkId, Method, OperationId, ParticipantId};
+use model::{Capabilities, LinkId, ListenFilter, Method, OperationId, ParticipantId};
 
 use crate::{
     Handles,
     admission::{admits, admits_kind},
-    interests::Filter,
     members::Seat,
 };
 
@@ -75,7 +74,7 @@ pub(crate) struct Rare {
 /// The filter of a listen request.
 #[derive(Debug)]
 pub(crate) struct Listening {
-    pub(crate) filter: Filter,
+    pub(crate) filter: ListenFilter,
     /// Its resources: server and the server's own URI.
     pub(crate) at: Vec<(ParticipantId, Arc<str>)>,
 }

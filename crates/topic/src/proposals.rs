@@ -8,7 +8,7 @@ use std::{
 use foldhash::{HashMap, HashMapExt};
 use model::{Capabilities, Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
 
-use crate::{Handles, closed::ClosedDigests};
+use crate::{Handles, closed::ClosedDigests, event::Decision};
 
 /// The most ended proposals that queries still return.
 pub const ENDED_PROPOSALS_MAX: usize = 1000;
@@ -30,19 +30,36 @@ pub(crate) enum Phase<H: Handles> {
     Ending(ProposalState, Option<Arc<str>>),
 }
 
-/// A decision that is being written.
+/// A decision that a participant made.
 #[derive(Debug, Clone)]
 pub(crate) struct Ruling<H: Handles> {
     pub(crate) by: ParticipantId,
+    /// The capabilities of `by`, if it is not in the topic.
+    pub(crate) outside: Option<Arc<Capabilities>>,
     /// [`ProposalState::Running`], [`ProposalState::Rejected`] or [`ProposalState::Withdrawn`].
     pub(crate) state: ProposalState,
     pub(crate) reason: Option<Arc<str>>,
+    /// Of an approval: the digests of the request as the participant saw it, and as it is now.
+    pub(crate) approves: Option<(Digest, Option<Digest>)>,
     /// The shell's part of it; `None` if the topic itself withdraws the proposal, even if the journal fails.
     pub(crate) handle: Option<H::Ruling>,
     /// The envelope that fulfils the proposal, or the one that announces an approval without an envelope.
     pub(crate) fulfilment: Option<Arc<str>>,
     /// The calls by which servers carry it out, if it was a request in the room.
     pub(crate) requested: Option<RoomRequests<H>>,
+}
+
+impl<H: Handles> Ruling<H> {
+    /// A decision without an envelope, of a participant in the topic.
+    pub(crate) fn new(by: ParticipantId, decision: Decision<'_>, handle: Option<H::Ruling>) -> Self {
+        let (state, reason, approves) = match decision {
+            Decision::Approve { shown, current } => (ProposalState::Running, None, Some((shown, current))),
+            Decision::Reject { reason } => (ProposalState::Rejected, reason, None),
+            Decision::Withdraw { reason } => (ProposalState::Withdrawn, reason, None),
+        };
+        let (outside, fulfilment, requested) = (None, None, None);
+        Self { by, outside, state, reason: reason.map(Arc::from), approves, handle, fulfilment, requested }
+    }
 }
 
 /// A call of a request in the room, with its server and its operation.
@@ -119,7 +136,7 @@ pub(crate) struct Proposal<H: Handles> {
     /// The reason for which it is withdrawn as soon as the change that is being written is on disk.
     pub(crate) recalled: Option<Arc<str>>,
     /// A decision that arrived before the opening was on disk.
-    pub(crate) queued: Option<Box<Queued<H>>>,
+    pub(crate) queued: Option<Box<Ruling<H>>>,
     /// Requests of the proposer itself that run once the withdrawal is on disk.
     pub(crate) deferred: Vec<RoomRequests<H>>,
     pub(crate) decided: Option<Decided<H>>,
@@ -137,16 +154,6 @@ pub(crate) struct Proposal<H: Handles> {
     pub(crate) updated_ms: u64,
     /// Operations that wait for its end.
     pub(crate) waiting: Vec<OperationId>,
-}
-
-/// A decision that waits for the opening to be on disk.
-#[derive(Debug, Clone)]
-pub(crate) struct Queued<H: Handles> {
-    pub(crate) ruling: Ruling<H>,
-    /// The capabilities of the participant that decided, if it is not in the topic.
-    pub(crate) outside: Option<Arc<Capabilities>>,
-    pub(crate) shown: Option<Digest>,
-    pub(crate) current: Option<Digest>,
 }
 
 impl<H: Handles> Proposal<H> {

@@ -155,11 +155,11 @@ impl<H: Handles> Topic<H> {
     /// Removes a proposal whose opening cannot be written, and refuses its held call.
     pub(crate) fn not_opened(&mut self, id: OperationId) {
         let cause = Cause::LogUnavailable;
-        let Some(proposal) = self.proposals.remove(id) else { return };
-        let Proposal { by, content, held, call, queued, deferred, .. } = proposal;
-        if let Some(queued) = queued {
-            self.refuse_ruling(id, Some(content.clone()), queued.ruling, Cause::Unknown);
+        if let Some(queued) = self.proposals.get_mut(id).and_then(|proposal| proposal.queued.take()) {
+            self.refuse_ruling(id, *queued, Cause::Unknown);
         }
+        let Some(proposal) = self.proposals.remove(id) else { return };
+        let Proposal { by, content, held, call, deferred, .. } = proposal;
         self.not_proposed(id, &by, content, held, cause);
         for requests in deferred {
             self.run_deferred(requests);

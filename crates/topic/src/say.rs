@@ -7,7 +7,6 @@ use model::{Digest, KindRef, LinkId, OperationId, Outcome, ParticipantId, Propos
 use crate::{
     Handles, Topic,
     audience::{Audience, Reach},
-    decide::Deciding,
     effect::{Cause, Effect, Ignored, RoomEffect, Rule, Verdict},
     event::{Decision, Intent, OperationRef, Requested, Say},
     proposals::{DEFERRED_MAX, Phase, RoomRequests, Ruling},
@@ -227,21 +226,16 @@ impl<H: Handles> Topic<H> {
         };
         let Some(proposal) = self.proposals.known(id) else { return };
         let same = requests.asks_for(proposal) && is_to(&proposal.to, &proposal.by, envelope.to);
-        let (shown, content) = (proposal.digest, proposal.content.clone());
+        let approval = Decision::Approve { shown: proposal.digest, current };
         let ruling = Ruling {
-            by: envelope.from.clone(),
-            state: ProposalState::Running,
-            reason: None,
-            handle: Some(handle),
             fulfilment: Some(envelope.id.into()),
             requested: Some(requests),
+            ..Ruling::new(envelope.from.clone(), approval, Some(handle))
         };
-        if !same {
-            return self.refuse_ruling(id, Some(content), ruling, Cause::Mismatch);
+        match same {
+            true => self.decide(id, ruling),
+            false => self.refuse_ruling(id, ruling, Cause::Mismatch),
         }
-        let decision = Decision::Approve { shown, current };
-        let (by, outside) = (&envelope.from, None);
-        self.decide(Deciding { proposal: id, by, outside, decision, ruling });
     }
 
     fn answered(&mut self, envelope: AdmittedEnvelope<'_, H>, outcome: Outcome, answer: H::Answer) {

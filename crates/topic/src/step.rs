@@ -2,16 +2,7 @@
 
 use std::sync::Arc;
 
-use model::ProposalState;
-
-use crate::{
-    Handles, Topic,
-    asks::Asking,
-    decide::Deciding,
-    effect::Effects,
-    event::{Decision, Event},
-    proposals::Ruling,
-};
+use crate::{Handles, Topic, effect::Effects, event::Event, proposals::Ruling};
 
 impl<H: Handles> Topic<H> {
     /// Takes one step. Pure: the same topic, time and event give the same effects, in the same order.
@@ -59,20 +50,9 @@ impl<H: Handles> Topic<H> {
                 closed.into_iter().for_each(|(until_ms, digest)| self.proposals.closed.add(until_ms, digest));
             }
             Event::Decide { proposal, by, outside, decision, fulfilment, ruling } => {
-                let (state, reason) = match decision {
-                    Decision::Approve { .. } => (ProposalState::Running, None),
-                    Decision::Reject { reason } => (ProposalState::Rejected, reason),
-                    Decision::Withdraw { reason } => (ProposalState::Withdrawn, reason),
-                };
-                let ruling = Ruling {
-                    by: by.clone(),
-                    state,
-                    reason: reason.map(Arc::from),
-                    handle: Some(ruling),
-                    fulfilment: fulfilment.map(Arc::from),
-                    requested: None,
-                };
-                self.decide(Deciding { proposal, by, outside, decision, ruling });
+                let (outside, fulfilment) = (outside.cloned(), fulfilment.map(Arc::from));
+                let decided = Ruling::new(by.clone(), decision, Some(ruling));
+                self.decide(proposal, Ruling { outside, fulfilment, ..decided });
             }
             Event::Stored { proposal } => self.stored(proposal),
             Event::NotStored { proposal } => self.not_stored(proposal),
@@ -81,9 +61,7 @@ impl<H: Handles> Topic<H> {
                 self.park_due();
             }
             Event::Stop => self.stop(),
-            Event::Ask { server, operation, tag, about, method, question } => {
-                self.ask(Asking { server, operation, tag, about, method, question });
-            }
+            Event::Ask(ask) => self.ask(ask),
             Event::Answer { link, operation, end } => self.answer(link, operation, end),
             Event::Cancel { link, which } => self.cancel(link, which),
             Event::Notice { server, subject, level, notice } => {

@@ -4,7 +4,8 @@ use std::fmt::Display;
 
 use model::{ListKind, Refusal, RefusalCode};
 use topic::{
-    Audience, Cause, Ended, Ignored, Mirrored, Person, Reach, Receiver, Record, RoomEffect, Verdict,
+    Audience, Cause, Ended, Ignored, Mirrored, Person, Reach, Receiver, Record, RefusedDecision, RoomEffect,
+    Verdict,
 };
 
 use crate::numbers::{Effect, Effects, Numbers};
@@ -21,7 +22,7 @@ pub(crate) fn refused(effects: &Effects) -> Cause {
         [
             Effect::Refuse { cause, .. }
             | Effect::NotProposed { cause, .. }
-            | Effect::RefuseDecision { cause, .. },
+            | Effect::RefuseDecision(RefusedDecision { cause, .. }),
         ] => *cause,
         [Effect::RefuseAsk { refusal, .. } | Effect::NotJoined { refusal, .. }] => cause_of(refusal),
         [Effect::Withhold { .. }] => match effects.verdict {
@@ -168,7 +169,7 @@ fn effect(effect: &Effect) -> String {
         }
         Effect::Relay { message, to } => format!("relay {message} to {to}"),
         Effect::Ruled { ruling } => format!("ruled {ruling}"),
-        Effect::RefuseDecision { proposal, by, ruling, answered, cause, .. } => {
+        Effect::RefuseDecision(RefusedDecision { proposal, by, ruling, answered, cause, .. }) => {
             let answered = if *answered { " and its calls" } else { "" };
             let why = cause.as_str();
             format!("refuse decision {ruling} of {by} on p{}{answered}: {why}", proposal.0)

@@ -7,7 +7,7 @@ use model::{
     RefusalCode, TopicName,
 };
 use topic::{
-    About, Decision, DeliveryMode, End, Interest, Item, Join, Limits, ListScope, Listener, Manifest,
+    About, Ask, Decision, DeliveryMode, End, Interest, Item, Join, Limits, ListScope, Listener, Manifest,
     OperationRef, Request, Resume, Target, Terms, TopicConfig, UpstreamNames,
 };
 
@@ -296,7 +296,7 @@ impl Stage {
     ) -> Effects {
         let (question, method) = (operation, Method::Known(method));
         let (server, operation, tag) = (&id(server), op(operation), None);
-        self.step(Event::Ask { server, operation, tag, about, method, question })
+        self.step(Event::Ask(Ask { server, operation, tag, about, method, question }))
     }
 
     pub(crate) fn sees(&self, link: LinkId, list: ListKind) -> Vec<String> {

@@ -146,9 +146,7 @@ impl Books {
             Effect::Concluded { proposal } => self.concluded(proposal, turn),
             Effect::Relay { message, to } => self.relayed(*message, to),
             Effect::Ruled { ruling } => self.ruled(*ruling, turn),
-            Effect::RefuseDecision { proposal, by, ruling, answered, cause, .. } => {
-                self.refused_decision(*proposal, by, (*ruling, *answered), *cause, turn);
-            }
+            Effect::RefuseDecision(refused) => self.refused_decision(refused, turn),
         }
     }
 

@@ -228,7 +228,7 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             ProposalState::Pending | ProposalState::Running => "not over",
         },
         Effect::Ruled { .. } => "ruled",
-        Effect::RefuseDecision { cause, .. } => match cause {
+        Effect::RefuseDecision(refused) => match refused.cause {
             Cause::Own => "decision refused: own",
             Cause::Differs => "decision refused: differs",
             Cause::Redefined => "decision refused: redefined",

@@ -242,7 +242,7 @@ fn touches_lists(event: &Event<'_>) -> bool {
         Event::Join(_) | Event::Leave { .. } | Event::Revoke { .. } | Event::Regrant { .. } => true,
         Event::Configure { .. } | Event::Serve { .. } | Event::Attach { .. } | Event::Detach { .. } => true,
         Event::Listed { .. } => true,
-        Event::Request(_) | Event::Resume(_) | Event::Wait { .. } | Event::Ask { .. } => false,
+        Event::Request(_) | Event::Resume(_) | Event::Wait { .. } | Event::Ask(_) => false,
         Event::Answer { .. } | Event::Cancel { .. } | Event::Say(_) | Event::Announce { .. } => false,
         Event::Execute { .. } | Event::Propose { .. } | Event::Unproposable { .. } => false,
         Event::Restore { .. } | Event::RestoreEnded { .. } | Event::Closed { .. } => false,

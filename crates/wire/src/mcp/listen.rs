@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use json::{Members, Span};
-use model::{Form, ListKind, Method, Notice, Payload, Request};
+use model::{Form, ListKind, ListenFilter, Method, Notice, Payload, Request};
 
 /// Resources that one listen request may name, repeated ones included.
 pub const LISTEN_URIS_MAX: usize = 256;
@@ -22,18 +22,7 @@ const LISTS: [(&str, ListKind); 3] = [
 const RESOURCES: &str = "resourceSubscriptions";
 const TASKS: &str = "taskIds";
 
-/// The notifications that a listen request subscribes to. Each name occurs once, in the order of the request.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ListenFilter {
-    /// Changes of these lists.
-    pub lists: Vec<ListKind>,
-    /// Updates of these resources, by URI.
-    pub resources: Vec<String>,
-    /// States of these tasks, by id (tasks extension).
-    pub tasks: Vec<String>,
-}
-
-/// Reads the filter of a listen request.
+/// Reads the filter of a listen request. Each name occurs once, in the order of the request.
 ///
 /// # Errors
 /// The fault of the params, in words for the caller: no filter, members of another type, more names than
@@ -53,7 +42,11 @@ pub fn filter(request: &Request) -> Result<ListenFilter, String> {
 }
 
 /// Reads an array of strings; absent, it is empty.
-fn names(members: &Members<'_>, key: &str, (max, what): (usize, &str)) -> Result<Vec<String>, String> {
+fn names<S: From<String>>(
+    members: &Members<'_>,
+    key: &str,
+    (max, what): (usize, &str),
+) -> Result<Vec<S>, String> {
     let Some(member) = members.get(key) else { return Ok(Vec::new()) };
     let wrong = || format!("`{key}` must be an array of strings");
     let spans = json::elements(member.raw, Span::all(member.raw)).map_err(|_| wrong())?;
@@ -65,7 +58,7 @@ fn names(members: &Members<'_>, key: &str, (max, what): (usize, &str)) -> Result
     for span in spans {
         let name = json::text(span.of(member.raw)).map(Cow::into_owned).ok_or_else(wrong)?;
         if seen.insert(name.clone()) {
-            names.push(name);
+            names.push(name.into());
         }
     }
     Ok(names)
@@ -130,7 +123,7 @@ mod tests {
         for (key, max) in [(RESOURCES, LISTEN_URIS_MAX), (TASKS, LISTEN_TASKS_MAX)] {
             let names = |many: usize| (0..many).map(|number| number.to_string()).collect::<Vec<_>>();
             let ListenFilter { resources, tasks, .. } = of(&json!({ (key): names(max) })).unwrap();
-            assert_eq!([resources, tasks].concat(), names(max));
+            assert!(resources.into_iter().chain(tasks).eq(names(max).into_iter().map(Into::into)));
             let refused = of(&json!({ (key): names(max + 1) })).unwrap_err();
             assert!(refused.starts_with(&format!("at most {max} ")), "{refused}");
             assert!(of(&json!({ (key): vec!["again"; max + 1] })).is_err());
@@ -138,10 +131,7 @@ mod tests {
             assert_eq!(of(&json!({ (key): "a" })), Err(format!("`{key}` must be an array of strings")));
         }
         let twice = of(&json!({ "taskIds": ["t", "u", "t"], "resourceSubscriptions": ["a", "a"] })).unwrap();
-        assert_eq!(
-            (twice.tasks, twice.resources),
-            (vec!["t".to_owned(), "u".to_owned()], vec!["a".to_owned()])
-        );
+        assert_eq!((twice.tasks, twice.resources), (vec!["t".into(), "u".into()], vec!["a".into()]));
     }
 
     #[test]

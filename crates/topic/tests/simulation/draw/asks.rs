@@ -1,7 +1,7 @@
 //! Questions of servers.
 
 use model::{KindRef, LinkId, Method, OperationId, ParticipantId};
-use topic::{About, Cause};
+use topic::{About, Ask, Cause};
 
 use crate::{
     books::{Books, calls::Place, limits::LIMITS, questions::Question},
@@ -90,7 +90,8 @@ impl World {
         let fresh =
             Question { question, link, server: server_id, about: of_call, method, tag, order, cancelled };
         let turn = Turn { question: Some((operation, fresh)), ..Turn::default() };
-        let event = Event::Ask { server, operation, tag, about, method: Method::Known(method), question };
+        let event =
+            Event::Ask(Ask { server, operation, tag, about, method: Method::Known(method), question });
         let effects = self.live(event, turn);
         match (effects.all.as_slice(), must) {
             ([], _) => assert!(ignored),

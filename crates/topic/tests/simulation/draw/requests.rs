@@ -1,9 +1,7 @@
 //! Callers' requests: admitted, held or refused, exactly as the books expect.
 
-use model::{GATEWAY, KindRef, LinkId, ListKind, Method, OperationId, ParticipantId};
-use topic::{
-    BuiltinTool, Cause, Filter, Interest, LogLevel, Request, Target, UpstreamNames, Verdict, public_name,
-};
+use model::{GATEWAY, KindRef, LinkId, ListKind, ListenFilter, Method, OperationId, ParticipantId};
+use topic::{BuiltinTool, Cause, Interest, LogLevel, Request, Target, UpstreamNames, Verdict, public_name};
 
 use crate::{
     books::{
@@ -121,11 +119,11 @@ impl World {
         format!("{head}{uri}")
     }
 
-    fn draw_filter(&mut self) -> Filter {
+    fn draw_filter(&mut self) -> ListenFilter {
         let lists = ListKind::ALL.into_iter().filter(|_| self.prng.one_in(2)).collect();
         let resources = (0..self.prng.below(3)).map(|_| self.draw_uri().into()).collect();
         let tasks = (0..self.prng.below(3)).map(|_| self.prng.any(&["t1", "t2"]).into()).collect();
-        Filter { lists, resources, tasks }
+        ListenFilter { lists, resources, tasks }
     }
 
     fn draw_request(&mut self, link: LinkId) -> Drawn {
