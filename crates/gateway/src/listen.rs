@@ -10,7 +10,7 @@ use std::time::Duration;
 use model::{Form, LinkId, ListenFilter, ParticipantId, Refusal, RefusalCode, Request};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use topic::{Interest, Subject, Target};
+use topic::{Interest, LogLevel, Subject, Target};
 use upstream::Session;
 use wire::mcp::{listen, relay};
 
@@ -19,7 +19,6 @@ use crate::delivery;
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{ConfiguredServer, Event, Server};
-use crate::log_level::{self, LOG_LEVELS};
 use crate::tasks::id::TaskId;
 use crate::tasks::relay as tasks;
 use crate::tasks::task::Task;
@@ -38,9 +37,9 @@ pub fn interest(request: &Request) -> Result<Interest, Refusal> {
         (Form::Legacy, "resources/unsubscribe") => Ok(Interest::Unsubscribe),
         (Form::Legacy, "logging/setLevel") => {
             let name = relay::param_text(request, "level").unwrap_or_default();
-            log_level::parse(&name).map(Interest::Level).ok_or_else(|| {
+            name.parse().map(Interest::Level).map_err(|_| {
                 Refusal::new(RefusalCode::Malformed, format!("unknown log level: {name}"))
-                    .hint(format!("use one of {}", LOG_LEVELS.map(|(name, _)| name).join(", ")))
+                    .hint(format!("use one of {}", LogLevel::NAMES.join(", ")))
             })
         }
         (Form::Modern, "subscriptions/listen") => {

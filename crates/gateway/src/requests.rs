@@ -13,7 +13,6 @@ use crate::call::{Call, Incoming, Names, Reply, ServerEvents};
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{Asked, Effect, Event};
-use crate::log_level;
 use crate::proposals::state;
 use crate::record::Record;
 use crate::tag::Tag;
@@ -118,7 +117,7 @@ impl Dispatch {
 
     /// Takes a server's notification.
     pub(crate) fn notice(self: &Arc<Self>, server: &ParticipantId, subject: Subject<'_>, notice: Notice) {
-        let level = relay::log_level(&notice).as_deref().and_then(log_level::parse);
+        let level = relay::log_level(&notice).as_deref().and_then(|name| name.parse().ok());
         self.take(Event::Notice { server, subject, level, notice });
     }
 

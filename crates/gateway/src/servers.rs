@@ -12,7 +12,6 @@ use wire::rpc::Id;
 
 use crate::dispatch::Dispatch;
 use crate::live::{Asked, ConfiguredServer, Event, Topic};
-use crate::log_level;
 use crate::tag::Tag;
 use crate::tasks::relay as tasks;
 
@@ -176,7 +175,7 @@ impl Dispatch {
             None => self.with(Topic::lowest_level),
         };
         let Some(level) = wanted else { return };
-        if let Err(refusal) = session.set_level(log_level::name(level)).await {
+        if let Err(refusal) = session.set_level(level.into()).await {
             tracing::debug!(server = session.upstream(), %refusal, "the server did not take the log level");
         }
     }

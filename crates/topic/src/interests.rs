@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use model::{LinkId, OperationId, ParticipantId};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// Resources that one link may be subscribed to at once, its listen requests aside.
 pub const SUBSCRIPTIONS_MAX: usize = 1024;
@@ -10,7 +11,10 @@ pub const SUBSCRIPTIONS_MAX: usize = 1024;
 pub const LISTENS_MAX: usize = 256;
 
 /// The severity of a log message, from `debug` to `emergency`. Source: MCP 2025-11-25, "Logging".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantNames,
+)]
+#[strum(serialize_all = "lowercase")]
 pub enum LogLevel {
     /// `debug`.
     Debug,
@@ -28,6 +32,11 @@ pub enum LogLevel {
     Alert,
     /// `emergency`.
     Emergency,
+}
+
+impl LogLevel {
+    /// The names of all levels, mildest first.
+    pub const NAMES: &'static [&'static str] = <Self as VariantNames>::VARIANTS;
 }
 
 /// A caller that subscribed to a resource: a link, or one of its listen requests.
