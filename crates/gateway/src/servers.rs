@@ -233,12 +233,7 @@ pub(crate) fn topic_manifest(manifests: &[Arc<Manifest>]) -> topic::Manifest {
         }
         items
     };
-    topic::Manifest {
-        tools: items(ListKind::Tools),
-        prompts: items(ListKind::Prompts),
-        resources: items(ListKind::Resources),
-        templates: items(ListKind::Templates),
-    }
+    topic::Manifest::new(items)
 }
 
 /// Servers write the definitions, so the hash is keyed: no server can make two that look the same.

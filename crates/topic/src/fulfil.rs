@@ -176,7 +176,7 @@ impl<H: Handles> Topic<H> {
             return Err(Cause::Limit);
         }
         let index = self.catalog.index(server).ok_or(Cause::Unknown)?;
-        self.present.get(usize::from(index.0)).copied().flatten().ok_or(Cause::UpstreamDown)
+        self.present.get(index.0).copied().flatten().ok_or(Cause::UpstreamDown)
     }
 
     fn gateway_link(&self) -> Option<LinkId> {

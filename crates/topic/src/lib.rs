@@ -68,7 +68,7 @@ pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;
 pub use interests::{LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX};
 pub use lists::{ListSnapshot, Listing};
-pub use manifest::{Item, Manifest};
+pub use manifest::{Item, Manifest, PerList};
 pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
 };

@@ -50,7 +50,7 @@ impl<H: Handles> Topic<H> {
         catalog.replace(index, view);
         catalog.index_again();
         self.move_overrides(&|index| Some(index));
-        self.notify_changes(&before);
+        self.notify_changes(before);
     }
 
     fn listed_for(&mut self, index: UpstreamIndex, link: LinkId, manifest: Manifest, changed: &[ListKind]) {
@@ -112,9 +112,9 @@ impl<H: Handles> Topic<H> {
         catalog.take_views(&self.catalog);
         let older = std::mem::replace(&mut self.catalog, Arc::new(catalog));
         let moved: Vec<Option<UpstreamIndex>> = older.ids().map(|id| self.catalog.index(id)).collect();
-        self.move_overrides(&|index| moved.get(usize::from(index.0)).copied().flatten());
+        self.move_overrides(&|index| moved.get(index.0).copied().flatten());
         self.present = self.catalog.ids().map(|id| self.members.server(id)).collect();
-        self.notify_changes(&before);
+        self.notify_changes(before);
     }
 
     /// Moves each link's own views to their servers' new places, after the catalog has changed.

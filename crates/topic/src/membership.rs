@@ -138,7 +138,7 @@ impl<H: Handles> Topic<H> {
         let person = member.person();
         let seat = self.members.sit(member);
         self.members.connect(link, Link::new(seat, None));
-        if let Some(place) = self.present.get_mut(usize::from(index.0)) {
+        if let Some(place) = self.present.get_mut(index.0) {
             *place = Some(seat);
         }
         if !hidden {
@@ -239,7 +239,7 @@ impl<H: Handles> Topic<H> {
 
     fn set_absent(&mut self, server: &ParticipantId) {
         let index = self.catalog.index(server);
-        if let Some(place) = index.and_then(|index| self.present.get_mut(usize::from(index.0))) {
+        if let Some(place) = index.and_then(|index| self.present.get_mut(index.0)) {
             *place = None;
         }
     }
@@ -275,7 +275,7 @@ impl<H: Handles> Topic<H> {
                 self.effects.publish(RoomEffect::Renew { link, person: member.person(), roster });
             }
         }
-        self.notify_changes(&before);
+        self.notify_changes(before);
     }
 
     /// Ends the calls of these links that are no longer admitted.

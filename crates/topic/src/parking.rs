@@ -211,6 +211,6 @@ impl<H: Handles> Topic<H> {
 
     fn gateway_seat(&self) -> Option<crate::members::Seat> {
         let index = self.catalog.builtin()?;
-        self.present.get(usize::from(index.0)).copied().flatten()
+        self.present.get(index.0).copied().flatten()
     }
 }

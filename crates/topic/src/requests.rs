@@ -337,6 +337,6 @@ fn admit<'a, H: Handles>(
         Err(Cause::NotAdmitted) if promotes && proposes(granted, method, context, at) => None,
         Err(cause) => return Err(cause),
     };
-    let server = present.get(usize::from(route.index.0)).copied().flatten().ok_or(Cause::UpstreamDown)?;
+    let server = present.get(route.index.0).copied().flatten().ok_or(Cause::UpstreamDown)?;
     Ok(Admitted { route, server, rule })
 }

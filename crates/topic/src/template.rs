@@ -18,10 +18,21 @@ enum Piece {
     Hole(Hole),
 }
 
+impl Piece {
+    fn shape(&self) -> Vec<Option<char>> {
+        match self {
+            Self::Literal(literal) => literal.chars().map(Some).collect(),
+            Self::Hole(_) => vec![None],
+        }
+    }
+}
+
 /// A compiled template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template {
     pieces: Vec<Piece>,
+    /// The template with a star (`None`) in place of each expression.
+    pub(crate) shape: Vec<Option<char>>,
 }
 
 impl Template {
@@ -49,7 +60,8 @@ impl Template {
         if !rest.is_empty() {
             pieces.push(Piece::Literal(rest.into()));
         }
-        Some(Self { pieces })
+        let shape = pieces.iter().flat_map(Piece::shape).collect();
+        Some(Self { pieces, shape })
     }
 
     /// Whether the whole URI fits. Time is at most the product of the lengths, whatever the template, because all possible ends
@@ -67,18 +79,6 @@ impl Template {
             };
         }
         ends.last() == Some(&true)
-    }
-
-    /// The template with a star (`None`) in place of each expression.
-    pub(crate) fn shape(&self) -> Vec<Option<char>> {
-        let mut shape = Vec::new();
-        for piece in &self.pieces {
-            match piece {
-                Piece::Literal(literal) => shape.extend(literal.chars().map(Some)),
-                Piece::Hole(_) => shape.push(None),
-            }
-        }
-        shape
     }
 }
 

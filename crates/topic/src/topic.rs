@@ -6,7 +6,7 @@ use model::{Capabilities, LinkId, OperationId, ParticipantId, TopicName};
 
 use crate::{
     Handles,
-    admission::admits,
+    admission::{Looker, admits},
     catalog::{Catalog, Route, UpstreamIndex},
     config::{Limits, TopicConfig, UpstreamNames},
     effect::{Effects, Person},
@@ -123,9 +123,9 @@ impl<H: Handles> Topic<H> {
         tool: &str,
         held: bool,
     ) -> bool {
-        self.capabilities(participant).is_some_and(|granted| {
-            let (method, tool, at) = ("tools/call", Some(tool), server.as_str());
-            admits(granted, method, tool, at) || held && crate::admission::proposes(granted, method, tool, at)
+        self.capabilities(participant).is_some_and(|capabilities| {
+            let looker = Looker { capabilities, promotes: held };
+            looker.holds("tools/call", tool, server.as_str()).is_some()
         })
     }
 
@@ -155,7 +155,7 @@ impl<H: Handles> Topic<H> {
     /// A server that is in the topic.
     pub fn server(&self, id: &ParticipantId) -> Option<Server<H>> {
         let index = self.catalog.index(id)?;
-        self.server_at((*self.present.get(usize::from(index.0))?)?)
+        self.server_at((*self.present.get(index.0)?)?)
     }
 
     fn server_at(&self, seat: Seat) -> Option<Server<H>> {
