@@ -8,7 +8,11 @@ use std::{
 use foldhash::{HashMap, HashMapExt};
 use model::{Capabilities, Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
 
-use crate::{Handles, closed::ClosedDigests, event::Decision};
+use crate::{
+    Handles,
+    closed::ClosedDigests,
+    event::{Decision, Terms},
+};
 
 /// The most ended proposals that queries still return.
 pub const ENDED_PROPOSALS_MAX: usize = 1000;
@@ -98,19 +102,6 @@ pub(crate) struct Decided<H: Handles> {
     pub(crate) handle: Option<H::Ruling>,
 }
 
-/// The end of a proposal from before a restart.
-#[derive(Debug, Clone)]
-pub struct EndedProposal<H: Handles> {
-    /// One of the states that are over.
-    pub state: ProposalState,
-    /// The reason, in words for the proposer.
-    pub reason: Option<Arc<str>>,
-    /// The participant that decided, with the shell's part of its decision.
-    pub decided: Option<(ParticipantId, H::Ruling)>,
-    /// The answer of the server or participant that carried it out.
-    pub answer: Option<H::Answer>,
-}
-
 /// One proposal.
 #[derive(Debug)]
 pub(crate) struct Proposal<H: Handles> {
@@ -157,6 +148,38 @@ pub(crate) struct Proposal<H: Handles> {
 }
 
 impl<H: Handles> Proposal<H> {
+    /// One that no participant has decided about.
+    pub(crate) fn new(terms: Terms<'_>, content: H::Content, phase: Phase<H>) -> Self {
+        let Terms { by, method, context, to, envelope, digest, expires_ms } = terms;
+        Self {
+            order: 0,
+            by: by.clone(),
+            method: Method::Other(method.into()),
+            context: context.map(Into::into),
+            public: None,
+            to: to.into(),
+            envelope: Arc::from(envelope),
+            digest,
+            expires_ms,
+            content,
+            held: false,
+            call: None,
+            phase,
+            recalled: None,
+            queued: None,
+            deferred: Vec::new(),
+            decided: None,
+            fulfilment: None,
+            early: None,
+            run_until_ms: None,
+            answer: None,
+            over: None,
+            end_lost: false,
+            updated_ms: 0,
+            waiting: Vec::new(),
+        }
+    }
+
     /// Its addressees, for capabilities to match.
     pub(crate) fn addressees(&self) -> Vec<&str> {
         self.to.iter().map(ParticipantId::as_str).collect()

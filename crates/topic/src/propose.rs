@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use model::{Method, OperationId, ParticipantId, Refusal};
+use model::{OperationId, ParticipantId, Refusal};
 
 use crate::{
     Handles, Topic,
     effect::{Cause, Effect, Record},
-    event::Terms,
+    event::{EndedProposal, Restore, Terms},
     operations::State,
-    proposals::{Decided, EndedProposal, Phase, Proposal},
+    proposals::{Decided, Phase, Proposal},
     refusals,
 };
 
@@ -39,8 +39,12 @@ impl<H: Handles> Topic<H> {
         let public = self.operations.get(held).and_then(|open| open.context.clone());
         self.operations.turn(held, State::Held { proposal: Some(id) });
         self.park_at(held, park_ms);
-        let proposal =
-            Proposal { public, held: true, call: Some(held), ..entry(terms, content, Phase::Opening) };
+        let proposal = Proposal {
+            public,
+            held: true,
+            call: Some(held),
+            ..Proposal::new(terms, content, Phase::Opening)
+        };
         self.enter_proposal(id, proposal);
     }
 
@@ -65,7 +69,7 @@ impl<H: Handles> Topic<H> {
         if let Err(cause) = self.may_propose(&terms) {
             return self.not_proposed(id, terms.by, content, false, cause);
         }
-        self.enter_proposal(id, entry(terms, content, Phase::Opening));
+        self.enter_proposal(id, Proposal::new(terms, content, Phase::Opening));
     }
 
     fn enter_proposal(&mut self, id: OperationId, proposal: Proposal<H>) {
@@ -99,38 +103,19 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Restores a proposal that was pending before a restart.
-    pub(crate) fn restore(
-        &mut self,
-        id: OperationId,
-        terms: Terms<'_>,
-        content: H::Content,
-        (held, public): (bool, Option<&str>),
-    ) {
-        if self.proposals.known(id).is_none() {
-            let public = public.map(Arc::from);
-            let entry = entry(terms, content, Phase::Pending);
-            let proposal = Proposal { held, public, updated_ms: self.now_ms, ..entry };
-            self.proposals.insert(id, proposal);
-        }
-    }
-
-    /// Restores one that was over.
-    pub(crate) fn restore_ended(
-        &mut self,
-        id: OperationId,
-        terms: Terms<'_>,
-        content: H::Content,
-        (held, end): (bool, EndedProposal<H>),
-    ) {
+    pub(crate) fn restore(&mut self, restore: Restore<'_, H>) {
+        let Restore { proposal: id, terms, content, held, public, end } = restore;
         if self.proposals.known(id).is_some() {
             return;
         }
-        let EndedProposal { state, reason, decided, answer } = end;
-        let decided = decided.map(|(by, ruling)| Decided { by, handle: Some(ruling) });
-        let over = Some((state, reason));
-        let entry = entry(terms, content, Phase::Pending);
-        self.proposals.insert(id, Proposal { held, over, decided, answer, updated_ms: self.now_ms, ..entry });
+        let mut proposal = Proposal::new(terms, content, Phase::Pending);
+        (proposal.held, proposal.public, proposal.updated_ms) = (held, public.map(Arc::from), self.now_ms);
+        if let Some(EndedProposal { state, reason, decided, answer }) = end {
+            proposal.over = Some((state, reason));
+            proposal.decided = decided.map(|(by, ruling)| Decided { by, handle: Some(ruling) });
+            proposal.answer = answer;
+        }
+        self.proposals.insert(id, proposal);
     }
 
     /// Opens a proposal whose opening is on disk: from now on participants may see it.
@@ -167,36 +152,5 @@ impl<H: Handles> Topic<H> {
         if let Some(call) = call {
             self.refuse_call(call, cause);
         }
-    }
-}
-
-fn entry<H: Handles>(terms: Terms<'_>, content: H::Content, phase: Phase<H>) -> Proposal<H> {
-    let Terms { by, method, context, to, envelope, digest, expires_ms } = terms;
-    Proposal {
-        order: 0,
-        by: by.clone(),
-        method: Method::Other(method.into()),
-        context: context.map(Into::into),
-        public: None,
-        to: to.into(),
-        envelope: Arc::from(envelope),
-        digest,
-        expires_ms,
-        content,
-        held: false,
-        call: None,
-        phase,
-        recalled: None,
-        queued: None,
-        deferred: Vec::new(),
-        decided: None,
-        fulfilment: None,
-        early: None,
-        run_until_ms: None,
-        answer: None,
-        over: None,
-        end_lost: false,
-        updated_ms: 0,
-        waiting: Vec::new(),
     }
 }

@@ -40,12 +40,7 @@ impl<H: Handles> Topic<H> {
                 self.propose_held(proposal, terms, content, (held, park_ms));
             }
             Event::Unproposable { held, refusal } => self.unproposable(held, refusal),
-            Event::Restore { proposal, terms, content, held, public } => {
-                self.restore(proposal, terms, content, (held, public));
-            }
-            Event::RestoreEnded { proposal, terms, content, held, end } => {
-                self.restore_ended(proposal, terms, content, (held, end));
-            }
+            Event::Restore(restore) => self.restore(restore),
             Event::Closed { closed } => {
                 closed.into_iter().for_each(|(until_ms, digest)| self.proposals.closed.add(until_ms, digest));
             }

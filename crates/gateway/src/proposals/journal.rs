@@ -7,7 +7,7 @@ use platform::unix_ms;
 use store::{
     CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, Decision, EndedProposal, OpenedProposal, closed_digest,
 };
-use topic::{Record, Terms};
+use topic::{Record, Restore, Terms};
 use wire::mcpx::payload;
 
 use super::content::{Proposed, Ruling};
@@ -126,16 +126,12 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
             continue;
         };
         let expires_ms = on_own_clock(proposal.opened.expires_ms);
-        if proposal.has_ended() {
-            restore_ended(dispatch, &restored, proposal, expires_ms);
-        } else if proposal.decided.is_some() {
+        if !proposal.has_ended() && proposal.decided.is_some() {
             lose_outcome(dispatch, &restored, proposal, expires_ms);
-        } else {
-            let content =
-                Proposed::restored(proposal.opened.clone(), Some(dispatch.audit.reserve_or_count()));
-            let (id, terms) = (restored.id, restored.terms(&proposal.opened, expires_ms));
-            let (held, public) = (proposal.opened.held, public_name(dispatch, &proposal.opened));
-            dispatch.take(Event::Restore { proposal: id, terms, content, held, public: public.as_deref() });
+            continue;
+        }
+        restore_one(dispatch, &restored, proposal, expires_ms);
+        if !proposal.has_ended() {
             proposers.push(restored.by);
         }
     }
@@ -184,11 +180,13 @@ fn public_name(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<String> {
     (!prefix.is_empty()).then(|| topic::public_name(prefix, own))
 }
 
-fn restore_ended(dispatch: &Arc<Dispatch>, restored: &Restored, proposal: &store::Proposal, expires_ms: u64) {
-    let content = Proposed::restored(proposal.opened.clone(), None);
-    let (id, terms) = (restored.id, restored.terms(&proposal.opened, expires_ms));
-    let held = proposal.opened.held;
-    dispatch.take(Event::RestoreEnded { proposal: id, terms, content, held, end: end_of(proposal) });
+fn restore_one(dispatch: &Arc<Dispatch>, restored: &Restored, proposal: &store::Proposal, expires_ms: u64) {
+    let permit = (!proposal.has_ended()).then(|| dispatch.audit.reserve_or_count());
+    let (content, held) = (Proposed::restored(proposal.opened.clone(), permit), proposal.opened.held);
+    let (terms, end) = (restored.terms(&proposal.opened, expires_ms), end_of(proposal));
+    let name = public_name(dispatch, &proposal.opened);
+    let (proposal, public) = (restored.id, name.as_deref());
+    dispatch.take(Event::Restore(Restore { proposal, terms, content, held, public, end }));
 }
 
 /// An approved proposal ran when the gateway stopped: it fails, and is not run again.
@@ -201,7 +199,7 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, restored: &Restored, proposal: &store:
         at_ms: unix_ms(),
     };
     let lost = store::Proposal { ended: Some(ended.clone()), ..proposal.clone() };
-    restore_ended(dispatch, restored, &lost, expires_ms);
+    restore_one(dispatch, restored, &lost, expires_ms);
     close(dispatch, [&*proposal.opened.envelope]);
     if let Some(view) = dispatch.with(|topic| topic.proposal(restored.id)) {
         record::Record::of(dispatch).concluded(&view, None);
@@ -215,8 +213,8 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, restored: &Restored, proposal: &store:
     }
 }
 
-/// How a proposal in the journal ended.
-fn end_of(proposal: &store::Proposal) -> topic::EndedProposal<Live> {
+/// How a proposal in the journal ended, if it did.
+fn end_of(proposal: &store::Proposal) -> Option<topic::EndedProposal<Live>> {
     let decided = proposal.decided.as_ref();
     let (state, reason) = match (&proposal.ended, decided) {
         (Some(end), _) => (end.state.parse().unwrap_or(ProposalState::Failed), end.reason.as_deref()),
@@ -228,19 +226,19 @@ fn end_of(proposal: &store::Proposal) -> topic::EndedProposal<Live> {
             };
             (state, decided.reason.as_deref())
         }
-        (None, None) => (ProposalState::Failed, None),
+        (None, None) => return None,
     };
     let ruling = |decided: &DecidedProposal| {
         let by = ParticipantId::new(&decided.by).ok()?;
         Some((by, Arc::new(Ruling::restored(decided.params.clone(), decided.envelope.clone()))))
     };
     let answer = proposal.ended.as_ref().and_then(|end| end.answer.clone());
-    topic::EndedProposal {
+    Some(topic::EndedProposal {
         state,
         reason: reason.map(Arc::from),
         decided: decided.and_then(ruling),
         answer: answer.and_then(|answer| payload::read_answer(answer.into())),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -288,7 +286,8 @@ mod tests {
     fn a_proposal_comes_back_as_it_was_written() {
         let answer = payload::read_answer(ANSWER.into());
         let done = Record::Ended { state: ProposalState::Completed, reason: None, answer };
-        let completed = end_of(&journaled(&[Record::Opened, decided(ProposalState::Running, None), done]));
+        let completed =
+            end_of(&journaled(&[Record::Opened, decided(ProposalState::Running, None), done])).unwrap();
         assert_eq!(completed.state, ProposalState::Completed);
         assert_eq!(completed.answer.unwrap().payload.bytes, ANSWER);
         let (by, ruling) = completed.decided.unwrap();
@@ -301,11 +300,11 @@ mod tests {
         for state in [ProposalState::Rejected, ProposalState::Withdrawn] {
             let journaled = journaled(&[Record::Opened, decided(state, Some("why"))]);
             assert!(journaled.has_ended());
-            let end = end_of(&journaled);
+            let end = end_of(&journaled).unwrap();
             assert_eq!((end.state, end.reason.as_deref()), (state, Some("why")));
         }
         let expired = Record::Ended { state: ProposalState::Expired, reason: None, answer: None };
-        assert_eq!(end_of(&journaled(&[Record::Opened, expired])).state, ProposalState::Expired);
+        assert_eq!(end_of(&journaled(&[Record::Opened, expired])).unwrap().state, ProposalState::Expired);
         assert!(!journaled(&[Record::Opened]).has_ended());
         assert!(!journaled(&[Record::Opened, decided(ProposalState::Running, None)]).has_ended());
     }

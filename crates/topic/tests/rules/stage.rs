@@ -8,7 +8,7 @@ use model::{
 };
 use topic::{
     About, Ask, Decision, DeliveryMode, End, Interest, Item, Join, Limits, ListScope, Listener, Manifest,
-    OperationRef, Request, Resume, Target, Terms, TopicConfig, UpstreamNames,
+    OperationRef, Request, Restore, Resume, Target, Terms, TopicConfig, UpstreamNames,
 };
 
 use crate::numbers::{Effects, Event, Numbers, Topic};
@@ -190,7 +190,14 @@ impl Stage {
     pub(crate) fn restore(&mut self, proposal: u128, held: bool) -> Effects {
         let (by, to, envelope) = (&id("bob"), &[id("one")], format!("p{proposal}"));
         let (content, terms) = (proposal, terms(by, to, &envelope));
-        self.step(Event::Restore { proposal: op(proposal), terms, content, held, public: None })
+        self.step(Event::Restore(Restore {
+            proposal: op(proposal),
+            terms,
+            content,
+            held,
+            public: None,
+            end: None,
+        }))
     }
 
     pub(crate) fn stored(&mut self, proposal: u128) -> Effects {
