@@ -35,8 +35,8 @@ impl<H: Handles> Topic<H> {
         self.effects.push(Effect::Ask { operation, question, link, to });
     }
 
-    /// The receiver of a question: the caller's open call, or its link.
-    fn receiver(&self, link: LinkId, call: Option<OperationId>) -> Option<Receiver<H>> {
+    /// The receiver of a question or notification: the caller's open call, or its link.
+    pub(crate) fn receiver(&self, link: LinkId, call: Option<OperationId>) -> Option<Receiver<H>> {
         match call {
             Some(call) => self.operations.get(call)?.handle.call().cloned().map(Receiver::Call),
             None => self.handle(link).map(Receiver::Link),
@@ -67,8 +67,8 @@ impl<H: Handles> Topic<H> {
             }
         };
         // The gateway has no user to answer questions about calls in its own name.
-        let own = self.members.link(link).filter(|own| own.handle.is_some());
-        let (own, caller) = own.zip(self.members.of_link(link)).ok_or(Cause::Moot)?;
+        let linked = self.members.linked(link).filter(|(own, _)| own.handle.is_some());
+        let (own, caller) = linked.ok_or(Cause::Moot)?;
         let kind = KindRef::request(method.as_str(), None).map_err(|_| Cause::Malformed)?;
         if !member.capabilities.admits(kind, &[caller.id.as_str()]) {
             return Err(Cause::NotAdmitted.into());

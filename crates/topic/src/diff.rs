@@ -12,7 +12,6 @@ use crate::{
     event::ListScope,
     lists::ListSnapshot,
     manifest::{is_named, method},
-    members::Member,
     names::public_uri,
     view::{Entry, UpstreamView},
 };
@@ -42,8 +41,8 @@ impl<H: Handles> Topic<H> {
 
     /// Every caller's link, by number.
     pub(crate) fn caller_links(&self) -> Vec<LinkId> {
-        let callers = self.members.iter().filter(|(_, member)| member.is_caller());
-        let mut links: Vec<LinkId> = callers.flat_map(|(_, member)| member.links.iter().copied()).collect();
+        let mut links: Vec<LinkId> =
+            self.members.callers().flat_map(|member| member.links.iter().copied()).collect();
         links.sort_unstable();
         links
     }
@@ -72,6 +71,7 @@ impl<H: Handles> Topic<H> {
         newer: &UpstreamView,
         named: &[ListKind],
     ) {
+        let links = self.concerned(index, scope);
         let mut all = Vec::new();
         for list in ListKind::ALL {
             let mut changed = changed(list, older, newer);
@@ -81,12 +81,13 @@ impl<H: Handles> Topic<H> {
             if changed.is_empty() {
                 continue;
             }
-            for (member, concerned) in self.concerned(index, scope) {
-                let promotes =
-                    concerned.iter().any(|link| self.members.link(*link).is_some_and(|own| own.promotes));
-                let looker = Looker { capabilities: &member.capabilities, promotes };
-                if !concerned.is_empty() && self.could_see(looker, index, list, &changed) {
-                    all.extend(concerned.into_iter().map(|link| (list, link)));
+            let mut judged = HashMap::new();
+            for link in &links {
+                let Some((own, member)) = self.members.linked(*link) else { continue };
+                let looker = Looker { capabilities: &member.capabilities, promotes: own.promotes };
+                let judge = || self.could_see(looker, index, list, &changed);
+                if *judged.entry((own.seat, own.promotes)).or_insert_with(judge) {
+                    all.push((list, *link));
                 }
             }
         }
@@ -111,32 +112,24 @@ impl<H: Handles> Topic<H> {
     /// listen requests.
     fn receivers(&self, link: LinkId, list: ListKind) -> Vec<Receiver<H>> {
         let Some(own) = self.members.link(link) else { return Vec::new() };
-        let home = own.handle.clone().filter(|_| own.notified).map(Receiver::Link);
         let listens = own.own.iter().flat_map(|own| &own.listens);
         let listens =
             listens.filter(|id| self.listening(**id).is_some_and(|filter| filter.lists.contains(&list)));
-        let calls =
-            listens.filter_map(|id| self.operations.get(*id)?.handle.call().cloned().map(Receiver::Call));
-        home.into_iter().chain(calls).collect()
+        let home = own.notified.then_some(None);
+        let ways = home.into_iter().chain(listens.map(|listen| Some(*listen)));
+        ways.filter_map(|way| self.receiver(link, way)).collect()
     }
 
-    /// The callers that see a view, each with its links that do.
-    fn concerned(&self, index: UpstreamIndex, scope: ListScope) -> Vec<(&Member<H>, Vec<LinkId>)> {
+    /// The links of callers that see a view.
+    fn concerned(&self, index: UpstreamIndex, scope: ListScope) -> Vec<LinkId> {
+        let mut links = match scope {
+            ListScope::Link(link) => return vec![link],
+            ListScope::Shared => self.caller_links(),
+        };
         let sees =
             |link: &LinkId| self.members.link(*link).is_some_and(|own| own.overrides().get(index).is_none());
-        match scope {
-            ListScope::Link(link) => {
-                let member = self.members.of_link(link).filter(|member| member.is_caller());
-                member.map(|member| (member, vec![link])).into_iter().collect()
-            }
-            ListScope::Shared => {
-                let callers =
-                    self.members.iter().map(|(_, member)| member).filter(|member| member.is_caller());
-                let links =
-                    |member: &Member<H>| member.links.iter().filter(|link| sees(link)).copied().collect();
-                callers.map(|member| (member, links(member))).collect()
-            }
-        }
+        links.retain(sees);
+        links
     }
 
     /// Whether a caller could see one of these entries. An unneeded notification does no harm, so built-in entries are judged like

@@ -168,7 +168,7 @@ impl<H: Handles> Topic<H> {
 
     /// The seat of a server, if this link may open one more operation there.
     fn room_for(&self, link: LinkId, server: &ParticipantId) -> Result<Seat, Cause> {
-        let (own, member) = self.members.link(link).zip(self.members.of_link(link)).ok_or(Cause::Moot)?;
+        let (own, member) = self.members.linked(link).ok_or(Cause::Moot)?;
         let full = own.open.len() >= self.limits.operations_per_link_max
             || member.open >= self.limits.operations_per_participant_max
             || self.operations.len() >= self.limits.operations_max;

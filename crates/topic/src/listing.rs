@@ -58,11 +58,9 @@ impl<H: Handles> Topic<H> {
             return;
         }
         let newer = self.catalog.view_of(index, manifest);
-        let Some(own_link) = self.members.link_mut(link) else { return };
-        let own = own_link.own_mut();
-        if !own.attached.contains(&index) {
-            own.attached.push(index);
-        }
+        let Some(own) = self.members.link_mut(link) else { return };
+        own.attach(index);
+        let own = own.own_mut();
         let older = own.overrides.set(index, newer.clone()).or_else(|| self.catalog.shared(index).cloned());
         if let Some(older) = older {
             self.notify_view(index, ListScope::Link(link), &older, &newer, changed);
@@ -71,10 +69,8 @@ impl<H: Handles> Topic<H> {
 
     pub(crate) fn attach(&mut self, link: LinkId, server: &ParticipantId) {
         let index = self.catalog.index(server).filter(|_| self.members.server(server).is_some());
-        if let (Some(index), Some(link)) = (index, self.members.link_mut(link))
-            && !link.is_attached(index)
-        {
-            link.own_mut().attached.push(index);
+        if let (Some(index), Some(link)) = (index, self.members.link_mut(link)) {
+            link.attach(index);
         }
     }
 

@@ -42,7 +42,7 @@ impl<H: Handles> Topic<H> {
 
     /// The snapshot for this link.
     pub fn list_snapshot(&self, link: LinkId) -> Option<ListSnapshot> {
-        let (own, member) = self.members.link(link).zip(self.members.of_link(link))?;
+        let (own, member) = self.members.linked(link)?;
         Some(ListSnapshot {
             catalog: Arc::clone(&self.catalog),
             capabilities: Arc::clone(&member.capabilities),

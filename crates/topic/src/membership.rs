@@ -70,16 +70,15 @@ impl<H: Handles> Topic<H> {
         capabilities: Arc<Capabilities>,
         rate: Option<model::RateLimit>,
     ) -> Seat {
-        let (id, links, listener) = (participant.clone(), Vec::new(), None);
-        let bucket = rate.map(|rate| self.members.bucket(&id, rate, self.now_ms));
-        let (side, hidden, open) = (Side::Caller, false, 0);
-        self.members.sit(Member { id, side, hidden, capabilities, bucket, links, listener, open })
+        let bucket = rate.map(|rate| self.members.bucket(participant, rate, self.now_ms));
+        let member = Member::new(participant.clone(), Side::Caller, capabilities);
+        self.members.sit(Member { bucket, ..member })
     }
 
     /// Enters a listener, which gets its welcome with the replay. The announcement of its own presence follows.
     fn enter(&mut self, link: LinkId, since: Option<Cursor>) {
         let roster = self.members.roster();
-        let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else { return };
+        let Some((own, member)) = self.members.linked(link) else { return };
         let (Some(listener), Some(handle)) = (own.listener, own.handle.clone()) else { return };
         let history = self.ring.kept().history;
         let id = member.id.as_str();
@@ -132,9 +131,7 @@ impl<H: Handles> Topic<H> {
             // A participant had the name before the server was configured.
             self.revoke(server);
         }
-        let (id, links, listener) = (server.clone(), Vec::new(), None);
-        let (side, bucket, open) = (Side::Server(handle), None, 0);
-        let member = Member { id, side, hidden, capabilities, bucket, links, listener, open };
+        let member = Member { hidden, ..Member::new(server.clone(), Side::Server(handle), capabilities) };
         let person = member.person();
         let seat = self.members.sit(member);
         self.members.connect(link, Link::new(seat, None));

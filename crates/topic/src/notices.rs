@@ -6,7 +6,7 @@ use model::{LinkId, ListenFilter, OperationId, Outcome, ParticipantId};
 
 use crate::{
     Handles, Topic,
-    effect::{Effect, Receiver},
+    effect::Effect,
     event::{Interest, Subject, Target, TaskRef},
     interests::{LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX, Subscriber},
     members::Seat,
@@ -33,30 +33,33 @@ impl<H: Handles> Topic<H> {
 
     fn notify_call(&mut self, seat: Seat, call: OperationId, level: Option<LogLevel>, notice: H::Notice) {
         let Some(open) = self.operations.get(call).filter(|open| open.is_with(seat)) else { return };
-        if !self.wants(open.link, level) {
-            return;
-        }
-        if let Some(call) = open.handle.call().cloned() {
-            self.effects.push(notify(Receiver::Call(call), notice));
-        }
+        let link = open.link;
+        self.notify_one(link, Some(call), level, notice);
     }
 
     fn notify_session(&mut self, seat: Seat, link: LinkId, level: Option<LogLevel>, notice: H::Notice) {
         let index = self.members.get(seat).and_then(|member| self.catalog.index(&member.id));
         let own = self.members.link(link);
         let attached = own.zip(index).is_some_and(|(own, index)| own.is_attached(index) && own.notified);
-        if attached
-            && self.wants(link, level)
-            && let Some(handle) = self.handle(link)
-        {
-            self.effects.push(notify(Receiver::Link(handle), notice));
+        if attached {
+            self.notify_one(link, None, level, notice);
         }
     }
 
-    /// Whether a link wants log messages of this level; all, unless it has set a level (MCP 2025-11-25, "Logging").
-    fn wants(&self, link: LinkId, level: Option<LogLevel>) -> bool {
+    /// Notifies a caller of its call, or on its link, if it wants log messages of this level: all, unless it has set a level (MCP
+    /// 2025-11-25, "Logging").
+    fn notify_one(
+        &mut self,
+        link: LinkId,
+        call: Option<OperationId>,
+        level: Option<LogLevel>,
+        notice: H::Notice,
+    ) {
         let from = self.members.link(link).and_then(|own| own.level);
-        level.zip(from).is_none_or(|(level, from)| level >= from)
+        let wants = level.zip(from).is_none_or(|(level, from)| level >= from);
+        if let Some(to) = self.receiver(link, call).filter(|_| wants) {
+            self.effects.push(Effect::Notify { to, notice, public: None, about: None });
+        }
     }
 
     fn notify_subscribers(
@@ -75,15 +78,7 @@ impl<H: Handles> Topic<H> {
             if !self.admits(*link, "resources/subscribe", Some(Target::Uri(public))) {
                 continue;
             }
-            let to = match listen {
-                Some(listen) => self
-                    .operations
-                    .get(*listen)
-                    .and_then(|open| open.handle.call().cloned())
-                    .map(Receiver::Call),
-                None => self.handle(*link).map(Receiver::Link),
-            };
-            let Some(to) = to else { continue };
+            let Some(to) = self.receiver(*link, *listen) else { continue };
             let spelled = (**public != *own).then(|| Arc::clone(public));
             let about = Some(Arc::clone(public));
             self.effects.push(Effect::Notify { to, notice: notice.clone(), public: spelled, about });
@@ -98,11 +93,11 @@ impl<H: Handles> Topic<H> {
         }
         let theirs = |link: LinkId| self.participant(link) == Some(holder);
         let listens = self.interests.watchers(public).iter().filter(|(link, _)| theirs(*link));
-        let calls = listens.filter_map(|(_, listen)| self.operations.get(*listen)?.handle.call().cloned());
+        let listens = listens.map(|(link, listen)| (*link, Some(*listen)));
         let last =
             link.filter(|link| theirs(*link) && self.members.link(*link).is_some_and(|own| own.notified));
-        let last = last.and_then(|link| self.handle(link)).map(Receiver::Link);
-        let receivers: Vec<Receiver<H>> = calls.map(Receiver::Call).chain(last).collect();
+        let ways = listens.chain(last.map(|link| (link, None)));
+        let receivers: Vec<_> = ways.filter_map(|(link, listen)| self.receiver(link, listen)).collect();
         for to in receivers {
             let about = Some(Arc::from(public));
             self.effects.push(Effect::Notify { to, notice: notice.clone(), public: None, about });
@@ -229,8 +224,4 @@ impl<H: Handles> Topic<H> {
             link.own_mut().listens.retain(|other| *other != id);
         }
     }
-}
-
-fn notify<H: Handles>(to: Receiver<H>, notice: H::Notice) -> Effect<H> {
-    Effect::Notify { to, notice, public: None, about: None }
 }

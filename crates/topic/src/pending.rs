@@ -98,7 +98,7 @@ impl<H: Handles> Topic<H> {
 
     /// The participants in the topic that could decide about a proposal, in the order of their seats.
     fn deciders(&self, proposal: &Proposal<H>) -> Vec<ParticipantId> {
-        let callers = self.members.iter().map(|(_, member)| member).filter(|member| member.is_caller());
+        let callers = self.members.callers();
         let may =
             callers.filter(|member| member.id != proposal.by && self.covers(&member.capabilities, proposal));
         may.map(|member| member.id.clone()).take(DECIDERS_SHOWN_MAX).collect()

@@ -42,7 +42,7 @@ impl<H: Handles> Topic<H> {
             true => (OWN_PROPOSAL, None),
             false => (method, target),
         };
-        let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else { return };
+        let Some((own, member)) = self.members.linked(link) else { return };
         let route = self.catalog.resolve(own.overrides(), target);
         // A method that is not of the protocol goes to the one server whose names have no prefix.
         let unknown = target.is_none() && matches!(method, Method::Other(_));

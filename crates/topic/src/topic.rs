@@ -105,9 +105,7 @@ impl<H: Handles> Topic<H> {
 
     /// Whether this link could make this request now; rate and limits aside. The query takes no token.
     pub fn admits(&self, link: LinkId, method: &str, target: Option<Target<'_>>) -> bool {
-        let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else {
-            return false;
-        };
+        let Some((own, member)) = self.members.linked(link) else { return false };
         self.catalog.resolve(own.overrides(), target).is_some_and(|route| {
             let context = target.and_then(Target::context);
             admits(&member.capabilities, method, context, route.upstream.as_str())
@@ -171,13 +169,13 @@ impl<H: Handles> Topic<H> {
             serves: !member.is_caller(),
             links: member.links.len(),
         };
-        self.members.iter().map(|(_, member)| present(member)).collect()
+        self.members.iter().map(present).collect()
     }
 
     /// The links of all callers, in no order, with their participants.
     pub fn links(&self) -> Vec<(LinkId, H::Link, ParticipantId)> {
-        let callers = self.members.iter().map(|(_, member)| member).filter(|member| member.is_caller());
-        let links = callers.flat_map(|member| member.links.iter().map(|link| (*link, &member.id)));
+        let links =
+            self.members.callers().flat_map(|member| member.links.iter().map(|link| (*link, &member.id)));
         links.filter_map(|(link, id)| Some((link, self.handle(link)?, id.clone()))).collect()
     }
 
@@ -259,7 +257,7 @@ impl<H: Handles> Topic<H> {
 
     /// The lowest level from which on any link wants log messages, of those that set one.
     pub fn lowest_level(&self) -> Option<LogLevel> {
-        let links = self.members.iter().flat_map(|(_, member)| &member.links);
+        let links = self.members.iter().flat_map(|member| &member.links);
         links.filter_map(|link| self.members.link(*link)?.level).min()
     }
 
