@@ -4,6 +4,7 @@ use model::{KindRef, LinkId, Method, OperationId, ParticipantId};
 
 use crate::{
     Handles, Topic,
+    admission::admits_kind,
     effect::{Cause, Effect, Receiver},
     event::{About, Ask, End},
     members::Seat,
@@ -19,8 +20,8 @@ impl<H: Handles> Topic<H> {
         }
         let (seat, link, call, to) = match self.admit_ask(server, about, &method) {
             Ok(admitted) => admitted,
-            Err(Refused { cause, refusal }) => {
-                let refusal = refusal.unwrap_or_else(|| Box::new(refusals::plain(cause)));
+            Err(refused) => {
+                let refusal = refused.or_else(refusals::plain);
                 return self.effects.push(Effect::RefuseAsk { question, refusal });
             }
         };
@@ -89,8 +90,7 @@ impl<H: Handles> Topic<H> {
 
     /// Ends a question that a caller has answered, or that could not reach it.
     pub(crate) fn answer_ask(&mut self, id: OperationId, end: End<H::Answer>) {
-        let Some(closed) = self.close_ask(id) else { return };
-        let Handle::Question(question) = closed.handle else { return };
+        let Some(question) = self.close_ask(id) else { return };
         self.effects.push(match end {
             End::Answered { answer, .. } => Effect::SettleAsk { question, answer },
             End::Failed(refusal) => Effect::RefuseAsk { question, refusal },
@@ -106,10 +106,8 @@ impl<H: Handles> Topic<H> {
     /// Ends a question from the gateway's side: the topic cancels it at its caller and refuses its server.
     pub(crate) fn refuse_ask(&mut self, id: OperationId, cause: Cause) {
         self.cancel_at_caller(id);
-        let Some(closed) = self.close_ask(id) else { return };
-        if let Handle::Question(question) = closed.handle {
-            let refusal = Box::new(refusals::plain(cause));
-            self.effects.push(Effect::RefuseAsk { question, refusal });
+        if let Some(question) = self.close_ask(id) {
+            self.effects.push(Effect::RefuseAsk { question, refusal: refusals::plain(cause) });
         }
     }
 
@@ -124,21 +122,36 @@ impl<H: Handles> Topic<H> {
     /// Ends the questions of a session that is over.
     pub(crate) fn end_session_asks(&mut self, link: LinkId, server: &ParticipantId) {
         let Some(seat) = self.members.server(server) else { return };
-        for id in self.open_of(link) {
-            let ask = self.operations.get(id);
-            if ask.is_some_and(|ask| ask.server == seat && ask.state == (State::Asked { about: None })) {
-                self.refuse_ask(id, Cause::Moot);
-            }
-        }
+        self.refuse_asks(link, Cause::Moot, |_, ask| {
+            ask.server == seat && ask.state == (State::Asked { about: None })
+        });
     }
 
     /// Ends the questions about a call.
     pub(crate) fn end_asks_about(&mut self, call: OperationId) {
         let Some(open) = self.operations.get(call).filter(|open| open.asks > 0) else { return };
-        let asked = self.server_link(open.server).map(|asker| self.open_of(asker)).unwrap_or_default();
-        for id in asked {
-            if self.operations.get(id).is_some_and(|ask| ask.state == (State::Asked { about: Some(call) })) {
-                self.refuse_ask(id, Cause::Moot);
+        if let Some(asker) = self.server_link(open.server) {
+            let about = State::Asked { about: Some(call) };
+            self.refuse_asks(asker, Cause::Moot, |_, ask| ask.state == about);
+        }
+    }
+
+    /// Ends the questions of a server that are no longer admitted.
+    pub(crate) fn withdraw_asks(&mut self, seat: Seat) {
+        let Some(asker) = self.server_link(seat) else { return };
+        self.refuse_asks(asker, Cause::Withdrawn, |topic, ask| {
+            let (asker, caller) = (topic.members.get(seat), topic.members.of_link(ask.link));
+            !asker.zip(caller).is_some_and(|(asker, caller)| {
+                admits_kind(&asker.capabilities, ask.method.as_str(), None, caller.id.as_str())
+            })
+        });
+    }
+
+    /// Ends the questions that are open at a link and for which `ends` holds, in the order of opening.
+    fn refuse_asks(&mut self, link: LinkId, cause: Cause, ends: impl Fn(&Self, &Operation<H>) -> bool) {
+        for id in self.open_of(link) {
+            if self.operations.get(id).is_some_and(|open| open.state.is_ask() && ends(self, open)) {
+                self.refuse_ask(id, cause);
             }
         }
     }
@@ -149,7 +162,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Removes a question. The caller of this function settles it.
-    fn close_ask(&mut self, id: OperationId) -> Option<Operation<H>> {
+    fn close_ask(&mut self, id: OperationId) -> Option<H::Question> {
         let closed = self.operations.remove(id)?;
         self.members.finish(closed.link, id);
         if let Some(asker) = self.server_link(closed.server) {
@@ -160,6 +173,6 @@ impl<H: Handles> Topic<H> {
         {
             call.asks = call.asks.saturating_sub(1);
         }
-        Some(closed)
+        closed.handle.question().cloned()
     }
 }

@@ -259,7 +259,7 @@ impl<H: Handles> Topic<H> {
     /// Refuses a decision, and the calls that came with it.
     pub(crate) fn refuse_ruling(&mut self, proposal: OperationId, ruling: Ruling<H>, cause: Cause) {
         let Ruling { by, handle, requested, .. } = ruling;
-        let refusal = Box::new(refusals::of_decision(cause));
+        let refusal = refusals::of_decision(cause);
         let calls = requested.map(|requested| requested.calls).unwrap_or_default();
         let answered = !calls.is_empty();
         for (.., call) in calls {

@@ -141,7 +141,7 @@ impl<H: Handles> Topic<H> {
         let opened = Operation::new(state, *link, seat, method.clone(), Handle::Call(call));
         let (context, tag) = (context.clone(), tag.clone());
         self.open(operation, Operation { context, tag, in_room: true, ..opened });
-        self.deliver(operation);
+        self.hand_over(operation);
     }
 
     /// Ends an approved proposal that no operation carries out as failed, for this reason.
@@ -168,15 +168,11 @@ impl<H: Handles> Topic<H> {
 
     /// The seat of a server, if this link may open one more operation there.
     fn room_for(&self, link: LinkId, server: &ParticipantId) -> Result<Seat, Cause> {
-        let (own, member) = self.members.linked(link).ok_or(Cause::Moot)?;
-        let full = own.open.len() >= self.limits.operations_per_link_max
-            || member.open >= self.limits.operations_per_participant_max
-            || self.operations.len() >= self.limits.operations_max;
-        if full {
+        self.members.linked(link).ok_or(Cause::Moot)?;
+        if !self.has_place(link) {
             return Err(Cause::Limit);
         }
-        let index = self.catalog.index(server).ok_or(Cause::Unknown)?;
-        self.present.get(index.0).copied().flatten().ok_or(Cause::UpstreamDown)
+        self.seat_at(self.catalog.index(server).ok_or(Cause::Unknown)?).ok_or(Cause::UpstreamDown)
     }
 
     fn gateway_link(&self) -> Option<LinkId> {

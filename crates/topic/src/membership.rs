@@ -6,7 +6,7 @@ use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId};
 
 use crate::{
     Handles, Topic,
-    admission::{admits_kind, proposes},
+    admission::proposes,
     effect::{Cause, Effect, Ended, RoomEffect},
     event::Join,
     members::{Link, Member, Seat, Side},
@@ -27,7 +27,7 @@ impl<H: Handles> Topic<H> {
         let is_late = replaced.is_some_and(|there| there > link);
         let may = if is_late { Err(Cause::Replaced) } else { self.may_join(participant, replaced) };
         if let Err(cause) = may {
-            let refusal = Box::new(refusals::plain(cause));
+            let refusal = refusals::plain(cause);
             return self.effects.push(Effect::NotJoined { handle, refusal });
         }
         if let Some(older) = replaced {
@@ -135,9 +135,7 @@ impl<H: Handles> Topic<H> {
         let person = member.person();
         let seat = self.members.sit(member);
         self.members.connect(link, Link::new(seat, None));
-        if let Some(place) = self.present.get_mut(index.0) {
-            *place = Some(seat);
-        }
+        self.seat_in(index, Some(seat));
         if !hidden {
             self.effects.publish(RoomEffect::Joined(person));
         }
@@ -205,7 +203,7 @@ impl<H: Handles> Topic<H> {
             match self.operations.get(id).map(|open| open.state) {
                 None => {}
                 Some(State::Asked { .. }) => self.refuse_ask(id, Cause::Moot),
-                Some(_) => self.cancel_call(id, Outcome::Cancelled),
+                Some(_) => self.cancel_call(id),
             }
         }
     }
@@ -215,7 +213,9 @@ impl<H: Handles> Topic<H> {
         let Some(member) = self.members.get(seat) else { return };
         let (id, is_caller, hidden) = (member.id.clone(), member.is_caller(), member.hidden);
         if !is_caller {
-            self.set_absent(&id);
+            if let Some(index) = self.catalog.index(&id) {
+                self.seat_in(index, None);
+            }
             for operation in self.operations.which(|open| open.server == seat) {
                 match self.operations.get(operation).map(|open| open.state) {
                     None => {}
@@ -231,13 +231,6 @@ impl<H: Handles> Topic<H> {
         }
         if !hidden {
             self.effects.publish(RoomEffect::Left(id));
-        }
-    }
-
-    fn set_absent(&mut self, server: &ParticipantId) {
-        let index = self.catalog.index(server);
-        if let Some(place) = index.and_then(|index| self.present.get_mut(index.0)) {
-            *place = None;
         }
     }
 
@@ -304,22 +297,5 @@ impl<H: Handles> Topic<H> {
             | State::Waiting { .. }
             | State::Asked { .. } => false,
         })
-    }
-
-    /// Ends the questions of a server that are no longer admitted.
-    fn withdraw_asks(&mut self, seat: Seat) {
-        for id in self.server_link(seat).map(|link| self.open_of(link)).unwrap_or_default() {
-            let withdrawn = self.operations.get(id).filter(|open| open.state.is_ask()).is_some_and(|open| {
-                let asker = self.members.get(seat);
-                let caller = self.members.of_link(open.link);
-                let admitted = asker.zip(caller).is_some_and(|(asker, caller)| {
-                    admits_kind(&asker.capabilities, open.method.as_str(), None, caller.id.as_str())
-                });
-                !admitted
-            });
-            if withdrawn {
-                self.refuse_ask(id, Cause::Withdrawn);
-            }
-        }
     }
 }

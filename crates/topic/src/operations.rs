@@ -33,6 +33,16 @@ impl State {
         matches!(self, Self::Delivered { .. })
     }
 
+    /// Whether a server has the call and may answer: also a call that the gateway's own participant holds.
+    pub(crate) fn is_served(self) -> bool {
+        matches!(self, Self::Delivered { .. } | Self::Waiting { .. })
+    }
+
+    /// Whether its caller was answered for now and has not come back.
+    pub(crate) fn is_parked(self) -> bool {
+        matches!(self, Self::Parked { .. })
+    }
+
     /// Whether it is a question.
     pub(crate) fn is_ask(self) -> bool {
         matches!(self, Self::Asked { .. })
@@ -48,6 +58,13 @@ pub(crate) enum Handle<H: Handles> {
 
 impl<H: Handles> Handle<H> {
     pub(crate) fn call(&self) -> Option<&H::Call> {
+        match self {
+            Self::Call(call) => Some(call),
+            Self::Question(_) => None,
+        }
+    }
+
+    pub(crate) fn into_call(self) -> Option<H::Call> {
         match self {
             Self::Call(call) => Some(call),
             Self::Question(_) => None,
@@ -192,16 +209,15 @@ impl<H: Handles> Operations<H> {
     /// Changes the state of one.
     pub(crate) fn turn(&mut self, id: OperationId, state: State) {
         let Some(operation) = self.open.get_mut(&id) else { return };
-        let parked = |state| matches!(state, State::Parked { .. });
-        self.parked += usize::from(parked(state));
-        self.parked -= usize::from(parked(operation.state));
-        operation.answered |= parked(state);
+        self.parked += usize::from(state.is_parked());
+        self.parked -= usize::from(operation.state.is_parked());
+        operation.answered |= state.is_parked();
         operation.state = state;
     }
 
     pub(crate) fn remove(&mut self, id: OperationId) -> Option<Operation<H>> {
         let removed = self.open.remove(&id)?;
-        self.parked -= usize::from(matches!(removed.state, State::Parked { .. }));
+        self.parked -= usize::from(removed.state.is_parked());
         Some(removed)
     }
 

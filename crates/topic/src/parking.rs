@@ -13,8 +13,7 @@ use crate::{
     effect::{Cause, Effect, Rule, Verdict},
     event::Resume,
     operations::{Handle, Operation, State},
-    refusals::{self, Refused},
-    requests,
+    refusals, requests,
 };
 
 impl<H: Handles> Topic<H> {
@@ -26,7 +25,7 @@ impl<H: Handles> Topic<H> {
             self.deadlines.remove(&(until_ms, call));
         }
         self.operations.turn(call, State::Delivered { proposal: Some(proposal) });
-        self.deliver(call);
+        self.hand_over(call);
     }
 
     /// Sets the time at which the caller of a held call is answered for now.
@@ -54,7 +53,7 @@ impl<H: Handles> Topic<H> {
                 proposal
             }
             State::Waiting { proposal, .. } => {
-                self.close_call(id, Outcome::Ok);
+                self.stop_call(id, Outcome::Ok);
                 proposal
             }
             State::Held { proposal: None }
@@ -93,17 +92,16 @@ impl<H: Handles> Topic<H> {
         if self.operations.contains(operation) {
             return;
         }
-        if let Err(Refused { cause, refusal }) = self.may_open(link) {
-            let refusal = refusal.unwrap_or_else(|| Box::new(refusals::plain(cause)));
-            return self.refuse_request(call, refusal, cause);
+        if let Err(refused) = self.may_open(link) {
+            let cause = refused.cause;
+            return self.refuse_request(call, refused.or_else(refusals::plain), cause);
         }
         let caller = self.members.of_link(link).filter(|member| member.is_caller());
         let own = caller.map(|member| (&member.id, &member.capabilities));
-        let (own, server) = (own, self.gateway_seat());
+        let (own, server) = (own, self.catalog.builtin().and_then(|index| self.seat_at(index)));
         let known = own.filter(|(by, _)| self.is_proposer(parked, by)).zip(server);
         let Some(((_, capabilities), server)) = known else {
-            let refusal = Box::new(refusals::plain(Cause::Unknown));
-            return self.refuse_request(call, refusal, Cause::Unknown);
+            return self.refuse_request(call, refusals::plain(Cause::Unknown), Cause::Unknown);
         };
         let rule = Rule { capabilities: Arc::clone(capabilities), at: None };
         self.effects.verdict =
@@ -150,8 +148,8 @@ impl<H: Handles> Topic<H> {
 
     /// Reports the outcome of a proposal to a caller that waited for it.
     pub(crate) fn report(&mut self, operation: OperationId, proposal: OperationId) {
-        let Some(closed) = self.close_call(operation, Outcome::Ok) else { return };
-        if let (Handle::Call(call), Some(proposal)) = (closed.handle, self.view_of(proposal)) {
+        let call = self.stop_call(operation, Outcome::Ok);
+        if let (Some(call), Some(proposal)) = (call, self.view_of(proposal)) {
             self.effects.push(Effect::Report { call, proposal });
         }
     }
@@ -207,10 +205,5 @@ impl<H: Handles> Topic<H> {
         if late {
             self.park(call);
         }
-    }
-
-    fn gateway_seat(&self) -> Option<crate::members::Seat> {
-        let index = self.catalog.builtin()?;
-        self.present.get(index.0).copied().flatten()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{OperationId, ParticipantId, Refusal};
+use model::{OperationId, Outcome, ParticipantId, Refusal};
 
 use crate::{
     Handles, Topic,
@@ -55,8 +55,7 @@ impl<H: Handles> Topic<H> {
         if !waits {
             return;
         }
-        let Some(closed) = self.close_call(held, model::Outcome::Refused) else { return };
-        if let crate::operations::Handle::Call(call) = closed.handle {
+        if let Some(call) = self.stop_call(held, Outcome::Refused) {
             self.refuse(call, refusal, Cause::Failed);
         }
     }
@@ -86,7 +85,7 @@ impl<H: Handles> Topic<H> {
         held: bool,
         cause: Cause,
     ) {
-        let refusal = Box::new(refusals::of_proposal(cause));
+        let refusal = refusals::of_proposal(cause);
         self.effects.push(Effect::NotProposed { proposal, by: by.clone(), content, held, refusal, cause });
     }
 

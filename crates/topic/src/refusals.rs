@@ -13,6 +13,13 @@ pub(crate) struct Refused {
     pub(crate) refusal: Option<Box<Refusal>>,
 }
 
+impl Refused {
+    /// The refusal: its own, or the one that the cause gives with `of`.
+    pub(crate) fn or_else(self, of: impl FnOnce(Cause) -> Box<Refusal>) -> Box<Refusal> {
+        self.refusal.unwrap_or_else(|| of(self.cause))
+    }
+}
+
 impl From<Cause> for Refused {
     fn from(cause: Cause) -> Self {
         Self { cause, refusal: None }
@@ -24,12 +31,16 @@ pub(crate) fn of_request(cause: Cause, target: Option<Target<'_>>) -> Box<Refusa
     Box::new(match cause {
         Cause::Unknown | Cause::NotAdmitted => unknown(target),
         Cause::Malformed => Refusal::new(RefusalCode::Malformed, "the method or the name cannot be read"),
-        other => plain(other),
+        other => words(other),
     })
 }
 
 /// The refusal of an event without a target.
-pub(crate) fn plain(cause: Cause) -> Refusal {
+pub(crate) fn plain(cause: Cause) -> Box<Refusal> {
+    Box::new(words(cause))
+}
+
+fn words(cause: Cause) -> Refusal {
     match cause {
         Cause::Unknown => Refusal::new(RefusalCode::UnknownTarget, "there is no participant or server of this name here"),
         Cause::NotAdmitted => Refusal::new(RefusalCode::CapabilityViolation, "this is not granted"),
@@ -88,46 +99,46 @@ pub(crate) fn of_envelope(cause: Cause, kind: &str) -> Box<Refusal> {
             Refusal::new(RefusalCode::CapabilityViolation, format!("You lack capability for '{kind}'"))
         }
         Cause::Malformed => Refusal::new(RefusalCode::Malformed, "the kind cannot be read"),
-        other => plain(other),
+        other => words(other),
     })
 }
 
 /// The refusal of a proposal.
-pub(crate) fn of_proposal(cause: Cause) -> Refusal {
-    match cause {
+pub(crate) fn of_proposal(cause: Cause) -> Box<Refusal> {
+    Box::new(match cause {
         Cause::Limit => Refusal::new(RefusalCode::Overloaded, "too many proposals are open at once")
             .hint("wait until some of them are decided, or withdraw some"),
-        other => plain(other),
-    }
+        other => words(other),
+    })
 }
 
 /// The refusal of a decision. A participant that may not decide does not learn whether the proposal exists.
-pub(crate) fn of_decision(cause: Cause) -> Refusal {
-    match cause {
+pub(crate) fn of_decision(cause: Cause) -> Box<Refusal> {
+    Box::new(match cause {
         Cause::Unknown | Cause::NotAdmitted => Refusal::new(
             RefusalCode::UnknownTarget,
             "there is no open proposal of this id that you may decide",
         ),
         Cause::Expired => Refusal::new(RefusalCode::Conflict, "this proposal has expired"),
         Cause::Moot => Refusal::new(RefusalCode::Conflict, "this proposal was withdrawn meanwhile"),
-        other => plain(other),
-    }
+        other => words(other),
+    })
 }
 
 /// The refusal of a request that would take more notifications than its link may have.
-pub(crate) fn of_interest(interest: &Interest) -> Refusal {
-    match interest {
+pub(crate) fn of_interest(interest: &Interest) -> Box<Refusal> {
+    Box::new(match interest {
         Interest::Listen(_) => Refusal::new(RefusalCode::Overloaded, "too many listen requests are open"),
         Interest::None | Interest::Level(_) | Interest::Subscribe | Interest::Unsubscribe => {
             Refusal::new(RefusalCode::Overloaded, "too many subscriptions")
                 .hint("unsubscribe from resources that are no longer needed")
         }
-    }
+    })
 }
 
 /// The refusal of what came too soon.
 pub(crate) fn too_soon(retry_after_ms: u64) -> Refused {
-    let refusal = plain(Cause::RateLimited).hint("wait before trying again").retry_after_ms(retry_after_ms);
+    let refusal = words(Cause::RateLimited).hint("wait before trying again").retry_after_ms(retry_after_ms);
     Refused { cause: Cause::RateLimited, refusal: Some(Box::new(refusal)) }
 }
 

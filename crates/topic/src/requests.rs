@@ -11,7 +11,7 @@ use crate::{
     catalog::{Catalog, Route},
     effect::{Cause, Effect, Mirrored, RoomEffect, Rule, Verdict},
     event::{End, Interest, OperationRef, Request, Target},
-    members::{Member, Seat},
+    members::Seat,
     operations::{Handle, Operation, State},
     proposals::RoomCall,
     refusals::{self, Refused},
@@ -20,21 +20,15 @@ use crate::{
 /// The method under which a request about the caller's own proposals is judged.
 pub(crate) const OWN_PROPOSAL: Method = Method::Known("tasks/result");
 
-/// A request that is admitted, or held as a proposal.
-struct Admitted<'a> {
-    route: Route<'a>,
-    server: Seat,
-    rule: Option<Option<usize>>,
-}
-
 impl<H: Handles> Topic<H> {
     pub(crate) fn request(&mut self, request: Request<'_, H>) {
         let Request { link, operation, tag, method, target, interest, call } = request;
         if self.operations.contains(operation) {
             return;
         }
-        if let Err(Refused { cause, refusal }) = self.may_open(link) {
-            let refusal = refusal.unwrap_or_else(|| refusals::of_request(cause, target));
+        if let Err(refused) = self.may_open(link) {
+            let cause = refused.cause;
+            let refusal = refused.or_else(|cause| refusals::of_request(cause, target));
             return self.refuse_request(call, refusal, cause);
         }
         // A tool for the caller's own proposals needs no capability, because requests about their tasks need none.
@@ -42,49 +36,56 @@ impl<H: Handles> Topic<H> {
             true => (OWN_PROPOSAL, None),
             false => (method, target),
         };
-        let Some((own, member)) = self.members.linked(link) else { return };
-        let route = self.catalog.resolve(own.overrides(), target);
-        // A method that is not of the protocol goes to the one server whose names have no prefix.
-        let unknown = target.is_none() && matches!(method, Method::Other(_));
-        let route = unknown.then(|| self.catalog.bare_route()).flatten().or(route);
-        // Only a call that can be carried out later is held.
-        let promotes = own.promotes
-            && interest == Interest::None
-            && route.is_some_and(|route| Some(route.index) != self.catalog.builtin());
-        let admitted = admit(member, method.as_str(), target, route, promotes, &self.present);
-        let Admitted { route, server, rule } = match admitted {
+        let (route, server, rule) = match self.admit(link, &method, target, &interest) {
             Ok(admitted) => admitted,
-            Err(cause) => {
-                return self.refuse_request(call, refusals::of_request(cause, target), cause);
-            }
+            Err(cause) => return self.refuse_request(call, refusals::of_request(cause, target), cause),
         };
         if !self.has_room_for(link, &interest) {
-            let refusal = Box::new(refusals::of_interest(&interest));
-            return self.refuse_request(call, refusal, Cause::Limit);
+            return self.refuse_request(call, refusals::of_interest(&interest), Cause::Limit);
         }
         let asked = target.and_then(Target::context);
         let context = asked.map(|asked| route.public.cloned().unwrap_or_else(|| asked.into()));
         let respelled = || Catalog::respelled_own(&route, asked).map(Arc::from);
         let own = route.renamed.cloned().or_else(respelled);
-        let (to, capabilities) = (route.upstream.clone(), Arc::clone(&member.capabilities));
-        let state = match rule {
-            Some(_) => State::Delivered { proposal: None },
-            None => State::Held { proposal: None },
-        };
-        self.effects.verdict = Some(match rule {
-            Some(at) => {
-                let rule = Rule { capabilities, at };
-                Verdict::Admitted { to: Some(to.clone()), own: own.clone(), rule }
+        let (to, named) = (route.upstream.clone(), own.clone());
+        let (state, verdict) = match rule {
+            Some(rule) => {
+                (State::Delivered { proposal: None }, Verdict::Admitted { to: Some(to), own: named, rule })
             }
-            None => Verdict::Held { to: to.clone(), own: own.clone() },
-        });
+            None => (State::Held { proposal: None }, Verdict::Held { to, own: named }),
+        };
+        self.effects.verdict = Some(verdict);
         let opened = Operation::new(state, link, server, method, Handle::Call(call));
         self.open(operation, Operation { context, own, tag, ..opened });
         self.take_interest(operation, interest);
-        match rule {
-            Some(_) => self.deliver(operation),
-            None => self.hold(operation),
-        }
+        self.hand_over(operation);
+    }
+
+    /// The route of a request that may go on, the seat of its server, and the rule that admits it; a held request has no rule.
+    fn admit<'a>(
+        &'a self,
+        link: LinkId,
+        method: &Method,
+        target: Option<Target<'a>>,
+        interest: &Interest,
+    ) -> Result<(Route<'a>, Seat, Option<Rule>), Cause> {
+        let linked = self.members.linked(link).filter(|(_, member)| member.is_caller());
+        let (own, member) = linked.ok_or(Cause::NotAdmitted)?;
+        // A method that is not of the protocol goes to the one server whose names have no prefix.
+        let unknown = target.is_none() && matches!(method, Method::Other(_));
+        let bare = unknown.then(|| self.catalog.bare_route()).flatten();
+        let route = bare.or_else(|| self.catalog.resolve(own.overrides(), target)).ok_or(Cause::Unknown)?;
+        // Only a call that can be carried out later is held.
+        let promotes =
+            own.promotes && *interest == Interest::None && Some(route.index) != self.catalog.builtin();
+        let (method, context) = (method.as_str(), target.and_then(Target::context));
+        let (granted, at) = (&member.capabilities, route.upstream.as_str());
+        let rule = match judge(granted, method, context, at) {
+            Ok(at) => Some(Rule { capabilities: Arc::clone(granted), at }),
+            Err(Cause::NotAdmitted) if promotes && proposes(granted, method, context, at) => None,
+            Err(cause) => return Err(cause),
+        };
+        Ok((route, self.seat_at(route.index).ok_or(Cause::UpstreamDown)?, rule))
     }
 
     /// Whether a request is for one of the tools for a caller's own proposals. They work whether or not they are listed, unless a
@@ -99,14 +100,18 @@ impl<H: Handles> Topic<H> {
 
     /// Whether a caller's link may open one more operation now; takes a token.
     pub(crate) fn may_open(&mut self, link: LinkId) -> Result<(), Refused> {
-        let own = self.members.link(link).ok_or(Cause::Moot)?;
-        let (seat, open) = (own.seat, own.open.len());
-        let full = open >= self.limits.operations_per_link_max
-            || self.operations.len() >= self.limits.operations_max;
-        let member = self.members.get_mut(seat).ok_or(Cause::Moot)?;
-        member.take_token(self.now_ms)?;
-        let full = full || member.open >= self.limits.operations_per_participant_max;
-        if full { Err(Cause::Limit.into()) } else { Ok(()) }
+        let seat = self.members.link(link).map(|own| own.seat).ok_or(Cause::Moot)?;
+        self.members.get_mut(seat).ok_or(Cause::Moot)?.take_token(self.now_ms)?;
+        if self.has_place(link) { Ok(()) } else { Err(Cause::Limit.into()) }
+    }
+
+    /// Whether the limits admit one more operation of a link.
+    pub(crate) fn has_place(&self, link: LinkId) -> bool {
+        self.members.linked(link).is_some_and(|(own, member)| {
+            own.open.len() < self.limits.operations_per_link_max
+                && member.open < self.limits.operations_per_participant_max
+                && self.operations.len() < self.limits.operations_max
+        })
     }
 
     /// Enters an operation as open at its link.
@@ -120,15 +125,18 @@ impl<H: Handles> Topic<H> {
         self.members.link(link).map(|own| self.operations.in_order(&own.open)).unwrap_or_default()
     }
 
-    /// Delivers an open call to its server, and mirrors it to watchers unless it calls a built-in tool.
-    pub(crate) fn deliver(&mut self, id: OperationId) {
+    /// Delivers an open call to its server, and mirrors it to watchers unless it calls a built-in tool. A held call waits.
+    pub(crate) fn hand_over(&mut self, id: OperationId) {
         let Some(operation) = self.operations.get(id) else { return };
         let Handle::Call(call) = operation.handle.clone() else { return };
         let own = operation.own.clone();
-        let State::Delivered { proposal } = operation.state else { return };
         let Some(member) = self.members.get(operation.server) else { return };
         let (Some(server), Some(link)) = (member.server().cloned(), member.links.first().copied()) else {
             return;
+        };
+        let State::Delivered { proposal } = operation.state else {
+            let to = member.id.clone();
+            return self.effects.push(Effect::Hold { call, to, server, own });
         };
         let is_gateway =
             self.catalog.builtin().is_some_and(|index| self.catalog.id(index) == Some(&member.id));
@@ -142,14 +150,6 @@ impl<H: Handles> Topic<H> {
         }
         let proposal = proposal.and_then(|proposal| self.view_of(proposal));
         self.effects.push(Effect::Deliver { call, link, server, own, proposal });
-    }
-
-    fn hold(&mut self, id: OperationId) {
-        let Some(operation) = self.operations.get(id) else { return };
-        let Handle::Call(call) = operation.handle.clone() else { return };
-        let Some(member) = self.members.get(operation.server) else { return };
-        let (Some(server), to) = (member.server().cloned(), member.id.clone()) else { return };
-        self.effects.push(Effect::Hold { call, to, server, own: operation.own.clone() });
     }
 
     /// Shows a call or its end to watchers.
@@ -180,39 +180,28 @@ impl<H: Handles> Topic<H> {
     pub(crate) fn answer(&mut self, link: LinkId, id: OperationId, end: End<H::Answer>) {
         let Some(seat) = self.members.link(link).map(|own| own.seat) else { return };
         let Some(operation) = self.operations.get(id) else { return };
-        match operation.state {
-            State::Delivered { .. } | State::Waiting { .. } if operation.server == seat => {
-                self.answer_call(id, end);
+        if operation.state.is_ask() {
+            if operation.link == link {
+                self.answer_ask(id, end);
             }
-            State::Asked { .. } if operation.link == link => self.answer_ask(id, end),
-            State::Delivered { .. }
-            | State::Held { .. }
-            | State::Parked { .. }
-            | State::Waiting { .. }
-            | State::Asked { .. } => {}
+        } else if operation.server == seat && operation.state.is_served() {
+            self.answer_call(id, end);
         }
     }
 
     fn answer_call(&mut self, id: OperationId, end: End<H::Answer>) {
-        let (outcome, answer) = match end {
-            End::Answered { outcome, answer } => (outcome, answer),
-            End::Failed(refusal) => return self.fail_call(id, refusal),
+        let (outcome, answer) = match &end {
+            End::Answered { outcome, answer } => (*outcome, Some(answer)),
+            End::Failed(_) => (Outcome::Refused, None),
         };
-        self.mirror_end(id, outcome, Some(&answer));
-        let carried_out = self.keep_answer(id, &answer);
-        let Some(closed) = self.close_call(id, outcome) else { return };
-        if let Handle::Call(call) = closed.handle {
-            let proposal = carried_out.and_then(|proposal| self.view_of(proposal));
-            self.effects.push(Effect::Settle { call, answer, proposal });
-        }
-    }
-
-    /// Ends a call without an answer.
-    fn fail_call(&mut self, id: OperationId, refusal: Box<Refusal>) {
-        self.mirror_end(id, Outcome::Refused, None);
-        let Some(closed) = self.close_call(id, Outcome::Refused) else { return };
-        if let Handle::Call(call) = closed.handle {
-            self.effects.push(Effect::Refuse { call, refusal, cause: Cause::Failed });
+        let carried_out = answer.and_then(|answer| self.keep_answer(id, answer));
+        let Some((call, _)) = self.close_call(id, outcome, answer) else { return };
+        match end {
+            End::Answered { answer, .. } => {
+                let proposal = carried_out.and_then(|proposal| self.view_of(proposal));
+                self.effects.push(Effect::Settle { call, answer, proposal });
+            }
+            End::Failed(refusal) => self.refuse(call, refusal, Cause::Failed),
         }
     }
 
@@ -229,18 +218,12 @@ impl<H: Handles> Topic<H> {
             OperationRef::Tag(tag) => (own.seat, self.tagged(link, &tag)),
         };
         let Some((id, operation)) = id.and_then(|id| Some((id, self.operations.get(id)?))) else { return };
-        match operation.state {
-            State::Delivered { .. } | State::Held { .. } | State::Waiting { .. }
-                if operation.link == link =>
-            {
-                self.cancel_call(id, Outcome::Cancelled);
+        if operation.state.is_ask() {
+            if operation.server == seat {
+                self.withdraw_ask(id);
             }
-            State::Asked { .. } if operation.server == seat => self.withdraw_ask(id),
-            State::Delivered { .. }
-            | State::Held { .. }
-            | State::Parked { .. }
-            | State::Waiting { .. }
-            | State::Asked { .. } => {}
+        } else if operation.link == link && !operation.state.is_parked() {
+            self.cancel_call(id);
         }
     }
 
@@ -253,34 +236,37 @@ impl<H: Handles> Topic<H> {
         named.max_by_key(|(open, _)| open.order).map(|(_, id)| id)
     }
 
-    /// Closes a call for which its caller no longer waits, and cancels it at its server.
-    pub(crate) fn cancel_call(&mut self, id: OperationId, outcome: Outcome) {
-        self.mirror_end(id, outcome, None);
-        let Some(closed) = self.stop_call(id, outcome) else { return };
-        if let Handle::Call(call) = closed.handle {
+    /// Ends a call for which its caller no longer waits, and cancels it at its server.
+    pub(crate) fn cancel_call(&mut self, id: OperationId) {
+        if let Some(call) = self.stop_call(id, Outcome::Cancelled) {
             self.effects.push(Effect::Drop { call });
         }
     }
 
     /// Ends a call from the gateway's side: the topic cancels it at its server and refuses its caller.
     pub(crate) fn refuse_call(&mut self, id: OperationId, cause: Cause) {
-        self.mirror_end(id, Outcome::Refused, None);
-        let Some(closed) = self.stop_call(id, Outcome::Refused) else { return };
-        if let Handle::Call(call) = closed.handle {
+        if let Some(call) = self.stop_call(id, Outcome::Refused) {
             self.refuse_plainly(call, cause);
         }
     }
 
-    fn stop_call(&mut self, id: OperationId, outcome: Outcome) -> Option<Operation<H>> {
-        let closed = self.close_call(id, outcome)?;
-        if let (true, Handle::Call(call)) = (closed.state.is_at_server(), &closed.handle) {
+    /// Ends a call and cancels it at its server, if a server has it. The caller of this function settles it.
+    pub(crate) fn stop_call(&mut self, id: OperationId, outcome: Outcome) -> Option<H::Call> {
+        let (call, state) = self.close_call(id, outcome, None)?;
+        if state.is_at_server() {
             self.effects.push(Effect::Cancel { call: call.clone() });
         }
-        Some(closed)
+        Some(call)
     }
 
-    /// Removes a call, its interests and the questions about it. The caller of this function settles it.
-    pub(crate) fn close_call(&mut self, id: OperationId, outcome: Outcome) -> Option<Operation<H>> {
+    /// Removes a call, its interests and the questions about it, and shows its end to watchers.
+    fn close_call(
+        &mut self,
+        id: OperationId,
+        outcome: Outcome,
+        answer: Option<&H::Answer>,
+    ) -> Option<(H::Call, State)> {
+        self.mirror_end(id, outcome, answer);
         self.end_asks_about(id);
         let mut closed = self.operations.remove(id)?;
         self.members.finish(closed.link, id);
@@ -291,7 +277,7 @@ impl<H: Handles> Topic<H> {
             self.lose_interest(id, closed.link, *rare, outcome);
         }
         self.call_is_over(id, closed.state, outcome);
-        Some(closed)
+        Some((closed.handle.into_call()?, closed.state))
     }
 
     /// Refuses a request that was not opened.
@@ -309,34 +295,10 @@ impl<H: Handles> Topic<H> {
 
     /// Refuses a call in the words of its cause.
     pub(crate) fn refuse_plainly(&mut self, call: H::Call, cause: Cause) {
-        self.refuse(call, Box::new(refusals::plain(cause)), cause);
+        self.refuse(call, refusals::plain(cause), cause);
     }
 
     pub(crate) fn refuse(&mut self, call: H::Call, refusal: Box<Refusal>, cause: Cause) {
         self.effects.push(Effect::Refuse { call, refusal, cause });
     }
-}
-
-/// The route of a request that may go on, the seat of its server, and the rule that admits it; a held request has no rule.
-fn admit<'a, H: Handles>(
-    member: &Member<H>,
-    method: &str,
-    target: Option<Target<'_>>,
-    route: Option<Route<'a>>,
-    promotes: bool,
-    present: &[Option<Seat>],
-) -> Result<Admitted<'a>, Cause> {
-    if !member.is_caller() {
-        return Err(Cause::NotAdmitted);
-    }
-    let route = route.ok_or(Cause::Unknown)?;
-    let context = target.and_then(Target::context);
-    let (granted, at) = (&member.capabilities, route.upstream.as_str());
-    let rule = match judge(granted, method, context, at) {
-        Ok(rule) => Some(rule),
-        Err(Cause::NotAdmitted) if promotes && proposes(granted, method, context, at) => None,
-        Err(cause) => return Err(cause),
-    };
-    let server = present.get(route.index.0).copied().flatten().ok_or(Cause::UpstreamDown)?;
-    Ok(Admitted { route, server, rule })
 }

@@ -152,8 +152,18 @@ impl<H: Handles> Topic<H> {
 
     /// A server that is in the topic.
     pub fn server(&self, id: &ParticipantId) -> Option<Server<H>> {
-        let index = self.catalog.index(id)?;
-        self.server_at((*self.present.get(index.0)?)?)
+        self.server_at(self.seat_at(self.catalog.index(id)?)?)
+    }
+
+    /// The seat of a configured server, if it is in the topic.
+    pub(crate) fn seat_at(&self, index: UpstreamIndex) -> Option<Seat> {
+        self.present.get(index.0).copied().flatten()
+    }
+
+    pub(crate) fn seat_in(&mut self, index: UpstreamIndex, seat: Option<Seat>) {
+        if let Some(place) = self.present.get_mut(index.0) {
+            *place = seat;
+        }
     }
 
     fn server_at(&self, seat: Seat) -> Option<Server<H>> {
