@@ -26,6 +26,7 @@ mod supervisor;
 #[cfg(test)]
 mod tests;
 
+pub use interest::Subscription;
 pub use manifest::{List, Manifest};
 pub use question::Question;
 pub use session::{Session, SessionEvents, TaskHold};

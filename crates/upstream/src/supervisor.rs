@@ -1,13 +1,12 @@
 //! Supervisor of one server: starts it, restarts it after failures, owns its sessions and its status.
 
+mod book;
+mod leave;
 mod open;
 mod session_choice;
 mod session_events;
-mod slot;
 mod status_log;
-mod subscriptions;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -26,10 +25,10 @@ use crate::dial_in::DialIn;
 use crate::fault::Fault;
 use crate::manifest::Manifest;
 use crate::session::{Session, SessionEvents};
-use crate::session_api::{Numbers, SessionKey};
+use crate::session_api::Numbers;
 use crate::spec::UpstreamSpec;
 use crate::status::State;
-use slot::Slot;
+use book::Book;
 
 /// The interval of the check for idle sessions.
 const TIDY: Duration = Duration::from_secs(5);
@@ -60,7 +59,7 @@ pub struct Upstream {
     me: Weak<Upstream>,
     spec: Arc<UpstreamSpec>,
     environment: Environment,
-    inner: Mutex<Inner>,
+    book: Mutex<Book>,
     /// Whether the first start has ended, in success or failure.
     settled: watch::Sender<bool>,
     wake: Notify,
@@ -68,44 +67,6 @@ pub struct Upstream {
     /// State and reason of the last status line in the log.
     logged: Mutex<Option<(State, Option<String>)>>,
     started_at: Instant,
-}
-
-/// State of the server and its sessions.
-struct Inner {
-    /// The eras that it speaks; empty before detection.
-    eras: Vec<Era>,
-    slots: HashMap<(Era, SessionKey), Arc<Slot>>,
-    /// Sessions that end with their call.
-    single_call: Vec<Arc<Session>>,
-    /// The last manifest in each era, in the order of the first fetch.
-    manifests: Vec<(Era, Arc<Manifest>)>,
-    backoff: Backoff,
-    /// Attempts that are running.
-    starting: usize,
-    /// Why the lists are incomplete, in words for callers.
-    incomplete: Option<String>,
-    /// Why the last start failed, for the log only.
-    cause: String,
-    /// Whether the server only speaks HTTP+SSE (2024-11-05).
-    http_sse: bool,
-    closed: bool,
-}
-
-impl Inner {
-    fn manifest(&self) -> Arc<Manifest> {
-        self.manifests.first().map(|(_, manifest)| Arc::clone(manifest)).unwrap_or_default()
-    }
-
-    /// Keeps the manifest of a shared session, and drops manifests of eras that the server no longer speaks.
-    fn keep_manifest(&mut self, session: &Session) {
-        let (era, manifest) = (session.era(), session.manifest());
-        match self.manifests.iter_mut().find(|(other, _)| *other == era) {
-            Some((_, place)) => *place = manifest,
-            None => self.manifests.push((era, manifest)),
-        }
-        let eras = self.eras.clone();
-        self.manifests.retain(|(other, _)| *other == era || eras.contains(other));
-    }
 }
 
 impl std::fmt::Debug for Upstream {
@@ -123,25 +84,14 @@ impl Upstream {
             EraChoice::Legacy => vec![Era::Legacy],
             EraChoice::Modern => vec![Era::Modern],
         };
-        let inner = Inner {
-            eras,
-            slots: HashMap::new(),
-            single_call: Vec::new(),
-            manifests: Vec::new(),
-            backoff: Backoff::default(),
-            starting: 0,
-            incomplete: None,
-            cause: String::new(),
-            http_sse: false,
-            closed: false,
-        };
+        let book = Book { eras, ..Book::default() };
         // A server that dials in may never connect: no list waits for it.
         let settled = environment.dial_in.is_some();
         let upstream = Arc::new_cyclic(|me| Self {
             me: me.clone(),
             spec: Arc::new(spec),
             environment,
-            inner: Mutex::new(inner),
+            book: Mutex::new(book),
             settled: watch::Sender::new(settled),
             wake: Notify::new(),
             restarts: AtomicU64::new(0),
@@ -162,25 +112,25 @@ impl Upstream {
     /// The last manifest, also while the server is down; empty before its first start.
     #[must_use]
     pub fn manifest(&self) -> Arc<Manifest> {
-        self.inner().manifest()
+        self.book().manifest()
     }
 
     /// The last manifest in this form; the one in the other form if the server was not listed in this one.
     #[must_use]
     pub fn manifest_in(&self, form: Form) -> Arc<Manifest> {
-        let inner = self.inner();
-        let found = inner
+        let book = self.book();
+        let found = book
             .manifests
             .iter()
             .find(|(other, _)| other.form() == form)
             .map(|(_, manifest)| Arc::clone(manifest));
-        found.unwrap_or_else(|| inner.manifest())
+        found.unwrap_or_else(|| book.manifest())
     }
 
     /// The last manifest in each era.
     #[must_use]
     pub fn manifests(&self) -> Vec<Arc<Manifest>> {
-        self.inner().manifests.iter().map(|(_, manifest)| Arc::clone(manifest)).collect()
+        self.book().manifests.iter().map(|(_, manifest)| Arc::clone(manifest)).collect()
     }
 
     /// The time under supervision.
@@ -203,15 +153,12 @@ impl Upstream {
     /// Closes every session and stops restarts.
     pub async fn close(&self) {
         let sessions: Vec<Arc<Session>> = {
-            let mut inner = self.inner();
-            inner.closed = true;
-            let single_call = std::mem::take(&mut inner.single_call);
-            inner
-                .slots
-                .drain()
-                .filter_map(|(_, slot)| slot.session.lock().take())
-                .chain(single_call)
-                .collect()
+            let mut book = self.book();
+            book.closed = true;
+            let all = book.sessions().cloned().collect();
+            book.single_call.clear();
+            book.slots.clear();
+            all
         };
         self.wake.notify_waiters();
         self.wake.notify_one();
@@ -224,14 +171,9 @@ impl Upstream {
 
     /// Clears every back-off: a server that dials in has connected, and earlier failures do not count.
     pub fn reset_backoff(&self) {
-        let slots: Vec<Arc<Slot>> = {
-            let mut inner = self.inner();
-            inner.backoff = Backoff::default();
-            inner.slots.values().cloned().collect()
-        };
-        for slot in slots {
-            *slot.backoff.lock() = Backoff::default();
-        }
+        let mut book = self.book();
+        book.backoff = Backoff::default();
+        book.slots.values_mut().for_each(|slot| slot.backoff = Backoff::default());
     }
 
     /// Whether the server dials in and is not connected.
@@ -243,44 +185,42 @@ impl Upstream {
         Fault::Link(LinkError::NotConnected).refusal(self.spec.name())
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock()
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock()
     }
 
     /// Handles the end of a session: the slot is empty, and the back-off begins.
     fn session_ended(&self, session: &Arc<Session>) {
-        let mut inner = self.inner();
-        inner.single_call.retain(|other| !Arc::ptr_eq(other, session));
-        let mut slots = inner.slots.values();
-        let slot =
-            slots.find(|slot| slot.session.lock().as_ref().is_some_and(|other| Arc::ptr_eq(other, session)));
-        let Some(slot) = slot.filter(|_| !inner.closed).map(Arc::clone) else { return };
-        *slot.session.lock() = None;
+        let mut guard = self.book();
+        let book = &mut *guard;
+        book.single_call.retain(|other| !Arc::ptr_eq(other, session));
+        let slot = book.slots.get_mut(&(session.era(), session.key().clone())).filter(|_| !book.closed);
+        let here = slot.filter(|slot| slot.session.as_ref().is_some_and(|other| Arc::ptr_eq(other, session)));
+        let Some(slot) = here else { return };
+        slot.session = None;
         if self.is_away() {
             // A participant may disconnect and connect again at any time.
-            drop(inner);
+            drop(guard);
             return self.log_status();
         }
         self.restarts.fetch_add(1, Ordering::Relaxed);
         let reason = format!("the server `{}` ended unexpectedly", self.spec.name());
-        inner.cause.clear();
+        book.cause.clear();
         // A caller whose own session crashes delays only itself.
-        let mut own = slot.backoff.lock();
-        let backoff = if *session.key() == SessionKey::Shared { &mut inner.backoff } else { &mut *own };
+        let backoff = if session.key().is_own() { &mut slot.backoff } else { &mut book.backoff };
         if session.age() >= STABLE {
             backoff.lasted();
         }
         backoff.failed(Instant::now(), reason);
-        drop(own);
-        drop(inner);
+        drop(guard);
         self.log_status();
         self.wake.notify_one();
     }
 
     /// Handles a new manifest of a session.
     fn manifest_changed(&self, session: &Arc<Session>) {
-        if *session.key() == SessionKey::Shared {
-            self.inner().keep_manifest(session);
+        if !session.key().is_own() {
+            self.book().keep_manifest(session);
         }
     }
 }
@@ -295,11 +235,11 @@ fn close_all(sessions: Vec<Arc<Session>>) {
 async fn keep(upstream: Weak<Upstream>) {
     loop {
         let Some(strong) = upstream.upgrade() else { return };
-        if strong.inner().closed {
+        if strong.book().closed {
             return;
         }
-        let era = strong.inner().eras.first().copied();
-        let remaining = strong.inner().backoff.remaining(Instant::now());
+        let era = strong.book().eras.first().copied();
+        let remaining = strong.book().backoff.remaining(Instant::now());
         let mut presence = strong.environment.dial_in.as_ref().map(|dial_in| dial_in.presence());
         if let Some(presence) = presence.as_mut().filter(|presence| presence.borrow().is_none()) {
             drop(strong);
@@ -316,7 +256,7 @@ async fn keep(upstream: Weak<Upstream>) {
             }
             continue;
         }
-        let opened = strong.obtain(era, &SessionKey::Shared, None).await;
+        let opened = strong.obtain(era, None).await;
         drop(strong);
         match opened {
             Ok(session) => {
@@ -345,19 +285,12 @@ async fn tidy(upstream: Weak<Upstream>) {
         sleep(TIDY.min(idle.max(TIDY_MIN))).await;
         let Some(upstream) = upstream.upgrade() else { return };
         upstream.log_status();
-        let mut inner = upstream.inner();
-        if inner.closed {
+        let mut book = upstream.book();
+        if book.closed {
             return;
         }
-        let gone: Vec<_> = inner
-            .slots
-            .iter()
-            .filter(|((_, key), _)| *key != SessionKey::Shared)
-            .filter(|(_, slot)| slot.is_blank() || slot.idle().is_some_and(|quiet| quiet >= idle))
-            .map(|(place, _)| place.clone())
-            .collect();
-        let closing = gone.iter().filter_map(|key| inner.slots.remove(key)?.session.lock().take()).collect();
-        drop(inner);
+        let closing = book.take_idle(idle);
+        drop(book);
         close_all(closing);
     }
 }

@@ -148,6 +148,10 @@ async fn shared(fixture: &Fixture, era: Era) -> Arc<Session> {
     session(fixture, 1, &client("{}"), era).await.unwrap()
 }
 
+fn resource(uri: &str) -> Subscription {
+    Subscription::Resource(uri.to_owned())
+}
+
 fn accepted(body: &'static str) -> Answer {
     Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Legacy, body) }
 }
@@ -322,10 +326,27 @@ async fn questions_reach_only_the_caller_that_declared_them() {
     assert_eq!(text_of(&done(&mut events).await.unwrap()), json!({"action": "decline"}));
     let pid = report(&own).await["pid"].as_u64().unwrap();
     assert_eq!(fixture.upstream.status().sessions, 2);
-    let (participant, client) = (&ParticipantId::new("scout").unwrap(), &client("{}"));
-    fixture.upstream.release(&Caller { link: LinkId(7), participant, form: Form::Legacy, client });
+    fixture.upstream.release(LinkId(7));
     until("the caller's child has ended", || !alive(pid)).await;
     assert!(shared.is_open());
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn sessions_of_modern_links_end_with_the_last_link_that_used_them() {
+    let fixture = start(&["legacy"]);
+    let asked = client(r#"{"elicitation":{}}"#);
+    // One participant in three topics; the third link uses no session of this server.
+    let own = session(&fixture, 7, &asked, Era::Modern).await.unwrap();
+    assert!(Arc::ptr_eq(&own, &session(&fixture, 8, &asked, Era::Modern).await.unwrap()));
+    for link in [9, 7, 7] {
+        fixture.upstream.release(LinkId(link));
+        assert_eq!((own.is_open(), fixture.upstream.status().sessions), (true, 2), "link {link}");
+    }
+    fixture.upstream.release(LinkId(8));
+    until("the session has ended", || !own.is_open()).await;
+    let again = session(&fixture, 8, &asked, Era::Modern).await.unwrap();
+    assert_eq!(again.key(), own.key());
     fixture.upstream.close().await;
 }
 
@@ -368,7 +389,7 @@ async fn subscriptions_are_counted_and_survive_a_restart() {
         assert_eq!(session.subscribe(LinkId(link), "test://a").await.unwrap().outcome, Outcome::Ok);
     }
     assert_eq!(report(&session).await["subscribed"], json!(["test://a"]));
-    session.unsubscribe(LinkId(1), "test://a");
+    session.unsubscribe(LinkId(1), &resource("test://a"));
     let _ = done(&mut call(&session, "crash", &json!({}))).await;
     let again = shared(&fixture, Era::Legacy).await;
     assert_eq!(report(&again).await["subscribed"], json!(["test://a"]));
