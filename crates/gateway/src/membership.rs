@@ -154,7 +154,7 @@ impl Dispatch {
         limits: &Limits,
         old: &[(Arc<ConfiguredServer>, LinkId)],
     ) -> Arc<ConfiguredServer> {
-        let spec = UpstreamSpec::new(server.clone(), &limits.servers());
+        let spec = UpstreamSpec { config: server.clone(), limits: limits.servers() };
         let same =
             |(known, _): &&(Arc<ConfiguredServer>, LinkId)| known.serves() && *known.upstream.spec() == spec;
         if let Some((known, _)) = old.iter().find(same) {

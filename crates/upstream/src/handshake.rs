@@ -11,33 +11,32 @@ use wire::mcp::Era;
 use wire::mcp::{Version, code};
 use wire::rpc::{Message, Shape, notification};
 
+use crate::config::Transport;
 use crate::demo;
 use crate::fault::Fault;
 use crate::session::inbox::SessionInbox;
 use crate::session::requests::{PendingAnswer, member};
 use crate::session::{Handshake, Session};
-use crate::spec::DialTarget;
 
 /// Dials the server and completes the handshake in `era`; with `None` it detects the era first.
 pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(), Fault> {
     let setup = &session.setup;
     let inbox = || Arc::new(SessionInbox(Arc::downgrade(session)));
-    let target =
-        setup.spec.target(setup.http_sse).map_err(|refusal| Fault::Answer(refusal.message.into_owned()))?;
-    let link = match &target {
-        DialTarget::Stdio(spec) => Link::stdio(spec, inbox(), setup.guard.clone()).map_err(|error| {
-            Fault::Link(LinkError::Unreachable(format!("the process cannot be started: {error}")))
-        })?,
-        DialTarget::Http(spec) => Link::http(spec, inbox())?,
-        DialTarget::Sse(spec) => Link::sse(spec, inbox()).await?,
-        DialTarget::Demo => Link::local(Arc::new(demo::serve), inbox()),
-        DialTarget::Participant => match &setup.dial_in {
-            Some(dial_in) => dial_in.dial(inbox())?,
-            None => return Err(LinkError::NotConnected.into()),
-        },
+    let transport = &setup.spec.config.transport;
+    let link = match transport {
+        Transport::Stdio(stdio) => {
+            let guard = setup.environment.guard.clone();
+            Link::stdio(&setup.spec.stdio(stdio), inbox(), guard)
+                .map_err(|error| LinkError::Unreachable(format!("the process cannot be started: {error}")))?
+        }
+        Transport::Http(http) if !setup.http_sse => Link::http(&setup.spec.http(http)?, inbox())?,
+        Transport::Http(http) | Transport::Sse(http) => Link::sse(&setup.spec.http(http)?, inbox()).await?,
+        Transport::Demo => Link::local(Arc::new(demo::serve), inbox()),
+        Transport::Participant => {
+            let dial_in = setup.environment.dial_in.as_ref().ok_or(LinkError::NotConnected)?;
+            dial_in.dial(inbox())?
+        }
     };
-    let stdio = matches!(target, DialTarget::Stdio(_) | DialTarget::Demo);
-    let sse = matches!(target, DialTarget::Sse(_));
     session.set_link(link);
     match era {
         Some(Era::Modern) => {
@@ -45,9 +44,12 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
             session.set_handshake(discovered(&answer)?);
         }
         Some(Era::Legacy) => initialize(session, None).await?,
-        None if sse => initialize(session, None).await?,
-        None if stdio => probe_stdio(session).await?,
-        None => probe_http(session).await?,
+        None => match transport {
+            Transport::Http(_) if !setup.http_sse => probe_http(session).await?,
+            Transport::Http(_) | Transport::Sse(_) => initialize(session, None).await?,
+            Transport::Stdio(_) | Transport::Demo => probe_stdio(session).await?,
+            Transport::Participant => probe_http(session).await?,
+        },
     }
     Ok(())
 }
@@ -57,7 +59,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
 async fn probe_stdio(session: &Arc<Session>) -> Result<(), Fault> {
     let start = session.setup.spec.config.timeouts.start;
     let mut probe = session.request(Era::Modern, "server/discover", &[], Some(start))?;
-    match timeout(session.setup.spec.bounds.probe, probe.answer()).await {
+    match timeout(session.setup.spec.limits.probe, probe.answer()).await {
         Ok(answer) => match judge(answer)? {
             Some(handshake) => session.set_handshake(handshake),
             None => initialize(session, None).await?,
@@ -170,7 +172,9 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
         || Bytes::from_static(b"{}"),
         |client| permitted(&client.capabilities, &setup.spec.config.capabilities),
     );
-    let info = client.and_then(|client| client.client_info.clone()).unwrap_or_else(|| setup.identity.clone());
+    let info = client
+        .and_then(|client| client.client_info.clone())
+        .unwrap_or_else(|| setup.environment.identity.clone());
     let params: [(&str, &[u8]); 3] = [
         ("protocolVersion", &quote(version.as_str()).into_bytes()),
         ("capabilities", &capabilities),

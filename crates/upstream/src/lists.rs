@@ -17,7 +17,7 @@ use crate::fault::Fault;
 use crate::manifest::{List, Manifest};
 use crate::schema;
 use crate::session::requests::member;
-use crate::session::{Handshake, Session};
+use crate::session::{Handshake, Session, SessionEvent};
 use crate::status::Quarantined;
 
 /// Changes within this time cause one refresh.
@@ -79,10 +79,10 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
 
 /// Fetches all pages of one list.
 async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Fault> {
-    let bounds = session.setup.spec.bounds;
+    let limits = session.setup.spec.limits;
     let mut list = List { public: true, ..List::default() };
     let mut cursor: Option<String> = None;
-    for number in 0..bounds.pages_max {
+    for number in 0..limits.pages_max {
         let raw = cursor.as_deref().map(quote);
         let params: Vec<(&str, &[u8])> = raw.iter().map(|raw| ("cursor", raw.as_bytes())).collect();
         let message = session.request_result(era, kind.method(), &params).await?;
@@ -103,8 +103,8 @@ async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Faul
         list.ttl_ms = list.ttl_ms.zip(page.ttl_ms).map(|(one, other)| one.min(other));
         list.public &= page.public;
         list.items.extend(page.items);
-        if list.items.len() > bounds.items_max {
-            list.items.truncate(bounds.items_max);
+        if list.items.len() > limits.items_max {
+            list.items.truncate(limits.items_max);
             tracing::warn!(
                 server = session.upstream(),
                 method = kind.method(),
@@ -188,7 +188,7 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>) {
         // `refresh` logs what it cannot fetch.
         let _ = refresh(&session, &handshake, stale).await;
         if !announced.is_empty() || !Arc::ptr_eq(&before, &session.manifest()) {
-            session.setup.events.changed(&session, &announced);
+            session.emit(SessionEvent::Changed(&announced));
         }
     }
 }

@@ -4,15 +4,13 @@ mod book;
 mod leave;
 mod open;
 mod session_choice;
-mod session_events;
 mod status_log;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use client::{Guard, LinkError};
+use client::LinkError;
 use model::{Form, LinkId, Refusal};
 use platform::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
@@ -21,11 +19,9 @@ use wire::mcp::Era;
 
 use crate::backoff::Backoff;
 use crate::config::EraChoice;
-use crate::dial_in::DialIn;
 use crate::fault::Fault;
 use crate::manifest::Manifest;
-use crate::session::{Session, SessionEvents};
-use crate::session_api::Numbers;
+use crate::session::{Environment, Session, SessionEvent, SessionEvents};
 use crate::spec::UpstreamSpec;
 use crate::status::State;
 use book::Book;
@@ -39,24 +35,8 @@ const STABLE: Duration = Duration::from_secs(10);
 /// Wait after a failed attempt that has no back-off.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// The gateway's services for all sessions of a server.
-#[derive(Clone)]
-pub struct Environment {
-    /// The guard of child processes, if one runs.
-    pub guard: Option<Guard>,
-    /// The gateway's `Implementation` object, raw JSON.
-    pub identity: Bytes,
-    /// Receives everything that concerns no single call.
-    pub events: Arc<dyn SessionEvents>,
-    /// The participant that serves, for a server that dials in.
-    pub dial_in: Option<Arc<DialIn>>,
-    /// Numbers of requests, shared with the calls of the gateway.
-    pub numbers: Arc<Numbers>,
-}
-
 /// One configured server under supervision.
 pub struct Upstream {
-    me: Weak<Upstream>,
     spec: Arc<UpstreamSpec>,
     environment: Environment,
     book: Mutex<Book>,
@@ -88,9 +68,11 @@ impl Upstream {
         // A server that dials in may never connect: no list waits for it.
         let settled = environment.dial_in.is_some();
         let upstream = Arc::new_cyclic(|me| Self {
-            me: me.clone(),
             spec: Arc::new(spec),
-            environment,
+            environment: Environment {
+                events: Arc::new(SupervisedEvents { upstream: me.clone(), gateway: environment.events }),
+                ..environment
+            },
             book: Mutex::new(book),
             settled: watch::Sender::new(settled),
             wake: Notify::new(),
@@ -225,6 +207,26 @@ impl Upstream {
     }
 }
 
+/// Receives the events of all sessions of a server first, then the gateway does.
+struct SupervisedEvents {
+    upstream: Weak<Upstream>,
+    gateway: Arc<dyn SessionEvents>,
+}
+
+impl SessionEvents for SupervisedEvents {
+    fn event(&self, session: &Arc<Session>, event: SessionEvent<'_>) {
+        if let Some(upstream) = self.upstream.upgrade() {
+            match &event {
+                SessionEvent::Changed(_) => upstream.manifest_changed(session),
+                SessionEvent::Ended => upstream.session_ended(session),
+                SessionEvent::State => upstream.log_status(),
+                SessionEvent::Notice(_) | SessionEvent::Question(_) | SessionEvent::Withdrawn(_) => {}
+            }
+        }
+        self.gateway.event(session, event);
+    }
+}
+
 fn close_all(sessions: Vec<Arc<Session>>) {
     for session in sessions {
         tokio::spawn(async move { session.close().await });
@@ -280,7 +282,7 @@ async fn presence_change(presence: &mut Option<watch::Receiver<Option<LinkId>>>)
 
 /// Closes idle sessions of single callers.
 async fn tidy(upstream: Weak<Upstream>) {
-    let Some(idle) = upstream.upgrade().map(|upstream| upstream.spec.bounds.caller_idle) else { return };
+    let Some(idle) = upstream.upgrade().map(|upstream| upstream.spec.limits.caller_idle) else { return };
     loop {
         sleep(TIDY.min(idle.max(TIDY_MIN))).await;
         let Some(upstream) = upstream.upgrade() else { return };

@@ -59,24 +59,15 @@ impl CallEvents for Recorder {
 struct SessionLog(Mutex<Vec<String>>);
 
 impl SessionEvents for SessionLog {
-    fn notice(&self, _: &Arc<Session>, notice: Notice) {
-        self.0.lock().push(notice.method.as_str().to_owned());
-    }
-
-    fn question(&self, _: &Arc<Session>, question: Question) {
-        self.0.lock().push(format!("question {}", question.request().method.as_str()));
-    }
-
-    fn withdrawn(&self, _: &Arc<Session>, id: Id) {
-        self.0.lock().push(format!("withdrawn {}", String::from_utf8_lossy(id.raw())));
-    }
-
-    fn changed(&self, _: &Arc<Session>, _: &[wire::mcp::ListKind]) {
-        self.0.lock().push("changed".to_owned());
-    }
-
-    fn ended(&self, _: &Arc<Session>) {
-        self.0.lock().push("ended".to_owned());
+    fn event(&self, _: &Arc<Session>, event: SessionEvent<'_>) {
+        self.0.lock().push(match event {
+            SessionEvent::Notice(notice) => notice.method.as_str().to_owned(),
+            SessionEvent::Question(question) => format!("question {}", question.request().method.as_str()),
+            SessionEvent::Withdrawn(id) => format!("withdrawn {}", String::from_utf8_lossy(id.raw())),
+            SessionEvent::Changed(_) => "changed".to_owned(),
+            SessionEvent::Ended => "ended".to_owned(),
+            SessionEvent::State => return,
+        });
     }
 }
 
@@ -109,8 +100,8 @@ fn config(args: &[&str]) -> ServerConfig {
 
 fn start_with(config: ServerConfig, edit: impl FnOnce(&mut UpstreamSpec)) -> Fixture {
     let log = Arc::new(SessionLog::default());
-    let mut spec = UpstreamSpec::new(config, &ServerLimits::default());
-    spec.bounds.probe = Duration::from_secs(2);
+    let mut spec = UpstreamSpec { config, limits: ServerLimits::default() };
+    spec.limits.probe = Duration::from_secs(2);
     edit(&mut spec);
     let environment = Environment {
         guard: None,
@@ -254,7 +245,7 @@ async fn a_legacy_server_is_detected_listed_and_called() {
 #[tokio::test]
 async fn a_server_without_an_answer_to_the_probe_is_legacy() {
     let fixture = start_with(config(&["legacy", "silent-probe"]), |spec| {
-        spec.bounds.probe = Duration::from_millis(300);
+        spec.limits.probe = Duration::from_millis(300);
     });
     let session = shared(&fixture, Era::Legacy).await;
     assert_eq!(session.era(), Era::Legacy);
@@ -264,7 +255,7 @@ async fn a_server_without_an_answer_to_the_probe_is_legacy() {
 #[tokio::test]
 async fn a_modern_server_that_starts_slower_than_the_probe_is_modern() {
     let fixture = start_with(config(&["modern", "slow-start", "0.6"]), |spec| {
-        spec.bounds.probe = Duration::from_millis(100);
+        spec.limits.probe = Duration::from_millis(100);
     });
     let session = shared(&fixture, Era::Legacy).await;
     assert_eq!(session.era(), Era::Modern);
@@ -437,7 +428,7 @@ async fn each_call_has_its_own_process_if_configured() {
 
 #[tokio::test]
 async fn the_session_that_was_idle_longest_is_closed_for_a_new_one() {
-    let fixture = start_with(config(&["legacy"]), |spec| spec.bounds.caller_sessions_max = 2);
+    let fixture = start_with(config(&["legacy"]), |spec| spec.limits.caller_sessions_max = 2);
     let mut open = Vec::new();
     let asking = client(r#"{"roots":{}}"#);
     for number in 1..=3 {

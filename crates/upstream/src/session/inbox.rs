@@ -12,8 +12,8 @@ use wire::mcp::Era;
 use wire::mcp::{ListKind, Params, code, meta, relay};
 use wire::rpc::{Id, Message, Shape, read_batch};
 
-use super::Session;
 use super::pending::Waiter;
+use super::{Session, SessionEvent};
 use crate::fault::Fault;
 use crate::lists;
 use crate::session_api::{CallEvents, SessionKey};
@@ -205,7 +205,7 @@ impl Session {
     /// Passes on a notification that belongs to no call.
     fn notify_gateway(self: &Arc<Self>, message: &Message) {
         if let Ok(params) = Params::read(message) {
-            self.setup.events.notice(self, relay::decode_notice(&params, self.era().form()));
+            self.emit(SessionEvent::Notice(relay::decode_notice(&params, self.era().form())));
         }
     }
 

@@ -115,7 +115,7 @@ impl Session {
         }
         if era == Era::Modern {
             let version = Version::NEWEST.as_str();
-            let identity = String::from_utf8_lossy(&self.setup.identity);
+            let identity = String::from_utf8_lossy(&self.setup.environment.identity);
             let meta = format!(
                 "{{\"{}\":\"{version}\",\"{}\":{{\"extensions\":{}}},\"{}\":{identity}}}",
                 meta::PROTOCOL_VERSION,

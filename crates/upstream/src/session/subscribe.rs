@@ -32,7 +32,7 @@ impl Session {
             interest.add(link, subscription);
             return Ok(empty_result());
         }
-        if interest.len() >= self.setup.spec.bounds.subscriptions_max {
+        if interest.len() >= self.setup.spec.limits.subscriptions_max {
             return Err(Refusal::new(RefusalCode::Overloaded, "too many resource subscriptions"));
         }
         if self.era() == Era::Modern {
@@ -59,7 +59,7 @@ impl Session {
     /// the listen stream covers the task.
     pub async fn watch_task(&self, link: LinkId, task: &str) -> bool {
         let interest = &self.setup.interest;
-        if self.era() == Era::Legacy || interest.len() >= self.setup.spec.bounds.subscriptions_max {
+        if self.era() == Era::Legacy || interest.len() >= self.setup.spec.limits.subscriptions_max {
             return false;
         }
         interest.add(link, Subscription::Task(task.to_owned()));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use client::LinkError;
 use wire::mcp::Era;
 
-use super::Session;
+use super::{Session, SessionEvent};
 use crate::fault::Fault;
 
 impl Session {
@@ -17,13 +17,13 @@ impl Session {
     /// Records a failed request: others may fail like it.
     pub(super) fn record_failure(&self, fault: &Fault) {
         self.health.record_failure(self.refusal(fault).message.into_owned());
-        self.setup.events.state();
+        self.emit(SessionEvent::State);
     }
 
     /// Records an answer: it clears the failure.
     pub(super) fn record_answer(&self) {
         if self.health.clear_failure() {
-            self.setup.events.state();
+            self.emit(SessionEvent::State);
         }
     }
 

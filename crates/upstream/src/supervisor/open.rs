@@ -10,12 +10,11 @@ use tokio::time::{sleep, timeout};
 use wire::mcp::Era;
 
 use super::book::{Book, Place};
-use super::session_events::SupervisedEvents;
 use super::{Upstream, close_all};
 use crate::config::{EraChoice, Sessions, Transport};
 use crate::fault::Fault;
 use crate::interest::Interest;
-use crate::session::{Session, SessionSetup};
+use crate::session::{Session, SessionEvent, SessionSetup};
 use crate::session_api::{Caller, SessionKey};
 use crate::{handshake, listen_stream, lists};
 
@@ -92,11 +91,8 @@ impl Upstream {
         slot.interest = Arc::clone(&session.setup.interest);
         let replaced = book.slots.insert((session.era(), place.1), slot);
         close_all(replaced.and_then(|slot| slot.session).into_iter().collect());
-        if owner.is_none() {
-            book.keep_manifest(&session);
-        }
         drop(book);
-        self.environment.events.changed(&session, &[]);
+        session.emit(SessionEvent::Changed(&[]));
         // Tasks that wait for the first start find the lists complete.
         self.log_status();
         self.settled.send_replace(true);
@@ -109,7 +105,7 @@ impl Upstream {
     fn make_room(&self, book: &mut Book) -> Result<(), Refusal> {
         let own = || book.slots.iter().filter(|((_, key), _)| key.is_own());
         let taken = own().filter(|(_, slot)| slot.is_taken()).count();
-        if taken + book.single_call.len() < self.spec.bounds.caller_sessions_max {
+        if taken + book.single_call.len() < self.spec.limits.caller_sessions_max {
             return Ok(());
         }
         let quiet =
@@ -227,17 +223,10 @@ impl Upstream {
             spec: Arc::clone(&self.spec),
             key: SessionKey::of(owner),
             client: owner.map(|owner| owner.client.clone()),
-            identity: self.environment.identity.clone(),
-            events: Arc::new(SupervisedEvents {
-                upstream: self.me.clone(),
-                events: Arc::clone(&self.environment.events),
-            }),
-            guard: self.environment.guard.clone(),
+            environment: self.environment.clone(),
             interest: Arc::clone(interest),
             single_call: self.spec.config.sessions == Sessions::Call && owner.is_some(),
             http_sse: self.book().http_sse,
-            dial_in: self.environment.dial_in.clone(),
-            numbers: Arc::clone(&self.environment.numbers),
         });
         let opened = timeout(self.spec.config.timeouts.start, handshake::open(&session, era)).await;
         if let Err(fault) = opened.unwrap_or(Err(Fault::Timeout)) {
