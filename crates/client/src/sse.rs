@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use tokio::time::timeout;
-use wire::sse::Decoder;
 
 use crate::error::{LinkError, SendError};
 use crate::http::peer::Peer;
 use crate::http::state::LinkState;
+use crate::http::stream::{Events, is_message};
 use crate::http::{HttpSpec, exchange};
 use crate::inbox::Inbox;
 use crate::transport::{CloseTimeouts, Closing, LinkTransport, SendMeta};
@@ -26,15 +24,14 @@ impl SseLink {
         if !reply.is_stream() {
             return Err(LinkError::Malformed("no event stream".to_owned()));
         }
-        let mut body = reply.body;
-        let mut events = Decoder::new(peer.limits.frame_bytes_max);
-        let endpoint = timeout(peer.limits.head, endpoint(&mut body, &mut events));
+        let mut events = Events::new(reply.body, peer.limits.frame_bytes_max);
+        let endpoint = timeout(peer.limits.head, endpoint(&mut events));
         let endpoint = endpoint.await.map_err(|_| LinkError::Timeout)??;
         if !peer.redirect(endpoint.trim()) {
             return Err(LinkError::Malformed("the endpoint is on another origin".to_owned()));
         }
         let state = Arc::new(LinkState::new(peer, inbox));
-        let reader = tokio::spawn(read(Arc::clone(&state), body, events));
+        let reader = tokio::spawn(read(Arc::clone(&state), events));
         *state.listener.lock() = Some(reader.abort_handle());
         Ok(Self(state))
     }
@@ -60,50 +57,27 @@ impl Drop for SseLink {
 }
 
 /// Reads events up to the one that names the endpoint.
-async fn endpoint(body: &mut Incoming, events: &mut Decoder) -> Result<String, LinkError> {
+async fn endpoint(events: &mut Events) -> Result<String, LinkError> {
     loop {
-        match events.next_event() {
-            Some(Ok(event)) if event.event.as_deref() == Some("endpoint") => {
-                return String::from_utf8(event.data.to_vec())
-                    .map_err(|_| LinkError::Malformed("the endpoint is not UTF-8".to_owned()));
-            }
-            Some(Ok(_)) => {}
-            Some(Err(_)) => return Err(LinkError::TooLarge),
-            None => more(body, events).await?,
+        let event = events.next().await?.map_err(|_| LinkError::TooLarge)?;
+        if event.event.as_deref() == Some("endpoint") {
+            return String::from_utf8(event.data.to_vec())
+                .map_err(|_| LinkError::Malformed("the endpoint is not UTF-8".to_owned()));
         }
-    }
-}
-
-/// Reads the next piece of the stream. The end of the stream is an error.
-async fn more(body: &mut Incoming, events: &mut Decoder) -> Result<(), LinkError> {
-    match body.frame().await {
-        Some(Ok(frame)) => {
-            if let Ok(chunk) = frame.into_data() {
-                events.push(&chunk);
-            }
-            Ok(())
-        }
-        Some(Err(error)) => Err(LinkError::Broken(error.to_string())),
-        None => Err(LinkError::Broken("the stream ended".to_owned())),
     }
 }
 
 /// Hands messages to the inbox until the stream ends.
-async fn read(state: Arc<LinkState>, mut body: Incoming, mut events: Decoder) {
+async fn read(state: Arc<LinkState>, mut events: Events) {
     let why = loop {
-        match events.next_event() {
-            Some(Ok(event)) if event.data.is_empty() => {}
-            Some(Ok(event)) if event.event.as_deref().is_none_or(|name| name == "message") => {
+        match events.next().await {
+            Ok(Ok(event)) if is_message(&event) => {
                 state.inbox.frame(event.data, None);
             }
-            Some(Ok(_)) => {}
+            Ok(Ok(_)) => {}
             // The request that it may answer is not known; its caller waits no longer than its own time limit.
-            Some(Err(_)) => tracing::warn!(server = &*state.peer.name, "an event is too long"),
-            None => {
-                if let Err(error) = more(&mut body, &mut events).await {
-                    break error;
-                }
-            }
+            Ok(Err(_)) => tracing::warn!(server = &*state.peer.name, "an event is too long"),
+            Err(error) => break error,
         }
     };
     state.end(why);

@@ -25,16 +25,9 @@ const COALESCE: Duration = Duration::from_millis(50);
 /// All lists, as bits.
 pub(crate) const ALL: u64 = 0b1111;
 
-const KINDS: [ListKind; 4] = [ListKind::Tools, ListKind::Resources, ListKind::Templates, ListKind::Prompts];
-
 /// The bit of a list in a set of lists.
 pub(crate) fn bit(kind: ListKind) -> u64 {
-    match kind {
-        ListKind::Tools => 1,
-        ListKind::Resources => 2,
-        ListKind::Templates => 4,
-        ListKind::Prompts => 8,
-    }
+    1 << kind as u64
 }
 
 fn capability(kind: ListKind) -> &'static str {
@@ -51,7 +44,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
     let mut manifest = Manifest::clone(&before);
     manifest.capabilities = handshake.capabilities.clone();
     let mut outcome = Ok(());
-    for kind in KINDS {
+    for kind in ListKind::ALL {
         if stale & bit(kind) == 0 {
             continue;
         }
@@ -183,7 +176,8 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>) {
             session.restore_interest().await;
         }
         let announced = session.announced.swap(0, Ordering::SeqCst);
-        let announced: Vec<ListKind> = KINDS.into_iter().filter(|kind| announced & bit(*kind) != 0).collect();
+        let announced: Vec<ListKind> =
+            ListKind::ALL.into_iter().filter(|kind| announced & bit(*kind) != 0).collect();
         let before = session.manifest();
         // `refresh` logs what it cannot fetch.
         let _ = refresh(&session, &handshake, stale).await;

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use wire::mcpx::check::Call;
 use wire::mcpx::system::ParticipantInfo;
 use wire::mcpx::{CHAT, Chat, Format, Head};
-use wire::rpc::{self, Id};
+use wire::rpc;
 
 use super::connection::run;
 use super::dial::dial;
@@ -186,7 +186,7 @@ impl Participant {
     ) -> Result<Proposal, CallError> {
         let shared = &self.0.shared;
         let params = raw(params)?;
-        let (call, _) = shared.call(method, params.as_deref().map(|params| params.get().as_bytes()))?;
+        let (call, _) = shared.call(method, params.as_deref())?;
         let (kind, request_kind) = (kind(&call, Head::Proposal)?, kind(&call, Head::Request)?);
         let payload = json::object(|payload| {
             payload.text("method", method);
@@ -214,7 +214,7 @@ impl Participant {
     ) -> Result<Option<CallMode>, CallError> {
         let params = raw(params)?;
         let shared = &self.0.shared;
-        let (call, _) = shared.call(method, params.as_deref().map(|params| params.get().as_bytes()))?;
+        let (call, _) = shared.call(method, params.as_deref())?;
         let protocol = shared.protocol();
         for (head, mode) in [(Head::Request, CallMode::Request), (Head::Proposal, CallMode::Propose)] {
             if protocol.roster.allows(&kind(&call, head)?, &[to]) {
@@ -264,7 +264,7 @@ impl Participant {
         if to.is_empty() {
             return Err(CallError::Invalid("a request needs an addressee".to_owned()));
         }
-        let (call, rpc_id): (Call, Id) = shared.call(method, params.map(|params| params.get().as_bytes()))?;
+        let (call, rpc_id) = shared.call(method, params)?;
         let kind = kind(&call, Head::Request)?;
         let (outcome, receiver) = oneshot::channel();
         let id = shared.envelope_id();

@@ -55,23 +55,14 @@ struct Request {
 struct Table {
     /// Pending requests by envelope id.
     requests: HashMap<Arc<str>, Request>,
-    /// Envelope ids of the pending requests by number.
-    envelopes: HashMap<u64, Arc<str>>,
     closed: bool,
 }
 
 impl Table {
-    fn remove(&mut self, envelope: &str) -> Option<Request> {
-        let request = self.requests.remove(envelope)?;
-        self.envelopes.remove(&request.number);
-        Some(request)
-    }
-
     /// Closes the table; false if it was closed already.
     fn close(&mut self) -> bool {
         let open = !std::mem::replace(&mut self.closed, true);
         self.requests.clear();
-        self.envelopes.clear();
         open
     }
 }
@@ -133,7 +124,7 @@ impl Conversation {
             if !envelope.to().any(|to| *to == *request.from) {
                 return Receipt::Rejected("`to` does not name the sender of the request".to_owned());
             }
-            table.remove(about)
+            table.requests.remove(about)
         };
         let Some(request) = request else { return Receipt::Unrelated };
         match answer_frame(envelope, &request) {
@@ -181,8 +172,8 @@ impl Conversation {
         let table = self.table.lock();
         let cancels = params.message().method() == "notifications/cancelled";
         let number = params.request_id().filter(|_| cancels).and_then(|id| id.as_number());
-        let cancelled = number.and_then(|number| table.envelopes.get(&number));
-        match cancelled.and_then(|about| Some((about, table.requests.get(about)?))) {
+        let cancelled = |request: &Request| number == Some(request.number);
+        match table.requests.iter().find(|(_, request)| cancelled(request)) {
             Some((about, request)) => (Arc::clone(&request.from), Some(Arc::clone(about))),
             None => (from.unwrap_or_else(|| Arc::from(model::GATEWAY)), None),
         }
@@ -247,9 +238,7 @@ impl LinkTransport for Conversation {
                 return Err(SendError::Closed);
             }
             if let Some(number) = meta.request {
-                let id: Arc<str> = id.into();
-                table.envelopes.insert(number, Arc::clone(&id));
-                table.requests.insert(id, Request { number, from, kind });
+                table.requests.insert(id.into(), Request { number, from, kind });
             }
         }
         self.outbox.send(self.link, &envelope);
@@ -257,10 +246,7 @@ impl LinkTransport for Conversation {
     }
 
     fn cancel(&self, request: u64) {
-        let mut table = self.table.lock();
-        if let Some(envelope) = table.envelopes.get(&request).cloned() {
-            table.remove(&envelope);
-        }
+        self.table.lock().requests.retain(|_, pending| pending.number != request);
     }
 
     fn names_senders(&self) -> bool {

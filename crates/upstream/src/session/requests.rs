@@ -73,6 +73,17 @@ impl Session {
         Ok(PendingAnswer { number, answer, received: None })
     }
 
+    /// Sends a request and waits for its answer, which may be an error.
+    pub(crate) async fn ask(
+        &self,
+        era: Era,
+        method: &str,
+        params: &[(&str, &[u8])],
+        patience: Duration,
+    ) -> Result<Message, Fault> {
+        self.request(era, method, params, Some(patience))?.answer().await
+    }
+
     /// Sends a request and waits for its result; an error answer is a fault.
     pub(crate) async fn request_result(
         &self,
@@ -81,7 +92,7 @@ impl Session {
         params: &[(&str, &[u8])],
     ) -> Result<Message, Fault> {
         let patience = self.setup.spec.timeout(None);
-        let answer = self.request(era, method, params, Some(patience))?.answer().await?;
+        let answer = self.ask(era, method, params, patience).await?;
         match answer.shape() {
             Shape::Result => Ok(answer),
             Shape::Error | Shape::Request | Shape::Notification => {

@@ -108,12 +108,8 @@ impl Session {
     async fn set_at_server(&self, method: &str, key: &str, value: &str) -> Result<Answer, Refusal> {
         let raw = quote(value);
         let patience = self.setup.spec.timeout(None);
-        let asked = self.request(Era::Legacy, method, &[(key, raw.as_bytes())], Some(patience));
-        let outcome = match asked {
-            Ok(mut pending) => pending.answer().await,
-            Err(fault) => Err(fault),
-        };
-        let answer = outcome.map_err(|fault| self.refusal(&fault))?;
+        let asked = self.ask(Era::Legacy, method, &[(key, raw.as_bytes())], patience).await;
+        let answer = asked.map_err(|fault| self.refusal(&fault))?;
         Ok(relay::decode_answer(&answer, Form::Legacy))
     }
 

@@ -41,10 +41,7 @@ impl Session {
                 Era::Modern => "server/discover",
             };
             let patience = me.setup.spec.config.timeouts.start;
-            let answer = match me.request(me.era(), method, &[], Some(patience)) {
-                Ok(mut pending) => pending.answer().await,
-                Err(fault) => Err(fault),
-            };
+            let answer = me.ask(me.era(), method, &[], patience).await;
             let silent = me.health.end_liveness_check();
             if silent && matches!(answer, Err(Fault::Timeout | Fault::Unsent(_))) && me.is_open() {
                 tracing::error!(server = me.upstream(), "the server hangs; restarting it");
