@@ -15,7 +15,6 @@ mod inbox;
 mod link;
 mod local;
 pub mod participant;
-mod sse;
 mod stdio;
 mod transport;
 
@@ -28,5 +27,5 @@ pub use json::visible;
 pub use link::Link;
 pub use local::AnswerFn;
 pub use participant::{Participant, ParticipantSpec};
-pub use stdio::{StdioLimits, StdioSpec};
+pub use stdio::StdioSpec;
 pub use transport::{CloseTimeouts, Closing, LinkTransport, SendMeta};

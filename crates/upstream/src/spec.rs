@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::{HttpLimits, HttpSpec, StdioLimits, StdioSpec};
+use client::{HttpLimits, HttpSpec, StdioSpec};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::config::{HttpConfig, ServerConfig, ServerLimits, StdioConfig};
@@ -43,11 +43,8 @@ impl UpstreamSpec {
             args: config.args.iter().map(|arg| arg.expose().to_owned()).collect(),
             env: config.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect(),
             cwd: config.cwd.clone(),
-            limits: StdioLimits {
-                line_bytes_max: self.limits.line_bytes_max,
-                queue_len_max: self.limits.queue_len_max,
-                ..StdioLimits::default()
-            },
+            line_bytes_max: self.limits.line_bytes_max,
+            queue_len_max: self.limits.queue_len_max,
         }
     }
 

@@ -128,7 +128,7 @@ impl Peer {
         is_on_origin
     }
 
-    /// POSTs one message.
+    /// POSTs one message; a status that is no success is an error.
     pub(crate) async fn post(
         &self,
         frame: Bytes,
@@ -142,13 +142,13 @@ impl Peer {
             }
             let reply = self.send(request).await?;
             if redirects == REDIRECTS_MAX || !self.is_redirected(&reply) {
-                return Ok(reply);
+                return self.success(reply).await;
             }
             redirects += 1;
         }
     }
 
-    /// Opens an event stream, after `last_event_id` if one is given.
+    /// Opens what should be an event stream, after `last_event_id` if one is given.
     pub(crate) async fn get(&self, last_event_id: Option<&str>) -> Result<HttpReply, LinkError> {
         let mut request = self.request(Method::GET, Bytes::new());
         let headers = request.headers_mut();
@@ -157,7 +157,8 @@ impl Peer {
         if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        timeout(self.limits.head, self.send(request)).await.map_err(|_| LinkError::Timeout)?
+        let reply = timeout(self.limits.head, self.send(request)).await.map_err(|_| LinkError::Timeout)?;
+        self.success(reply?).await
     }
 
     /// Ends the session.
@@ -203,7 +204,7 @@ impl Peer {
     }
 
     /// Returns a reply whose status is a success; any other becomes an error with its body.
-    pub(crate) async fn success(&self, reply: HttpReply) -> Result<HttpReply, LinkError> {
+    async fn success(&self, reply: HttpReply) -> Result<HttpReply, LinkError> {
         match reply.status {
             status if status.is_success() => Ok(reply),
             StatusCode::UNAUTHORIZED => Err(LinkError::Unauthorized),
