@@ -15,7 +15,7 @@ use crate::config::Transport;
 use crate::demo;
 use crate::fault::Fault;
 use crate::session::inbox::SessionInbox;
-use crate::session::requests::{PendingAnswer, member};
+use crate::session::requests::{PendingAnswer, member, result};
 use crate::session::{Handshake, Session};
 
 /// Dials the server and completes the handshake in `era`; with `None` it detects the era first.
@@ -121,46 +121,31 @@ fn modern_error(message: &Message) -> Option<Handshake> {
         code::HEADER_MISMATCH | code::MISSING_CAPABILITY => vec![Version::NEWEST],
         _ => return None,
     };
-    let modern = *supported.iter().filter(|version| version.era() == Era::Modern).max()?;
-    Some(Handshake {
-        era: Era::Modern,
-        version: modern,
-        result: Bytes::from_static(b"{}"),
-        capabilities: Bytes::from_static(b"{}"),
-        both: supported.iter().any(|version| version.era() == Era::Legacy),
-    })
+    modern(&supported, Bytes::from_static(b"{}"))
 }
 
 /// Reads the result of `server/discover`.
 fn discovered(message: &Message) -> Result<Handshake, Fault> {
     let raw = result(message)?;
     let supported = member(&raw, "supportedVersions").map(|list| versions(&list)).unwrap_or_default();
-    let modern = supported.iter().filter(|version| version.era() == Era::Modern).max();
-    let Some(modern) = modern else {
-        return Err(Fault::Answer("no modern revision in common".to_owned()));
-    };
-    Ok(Handshake {
-        era: Era::Modern,
-        version: *modern,
-        capabilities: member(&raw, "capabilities").unwrap_or_else(|| Bytes::from_static(b"{}")),
-        both: supported.iter().any(|version| version.era() == Era::Legacy),
-        result: raw,
-    })
+    modern(&supported, raw).ok_or_else(|| Fault::Answer("no modern revision in common".to_owned()))
+}
+
+/// The handshake of a server that supports these revisions, one modern one among them.
+fn modern(supported: &[Version], result: Bytes) -> Option<Handshake> {
+    let version = *supported.iter().filter(|version| version.era() == Era::Modern).max()?;
+    let both = supported.iter().any(|version| version.era() == Era::Legacy);
+    Some(Handshake { era: Era::Modern, version, capabilities: capabilities(&result), both, result })
+}
+
+/// The capabilities in the result of a handshake.
+fn capabilities(result: &Bytes) -> Bytes {
+    member(result, "capabilities").unwrap_or_else(|| Bytes::from_static(b"{}"))
 }
 
 fn versions(list: &Bytes) -> Vec<Version> {
     let spans = elements(list, Span::all(list)).unwrap_or_default();
     spans.iter().filter_map(|span| Version::parse(&text(span.of(list))?)).collect()
-}
-
-fn result(message: &Message) -> Result<Bytes, Fault> {
-    match (message.shape(), message.body_span()) {
-        (Shape::Result, Some(span)) => Ok(message.frame().slice(span.start..span.end)),
-        (_, _) => {
-            let what = message.error_object().map(|error| format!("error {}: {}", error.code, error.message));
-            Err(Fault::Answer(what.unwrap_or_else(|| "no result".to_owned())))
-        }
-    }
 }
 
 /// The legacy handshake. A late success of a `probe` that is still pending wins over it.
@@ -212,7 +197,7 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
     let Some(version) = version else {
         return Err(Fault::Answer("no legacy revision in common".to_owned()));
     };
-    let capabilities = member(&raw, "capabilities").unwrap_or_else(|| Bytes::from_static(b"{}"));
+    let capabilities = self::capabilities(&raw);
     session.set_handshake(Handshake { era: Era::Legacy, version, capabilities, both: false, result: raw });
     if let Some(link) = session.link() {
         link.set_version(version.as_str());

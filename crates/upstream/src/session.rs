@@ -288,11 +288,6 @@ impl Session {
         self.link.get().is_some_and(|link| link.has_request_streams())
     }
 
-    /// A number for the next request.
-    fn next_number(&self) -> u64 {
-        self.setup.environment.numbers.next()
-    }
-
     fn pending(&self) -> MutexGuard<'_, PendingTable> {
         self.pending.lock()
     }

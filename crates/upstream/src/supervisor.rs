@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use client::LinkError;
 use model::{Form, LinkId, Refusal};
 use platform::{Mutex, MutexGuard};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::sleep;
 use wire::mcp::Era;
 
@@ -42,7 +42,6 @@ pub struct Upstream {
     book: Mutex<Book>,
     /// Whether the first start has ended, in success or failure.
     settled: watch::Sender<bool>,
-    wake: Notify,
     restarts: AtomicU64,
     /// State and reason of the last status line in the log.
     logged: Mutex<Option<(State, Option<String>)>>,
@@ -75,7 +74,6 @@ impl Upstream {
             },
             book: Mutex::new(book),
             settled: watch::Sender::new(settled),
-            wake: Notify::new(),
             restarts: AtomicU64::new(0),
             logged: Mutex::default(),
             started_at: Instant::now(),
@@ -101,12 +99,8 @@ impl Upstream {
     #[must_use]
     pub fn manifest_in(&self, form: Form) -> Arc<Manifest> {
         let book = self.book();
-        let found = book
-            .manifests
-            .iter()
-            .find(|(other, _)| other.form() == form)
-            .map(|(_, manifest)| Arc::clone(manifest));
-        found.unwrap_or_else(|| book.manifest())
+        let found = book.manifests.iter().find(|(era, _)| era.form() == form);
+        found.map_or_else(|| book.manifest(), |(_, manifest)| Arc::clone(manifest))
     }
 
     /// The last manifest in each era.
@@ -142,8 +136,6 @@ impl Upstream {
             book.slots.clear();
             all
         };
-        self.wake.notify_waiters();
-        self.wake.notify_one();
         let closing: Vec<_> =
             sessions.into_iter().map(|session| tokio::spawn(async move { session.close().await })).collect();
         for closing in closing {
@@ -196,7 +188,6 @@ impl Upstream {
         backoff.failed(Instant::now(), reason);
         drop(guard);
         self.log_status();
-        self.wake.notify_one();
     }
 
     /// Handles a new manifest of a session.
@@ -237,11 +228,13 @@ fn close_all(sessions: Vec<Arc<Session>>) {
 async fn keep(upstream: Weak<Upstream>) {
     loop {
         let Some(strong) = upstream.upgrade() else { return };
-        if strong.book().closed {
-            return;
-        }
-        let era = strong.book().eras.first().copied();
-        let remaining = strong.book().backoff.remaining(Instant::now());
+        let (era, remaining) = {
+            let book = strong.book();
+            if book.closed {
+                return;
+            }
+            (book.eras.first().copied(), book.backoff.remaining(Instant::now()))
+        };
         let mut presence = strong.environment.dial_in.as_ref().map(|dial_in| dial_in.presence());
         if let Some(presence) = presence.as_mut().filter(|presence| presence.borrow().is_none()) {
             drop(strong);

@@ -6,10 +6,10 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -216,30 +216,20 @@ impl Peer {
         }
     }
 
-    /// Reads a whole body.
-    pub(crate) async fn collect(&self, mut body: Incoming) -> Result<Bytes, LinkError> {
+    /// Reads a whole body. One that is one chunk, as most are, is not copied.
+    pub(crate) async fn collect(&self, body: Incoming) -> Result<Bytes, LinkError> {
         let max = self.limits.frame_bytes_max;
-        // Most bodies are one chunk, which is not copied.
-        let (mut only, mut all) = (Bytes::new(), BytesMut::new());
         if body.size_hint().lower() > max as u64 {
             return Err(LinkError::TooLarge);
         }
-        while !body.is_end_stream()
-            && let Some(frame) = body.frame().await
-        {
-            let frame = frame.map_err(|error| LinkError::Broken(error.to_string()))?;
-            let Ok(chunk) = frame.into_data() else { continue };
-            if all.len() + only.len() + chunk.len() > max {
-                return Err(LinkError::TooLarge);
-            }
-            if only.is_empty() && all.is_empty() {
-                only = chunk;
+        let collected = Limited::new(body, max).collect().await.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                LinkError::TooLarge
             } else {
-                all.extend_from_slice(&std::mem::take(&mut only));
-                all.extend_from_slice(&chunk);
+                LinkError::Broken(error.to_string())
             }
-        }
-        Ok(if all.is_empty() { only } else { all.freeze() })
+        })?;
+        Ok(collected.to_bytes())
     }
 }
 

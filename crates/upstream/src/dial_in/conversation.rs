@@ -52,7 +52,7 @@ struct Request {
 }
 
 #[derive(Default)]
-struct Table {
+pub(super) struct Table {
     /// Pending requests by envelope id.
     requests: HashMap<Arc<str>, Request>,
     closed: bool,
@@ -69,35 +69,21 @@ impl Table {
 
 /// The conversation of one session with a participant, over one of its links.
 pub(super) struct Conversation {
-    id: ParticipantId,
-    link: LinkId,
-    envelope_bytes_max: usize,
-    outbox: Arc<dyn Outbox>,
-    inbox: Arc<dyn Inbox>,
-    table: Mutex<Table>,
+    pub(super) id: ParticipantId,
+    pub(super) link: LinkId,
+    pub(super) envelope_bytes_max: usize,
+    pub(super) outbox: Arc<dyn Outbox>,
+    pub(super) inbox: Arc<dyn Inbox>,
+    pub(super) table: Mutex<Table>,
 }
 
 impl Conversation {
-    pub(super) fn new(
-        id: ParticipantId,
-        link: LinkId,
-        envelope_bytes_max: usize,
-        outbox: Arc<dyn Outbox>,
-        inbox: Arc<dyn Inbox>,
-    ) -> Self {
-        Self { id, link, envelope_bytes_max, outbox, inbox, table: Mutex::default() }
-    }
-
     /// Ends the conversation because the participant has disconnected: pending requests get no answer.
     pub(super) fn hang_up(&self) {
         let open = self.table.lock().close();
         if open {
             self.inbox.closed(LinkError::Disconnected);
         }
-    }
-
-    pub(super) fn link(&self) -> LinkId {
-        self.link
     }
 
     pub(super) fn is_pending(&self, envelope: &str) -> bool {

@@ -54,7 +54,7 @@ impl Session {
         if let Some(fault) = &pending.ended {
             return Err(fault.clone());
         }
-        let number = self.next_number();
+        let number = self.setup.environment.numbers.next();
         let frame = request(&Id::number(number), method, Some(&self.params(era, params)));
         let headers = self.headers_of(era, &frame, (method, None), Version::NEWEST);
         let (waiter, answer) = oneshot::channel();
@@ -93,14 +93,8 @@ impl Session {
     ) -> Result<Message, Fault> {
         let patience = self.setup.spec.timeout(None);
         let answer = self.ask(era, method, params, patience).await?;
-        match answer.shape() {
-            Shape::Result => Ok(answer),
-            Shape::Error | Shape::Request | Shape::Notification => {
-                let what =
-                    answer.error_object().map(|error| format!("error {}: {}", error.code, error.message));
-                Err(Fault::Answer(what.unwrap_or_else(|| "an error".to_owned())))
-            }
-        }
+        result(&answer)?;
+        Ok(answer)
     }
 
     /// Cancels a request of the session itself.
@@ -151,6 +145,17 @@ impl Session {
     ) -> Option<Box<HeaderMap>> {
         let is_mirrored = era.is_stateless() && self.over_http();
         is_mirrored.then(|| Box::new(self.manifest().mirror_headers(frame, method, target, version)))
+    }
+}
+
+/// The raw result of an answer; an error answer is a fault.
+pub(crate) fn result(answer: &Message) -> Result<Bytes, Fault> {
+    match (answer.shape(), answer.body_span()) {
+        (Shape::Result, Some(span)) => Ok(answer.frame().slice(span.start..span.end)),
+        (_, _) => {
+            let what = answer.error_object().map(|error| format!("error {}: {}", error.code, error.message));
+            Err(Fault::Answer(what.unwrap_or_else(|| "no result".to_owned())))
+        }
     }
 }
 

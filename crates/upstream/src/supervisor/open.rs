@@ -96,7 +96,6 @@ impl Upstream {
         // Tasks that wait for the first start find the lists complete.
         self.log_status();
         self.settled.send_replace(true);
-        self.wake.notify_one();
         Ok(session)
     }
 

@@ -25,24 +25,18 @@ impl Upstream {
     /// # Errors
     /// A refusal that says why the server is not available.
     pub async fn session(&self, caller: &Caller<'_>) -> Result<Arc<Session>, Refusal> {
-        let wanted = Era::of(caller.form);
-        loop {
-            let known = self.book().eras.clone();
-            let era = match known.first() {
-                Some(_) if known.contains(&wanted) => wanted,
-                Some(other) => *other,
-                None => {
-                    // Opening the shared session detects the era.
-                    let session = self.obtain(None, None).await?;
-                    if self.book().eras.is_empty() {
-                        return Ok(session);
-                    }
-                    continue;
-                }
-            };
-            let owner = (!self.shares(caller.client, era)).then_some(caller);
-            return self.obtain(Some(era), owner).await;
+        let spoken = || self.book().spoken(caller.form);
+        let mut era = spoken();
+        if era.is_none() {
+            // Opening the shared session detects the era.
+            let session = self.obtain(None, None).await?;
+            era = spoken();
+            if era.is_none() {
+                return Ok(session);
+            }
         }
+        let owner = era.filter(|era| !self.shares(caller.client, *era)).map(|_| caller);
+        self.obtain(era, owner).await
     }
 
     /// The session that [`Upstream::session`] would return, if it is open.
