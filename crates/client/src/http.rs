@@ -12,6 +12,7 @@ mod state;
 mod stream;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::timeout;
@@ -20,9 +21,12 @@ use self::requests::OutgoingRequest;
 use self::state::LinkState;
 use crate::error::{LinkError, SendError};
 use crate::inbox::Inbox;
-use crate::transport::{CloseTimeouts, Closing, LinkTransport, SendMeta};
+use crate::transport::{Closing, LinkTransport, SendMeta};
 use peer::Peer;
 pub use spec::{HttpLimits, HttpSpec};
+
+/// How long closing waits for the answer to DELETE.
+const DELETE: Duration = Duration::from_secs(2);
 
 /// A link to a server over HTTP.
 pub(crate) struct HttpLink {
@@ -88,12 +92,12 @@ impl LinkTransport for HttpLink {
     fn has_request_streams(&self) -> bool {
         self.request_streams
     }
-    fn close(&self, timeouts: CloseTimeouts) -> Closing<'_> {
+    fn close(&self) -> Closing<'_> {
         Box::pin(async move {
             let was_open = !self.state.is_closed();
             self.state.end(LinkError::Closed);
             if was_open && self.request_streams && self.state.peer.has_session() {
-                let _ = timeout(timeouts.eof, self.state.peer.delete()).await;
+                let _ = timeout(DELETE, self.state.peer.delete()).await;
             }
         })
     }

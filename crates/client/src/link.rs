@@ -4,7 +4,6 @@ use crate::error::LinkError;
 use crate::guard::Guard;
 use crate::http::{HttpLink, HttpSpec};
 use crate::inbox::Inbox;
-use crate::local::{AnswerFn, LocalLink};
 use crate::stdio::{StdioLink, StdioSpec};
 use crate::transport::LinkTransport;
 use std::io;
@@ -45,11 +44,6 @@ impl Link {
     /// When there is no stream, no endpoint in time, or an endpoint on another origin.
     pub async fn sse(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
         HttpLink::sse(spec, inbox).await.map(|link| Self(Arc::new(link)))
-    }
-
-    /// A link to a server in this process, which answers each message before [`LinkTransport::send`] returns.
-    pub fn local(answer: Arc<AnswerFn>, inbox: Arc<dyn Inbox>) -> Self {
-        Self(Arc::new(LocalLink { answer, inbox }))
     }
 
     /// A link over a transport that another component has opened, for example to a server that dialed in.

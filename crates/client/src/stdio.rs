@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::error::SendError;
 use crate::guard::Guard;
 use crate::inbox::Inbox;
-use crate::transport::{CloseTimeouts, Closing, LinkTransport, SendMeta};
+use crate::transport::{Closing, LinkTransport, SendMeta};
 use process::Running;
 use queue::StdinQueue;
 
@@ -62,7 +62,7 @@ pub struct StdioSpec {
 pub(crate) struct StdioLink {
     pid: u32,
     queue: Arc<StdinQueue>,
-    close: watch::Sender<Option<CloseTimeouts>>,
+    close: watch::Sender<bool>,
     ended: watch::Receiver<bool>,
 }
 
@@ -99,7 +99,7 @@ impl StdioLink {
         tokio::spawn(read::stderr(spec.name.clone(), stderr));
         let lines = read::stdout(spec.name.clone(), spec.line_bytes_max, stdout, Arc::clone(&inbox));
         let reader = tokio::spawn(lines);
-        let (close, closing) = watch::channel(None);
+        let (close, closing) = watch::channel(false);
         let (done, ended) = watch::channel(false);
         let running = Running { child, pid, queue: Arc::clone(&queue), reader, inbox, guard };
         tokio::spawn(async move {
@@ -117,8 +117,8 @@ impl LinkTransport for StdioLink {
     fn pid(&self) -> Option<u32> {
         Some(self.pid)
     }
-    fn close(&self, timeouts: CloseTimeouts) -> Closing<'_> {
-        let _ = self.close.send(Some(timeouts));
+    fn close(&self) -> Closing<'_> {
+        let _ = self.close.send(true);
         let mut ended = self.ended.clone();
         Box::pin(async move {
             let _ = ended.wait_for(|ended| *ended).await;

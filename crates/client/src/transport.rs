@@ -1,8 +1,7 @@
-//! Transport of a link, delivery options of a message, and time limits of closing.
+//! Transport of a link, and delivery options of a message.
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -25,24 +24,6 @@ impl SendMeta {
     #[must_use]
     pub fn request(number: u64) -> Self {
         Self { request: Some(number), ..Self::default() }
-    }
-}
-
-/// The time limits of each step of closing a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CloseTimeouts {
-    /// From closing stdin, or sending DELETE, to the next step.
-    pub eof: Duration,
-    /// From SIGTERM to SIGKILL.
-    pub term: Duration,
-    /// From SIGKILL to giving up.
-    pub kill: Duration,
-}
-
-impl Default for CloseTimeouts {
-    /// 2 s, 2 s and 1 s.
-    fn default() -> Self {
-        Self { eof: Duration::from_secs(2), term: Duration::from_secs(2), kill: Duration::from_secs(1) }
     }
 }
 
@@ -84,7 +65,7 @@ pub trait LinkTransport: Send + Sync + 'static {
 
     /// Closes the link. A child process gets the end of its stdin, then its group SIGTERM, then SIGKILL; an HTTP session gets
     /// DELETE. The future ends when that is done or the time is up.
-    fn close(&self, timeouts: CloseTimeouts) -> Closing<'_>;
+    fn close(&self) -> Closing<'_>;
 }
 
 /// The close of a link, as it goes on.

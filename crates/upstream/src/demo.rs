@@ -2,7 +2,10 @@
 //!
 //! `portmoot serve` starts it when no server is configured. Each answer is a function of the request and the time.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use client::{Closing, Inbox, LinkTransport, SendError, SendMeta};
 use model::{Answer, Form, Outcome, Payload, Request};
 use platform::unix_ms;
 use serde_json::{Map, Value, json};
@@ -24,8 +27,29 @@ const MODERN_RESULT: &str = concat!(
 const NOTE: &str = "This server is built into Portmoot, so that the first call works before anything is configured. \
 Add your own servers to portmoot.toml, or pass an existing client file with --mcp-config.";
 
+/// The link to the demo server, which answers each message before it is taken.
+pub(crate) struct DemoLink(pub(crate) Arc<dyn Inbox>);
+
+impl LinkTransport for DemoLink {
+    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
+        if let Some(answer) = serve(frame) {
+            // One answer is all that this link ever receives for a request.
+            let _ = self.0.frame(answer, meta.request);
+        }
+        Ok(())
+    }
+
+    fn has_request_streams(&self) -> bool {
+        true
+    }
+
+    fn close(&self) -> Closing<'_> {
+        Box::pin(async {})
+    }
+}
+
 /// Answers one message; `None` for a notification.
-pub(crate) fn serve(frame: Bytes) -> Option<Bytes> {
+fn serve(frame: Bytes) -> Option<Bytes> {
     let message = Message::read(frame).ok()?;
     let id = (message.shape() == Shape::Request).then(|| message.id())??;
     let read = Params::read(&message).ok();

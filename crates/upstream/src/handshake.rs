@@ -12,7 +12,7 @@ use wire::mcp::{Version, code};
 use wire::rpc::{Message, Shape, notification};
 
 use crate::config::Transport;
-use crate::demo;
+use crate::demo::DemoLink;
 use crate::fault::Fault;
 use crate::session::inbox::SessionInbox;
 use crate::session::requests::{PendingAnswer, member, result};
@@ -31,7 +31,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         }
         Transport::Http(http) if !setup.http_sse => Link::http(&setup.spec.http(http)?, inbox())?,
         Transport::Http(http) | Transport::Sse(http) => Link::sse(&setup.spec.http(http)?, inbox()).await?,
-        Transport::Demo => Link::local(Arc::new(demo::serve), inbox()),
+        Transport::Demo => Link::custom(Arc::new(DemoLink(inbox()))),
         Transport::Participant => {
             let dial_in = setup.environment.dial_in.as_ref().ok_or(LinkError::NotConnected)?;
             dial_in.dial(inbox())?

@@ -1,6 +1,5 @@
 //! Listen stream of a modern session: one `subscriptions/listen` request that carries the interest of all callers.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -64,8 +63,7 @@ pub(crate) async fn keep(session: Weak<Session>, wake: Arc<Notify>) {
         requested = None;
         // The server does not repeat notifications that it sent meanwhile.
         if let Some(session) = session.upgrade() {
-            session.stale.fetch_or(lists::ALL, Ordering::SeqCst);
-            session.upkeep.notify_one();
+            session.mark_stale(lists::ALL);
         }
     }
 }

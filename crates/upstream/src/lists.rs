@@ -38,8 +38,8 @@ fn capability(kind: ListKind) -> &'static str {
     }
 }
 
-/// Fetches the lists of `stale` again; true when the manifest changed. A list that cannot be fetched keeps its last state.
-pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64) -> Result<bool, Fault> {
+/// Fetches the lists of `stale` again. A list that cannot be fetched keeps its last state.
+pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64) -> Result<(), Fault> {
     let before = session.manifest();
     let mut manifest = Manifest::clone(&before);
     manifest.capabilities = handshake.capabilities.clone();
@@ -63,16 +63,16 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
             }
         }
     }
-    let changed = *before != manifest;
-    if changed {
+    if *before != manifest {
         *session.manifest.lock() = Arc::new(manifest);
     }
-    outcome.map(|()| changed)
+    outcome
 }
 
 /// Fetches all pages of one list.
 async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Fault> {
     let limits = session.setup.spec.limits;
+    let warn = |what: &str| tracing::warn!(server = session.upstream(), method = kind.method(), "{what}");
     let mut list = List { public: true, ..List::default() };
     let mut cursor: Option<String> = None;
     for number in 0..limits.pages_max {
@@ -81,13 +81,7 @@ async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Faul
         let message = session.request_result(era, kind.method(), &params).await?;
         let page = split(kind, &message).map_err(|error| Fault::Answer(error.to_string()))?;
         for bad in &page.bad {
-            tracing::warn!(
-                server = session.upstream(),
-                method = kind.method(),
-                at = bad.at,
-                why = bad.why,
-                "left out an invalid item"
-            );
+            warn(&format!("left out an invalid item: number {}, {}", bad.at, bad.why));
         }
         if number == 0 {
             list.extras = page.extras;
@@ -98,11 +92,7 @@ async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Faul
         list.items.extend(page.items);
         if list.items.len() > limits.items_max {
             list.items.truncate(limits.items_max);
-            tracing::warn!(
-                server = session.upstream(),
-                method = kind.method(),
-                "the list is too long; the rest is left out"
-            );
+            warn("the list is too long; the rest is left out");
             return Ok(list);
         }
         match page.next_cursor {
@@ -111,11 +101,7 @@ async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Faul
             Some(_) | None => return Ok(list),
         }
     }
-    tracing::warn!(
-        server = session.upstream(),
-        method = kind.method(),
-        "the list has too many pages; the rest is left out"
-    );
+    warn("the list has too many pages; the rest is left out");
     Ok(list)
 }
 

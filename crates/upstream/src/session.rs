@@ -240,7 +240,7 @@ impl Session {
     /// Closes the link in order and ends the session.
     pub async fn close(&self) {
         if let Some(link) = self.link.get() {
-            link.close(client::CloseTimeouts::default()).await;
+            link.close().await;
         }
         self.end(Fault::Link(client::LinkError::Closed));
     }

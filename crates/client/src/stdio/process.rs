@@ -14,8 +14,11 @@ use super::queue::StdinQueue;
 use crate::error::LinkError;
 use crate::guard::Guard;
 use crate::inbox::Inbox;
-use crate::transport::CloseTimeouts;
 
+/// How long a child that is closed may live: after the end of its stdin, after SIGTERM, after SIGKILL.
+const EOF: Duration = Duration::from_secs(2);
+const TERM: Duration = Duration::from_secs(2);
+const KILL: Duration = Duration::from_secs(1);
 /// How long to wait for the last lines of a child that has ended; a grandchild may hold the pipe open.
 const DRAIN: Duration = Duration::from_millis(200);
 /// How long a child may live after it closed its stdout, and a group after SIGTERM.
@@ -35,19 +38,19 @@ pub(super) struct Running {
 
 impl Running {
     /// Waits until the child's group is gone, because it has ended or `closing` says so.
-    pub(super) async fn run(mut self, mut closing: watch::Receiver<Option<CloseTimeouts>>) {
+    pub(super) async fn run(mut self, mut closing: watch::Receiver<bool>) {
         let group = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         let why = tokio::select! {
             status = self.child.wait() => exited(status.ok()),
             // An error means that the link was dropped.
-            timeouts = async { closing.wait_for(Option::is_some).await.ok().and_then(|timeouts| *timeouts) } => {
-                stop(&mut self, group, timeouts.unwrap_or_default()).await;
+            () = async { drop(closing.wait_for(|closing| *closing).await) } => {
+                stop(&mut self, group).await;
                 LinkError::Closed
             }
             _ = &mut self.reader => match timeout(GRACE, self.child.wait()).await {
                 Ok(status) => exited(status.ok()),
                 Err(_) => {
-                    stop(&mut self, group, CloseTimeouts::default()).await;
+                    stop(&mut self, group).await;
                     LinkError::Broken("stdout was closed".to_owned())
                 }
             },
@@ -71,12 +74,12 @@ fn exited(status: Option<ExitStatus>) -> LinkError {
 }
 
 /// Closes stdin, sends SIGTERM, sends SIGKILL, and waits after each step for its time.
-async fn stop(running: &mut Running, group: Option<Pid>, timeouts: CloseTimeouts) {
+async fn stop(running: &mut Running, group: Option<Pid>) {
     running.queue.close();
-    if timeout(timeouts.eof, running.child.wait()).await.is_ok() {
+    if timeout(EOF, running.child.wait()).await.is_ok() {
         return;
     }
-    for (signal, wait) in [(Signal::TERM, timeouts.term), (Signal::KILL, timeouts.kill)] {
+    for (signal, wait) in [(Signal::TERM, TERM), (Signal::KILL, KILL)] {
         if let Some(group) = group {
             let _ = kill_process_group(group, signal);
         }

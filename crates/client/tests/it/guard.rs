@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use client::{CloseTimeouts, Flow, Guard, Inbox, Link, LinkError, StdioSpec, guard};
+use client::{Flow, Guard, Inbox, Link, LinkError, StdioSpec, guard};
 
 /// The guard itself, when started as such: without any environment.
 #[test]
@@ -126,8 +126,7 @@ async fn closing_ends_a_stubborn_child_and_its_descendants() {
     let link = Link::stdio(&spec(script), Arc::new(NullInbox), None).unwrap();
     let pid = link.pid().unwrap();
     until("the grandchild runs", || members(pid) > 1);
-    let step = Duration::from_millis(100);
-    link.close(CloseTimeouts { eof: step, term: step, kill: Duration::from_secs(5) }).await;
+    link.close().await;
     until("the group has ended", || members(pid) == 0);
 }
 

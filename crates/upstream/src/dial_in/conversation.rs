@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use client::{CloseTimeouts, Closing, Inbox, LinkError, LinkTransport, SendError, SendMeta};
+use client::{Closing, Inbox, LinkError, LinkTransport, SendError, SendMeta};
 use model::{KindRef, LinkId, ParticipantId};
 use platform::Mutex;
 use wire::mcp::Params;
@@ -239,7 +239,7 @@ impl LinkTransport for Conversation {
         true
     }
 
-    fn close(&self, _: CloseTimeouts) -> Closing<'_> {
+    fn close(&self) -> Closing<'_> {
         // Whether it was open before makes no difference here.
         let _was_open = self.table.lock().close();
         Box::pin(async {})

@@ -83,10 +83,7 @@ impl Session {
                         let _ = self.dispatch(message, stream_of);
                     }
                 }
-                Err(error) => {
-                    self.unreadable(&frame, &error.message);
-                    return Flow::Noise;
-                }
+                Err(error) => return self.unreadable(&frame, &error.message),
             }
         } else {
             match Message::read(frame.clone()) {
@@ -95,10 +92,7 @@ impl Session {
                         return Flow::Noise;
                     }
                 }
-                Err(error) => {
-                    self.unreadable(&frame, &error.message);
-                    return Flow::Noise;
-                }
+                Err(error) => return self.unreadable(&frame, &error.message),
             }
         }
         match stream_of {
@@ -129,7 +123,7 @@ impl Session {
                 if self.over_http()
                     && message.error_object().is_some_and(|error| error.code == code::HEADER_MISMATCH)
                 {
-                    self.mark_stale(&[ListKind::Tools]);
+                    self.mark_stale(lists::bit(ListKind::Tools));
                 }
                 self.deliver(request, Ok(message));
             }
@@ -254,17 +248,19 @@ impl Session {
 
     /// Records that the server announced changes of these lists.
     fn lists_changed(&self, lists: &[ListKind]) {
-        self.announced.fetch_or(bits(lists), Ordering::SeqCst);
+        let lists = lists.iter().fold(0, |bits, kind| bits | lists::bit(*kind));
+        self.announced.fetch_or(lists, Ordering::SeqCst);
         self.mark_stale(lists);
     }
 
-    fn mark_stale(&self, lists: &[ListKind]) {
-        self.stale.fetch_or(bits(lists), Ordering::SeqCst);
+    /// Has these lists fetched again, and with all of them all subscriptions made again (legacy). `lists` is a set of bits.
+    pub(crate) fn mark_stale(&self, lists: u64) {
+        self.stale.fetch_or(lists, Ordering::SeqCst);
         self.upkeep.notify_one();
     }
 
     /// Logs and counts a message that cannot be parsed.
-    fn unreadable(&self, line: &Bytes, why: &str) {
+    fn unreadable(&self, line: &Bytes, why: &str) -> Flow {
         let count = self.unreadable.fetch_add(1, Ordering::Relaxed);
         if count < UNREADABLE_LOGGED || (count + 1).is_power_of_two() {
             let head = String::from_utf8_lossy(line.get(..UNREADABLE_BYTES).unwrap_or(line));
@@ -276,11 +272,8 @@ impl Session {
                 head.escape_debug()
             );
         }
+        Flow::Noise
     }
-}
-
-fn bits(kinds: &[ListKind]) -> u64 {
-    kinds.iter().fold(0, |bits, kind| bits | lists::bit(*kind))
 }
 
 /// The listen request that a modern notification belongs to.

@@ -240,7 +240,7 @@ impl Upstream {
         }
         let listed =
             timeout(self.spec.config.timeouts.start, lists::refresh(&session, &handshake, lists::ALL)).await;
-        let complete = matches!(listed, Ok(Ok(_)));
+        let complete = matches!(listed, Ok(Ok(())));
         if !session.is_open() {
             return Err(Fault::Link(LinkError::Broken(
                 "the server ended while its lists were fetched".to_owned(),
