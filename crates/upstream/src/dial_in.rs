@@ -55,7 +55,8 @@ impl DialIn {
         });
         if newer {
             *self.listed.lock() = true;
-            self.hang_up_all_but(link);
+            // One over this link may have begun already.
+            self.hang_up(|conversation| conversation.link != link);
         }
     }
 
@@ -80,7 +81,7 @@ impl DialIn {
         if !gone {
             return None;
         }
-        self.hang_up();
+        self.hang_up(|_| true);
         Some(Departure(self.presence.subscribe()))
     }
 
@@ -128,9 +129,8 @@ impl DialIn {
     /// [`LinkError::NotConnected`] when the participant is not connected.
     pub(crate) fn dial(&self, inbox: Arc<dyn Inbox>) -> Result<Link, LinkError> {
         let link = self.link().ok_or(LinkError::NotConnected)?;
-        let (id, envelope_bytes_max) = (self.id.clone(), self.envelope_bytes_max);
-        let (outbox, table) = (Arc::clone(&self.outbox), Mutex::default());
-        let conversation = Arc::new(Conversation { id, link, envelope_bytes_max, outbox, inbox, table });
+        let (id, outbox) = (self.id.clone(), Arc::clone(&self.outbox));
+        let conversation = Arc::new(Conversation::new(id, link, self.envelope_bytes_max, outbox, inbox));
         let older = self.conversation.lock().replace(Arc::clone(&conversation));
         if let Some(older) = older {
             older.hang_up();
@@ -152,16 +152,8 @@ impl DialIn {
         self.conversation.lock().clone()
     }
 
-    fn hang_up(&self) {
-        let conversation = self.conversation.lock().take();
-        if let Some(conversation) = conversation {
-            conversation.hang_up();
-        }
-    }
-
-    /// Ends a conversation over another link; one over this link may have begun already.
-    fn hang_up_all_but(&self, link: LinkId) {
-        let conversation = self.conversation.lock().take_if(|conversation| conversation.link != link);
+    fn hang_up(&self, which: impl Fn(&Conversation) -> bool) {
+        let conversation = self.conversation.lock().take_if(|conversation| which(conversation));
         if let Some(conversation) = conversation {
             conversation.hang_up();
         }

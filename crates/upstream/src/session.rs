@@ -4,7 +4,6 @@
 
 mod calls;
 mod expiry;
-mod health;
 pub(crate) mod inbox;
 mod pending;
 mod questions;
@@ -14,7 +13,7 @@ mod subscribe;
 mod tasks;
 mod upkeep;
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -34,7 +33,6 @@ use crate::manifest::Manifest;
 use crate::question::Question;
 use crate::session_api::{ClientProfile, Numbers, SessionKey};
 use crate::spec::UpstreamSpec;
-use health::Health;
 use pending::PendingTable;
 pub use tasks::TaskHold;
 
@@ -101,6 +99,19 @@ pub(crate) struct SessionSetup {
     pub(crate) http_sse: bool,
     /// Whether the session ends with its first call.
     pub(crate) single_call: bool,
+}
+
+/// The health record of an open session.
+#[derive(Default)]
+struct Health {
+    /// Why the last request failed, in words for callers; the next answer clears it.
+    failure: Mutex<Option<String>>,
+    /// Set together with `failure`; every answer checks it.
+    failing: AtomicBool,
+    /// A check whether the server is still modern is running.
+    checking_era: AtomicBool,
+    /// A liveness check is running, and the server has sent nothing since it began.
+    silent: AtomicBool,
 }
 
 /// One session with one server.

@@ -24,7 +24,9 @@ const NOISE_LINE_BYTES: usize = 256;
 /// Length of a line of stderr in the log, in bytes; the rest is cut.
 const STDERR_LINE_BYTES_MAX: usize = 4096;
 /// Lines of stderr that are logged in a second; further ones are counted.
-const STDERR_LINES_PER_SECOND: u32 = 100;
+const STDERR_LINES_PER_SECOND: usize = 100;
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// Hands each line of stdout to the inbox until the pipe ends.
 pub(super) async fn stdout(
@@ -36,9 +38,10 @@ pub(super) async fn stdout(
     let mut lines = LineFramer::new(line_bytes_max);
     let mut buffer = BytesMut::new();
     let mut room = READ_BYTES_IDLE;
-    let mut noise = Noise { since: Instant::now(), bytes: 0 };
+    // A child with too much of it is not read until the next second: its pipe fills, and the child waits.
+    let mut noise = PerSecond::new();
     loop {
-        noise.wait().await;
+        noise.wait(NOISE_BYTES_PER_SECOND).await;
         buffer.reserve(room);
         let count = pipe.read_buf(&mut buffer).await?;
         if count == 0 {
@@ -56,11 +59,11 @@ pub(super) async fn stdout(
                 FramedLine::Whole(line) => {
                     let length = line.len();
                     if inbox.frame(line, None) == Flow::Noise {
-                        noise.bytes += length.max(NOISE_LINE_BYTES);
+                        noise.count += length.max(NOISE_LINE_BYTES);
                     }
                 }
                 FramedLine::Overlong(head) => {
-                    noise.bytes += line_bytes_max;
+                    noise.count += line_bytes_max;
                     tracing::warn!(server = &*name, limit = line_bytes_max, "a line on stdout is too long");
                     inbox.skipped(&head);
                 }
@@ -73,21 +76,29 @@ pub(super) async fn stdout(
     }
 }
 
-/// Bytes of this second that were not messages. A child with too many is not read until the next second: its pipe
-/// fills, and the child waits.
-struct Noise {
+/// A count that starts again with each second.
+struct PerSecond {
     since: Instant,
-    bytes: usize,
+    count: usize,
 }
 
-impl Noise {
-    async fn wait(&mut self) {
-        if self.bytes >= NOISE_BYTES_PER_SECOND {
-            tokio::time::sleep(Duration::from_secs(1).saturating_sub(self.since.elapsed())).await;
+impl PerSecond {
+    fn new() -> Self {
+        Self { since: Instant::now(), count: 0 }
+    }
+
+    /// Starts again when the second is over, and returns the count of the last one.
+    fn ended(&mut self) -> Option<usize> {
+        let over = self.since.elapsed() >= SECOND;
+        over.then(|| std::mem::replace(self, Self::new()).count)
+    }
+
+    /// Waits for the end of the second if the count has reached its limit.
+    async fn wait(&mut self, limit: usize) {
+        if self.count >= limit {
+            tokio::time::sleep(SECOND.saturating_sub(self.since.elapsed())).await;
         }
-        if self.since.elapsed() >= Duration::from_secs(1) {
-            *self = Self { since: Instant::now(), bytes: 0 };
-        }
+        self.ended();
     }
 }
 
@@ -95,7 +106,7 @@ impl Noise {
 pub(super) async fn stderr(name: Arc<str>, mut pipe: impl AsyncRead + Unpin) -> io::Result<()> {
     let mut lines = LineFramer::new(STDERR_LINE_BYTES_MAX);
     let mut buffer = BytesMut::new();
-    let mut rate = LogRate { since: Instant::now(), logged: 0, omitted: 0 };
+    let mut rate = PerSecond::new();
     loop {
         buffer.reserve(READ_BYTES_IDLE);
         let count = pipe.read_buf(&mut buffer).await?;
@@ -108,7 +119,7 @@ pub(super) async fn stderr(name: Arc<str>, mut pipe: impl AsyncRead + Unpin) -> 
                 FramedLine::Whole(text) => (text, ""),
                 FramedLine::Overlong(head) => (head, "..."),
             };
-            if !text.is_empty() && rate.admit(&name) {
+            if !text.is_empty() && admit(&mut rate, &name) {
                 let text = String::from_utf8_lossy(text);
                 // Escaped, so that a server cannot write to the operator's terminal.
                 tracing::info!(target: "portmoot::stderr", server = &*name, "{}{cut}", text.escape_debug());
@@ -120,26 +131,15 @@ pub(super) async fn stderr(name: Arc<str>, mut pipe: impl AsyncRead + Unpin) -> 
     }
 }
 
-/// The number of lines logged in this second.
-struct LogRate {
-    since: Instant,
-    logged: u32,
-    omitted: u64,
-}
-
-impl LogRate {
-    fn admit(&mut self, name: &str) -> bool {
-        if self.since.elapsed() >= Duration::from_secs(1) {
-            if self.omitted > 0 {
-                tracing::info!(target: "portmoot::stderr", server = name, "{} more lines omitted", self.omitted);
-            }
-            *self = Self { since: Instant::now(), logged: 0, omitted: 0 };
-        }
-        let admitted = self.logged < STDERR_LINES_PER_SECOND;
-        self.logged += u32::from(admitted);
-        self.omitted += u64::from(!admitted);
-        admitted
+/// Counts a line of this second; true if it is to be logged.
+fn admit(lines: &mut PerSecond, name: &str) -> bool {
+    if let Some(omitted) = lines.ended().and_then(|count| count.checked_sub(STDERR_LINES_PER_SECOND))
+        && omitted > 0
+    {
+        tracing::info!(target: "portmoot::stderr", server = name, "{omitted} more lines omitted");
     }
+    lines.count += 1;
+    lines.count <= STDERR_LINES_PER_SECOND
 }
 
 #[cfg(test)]

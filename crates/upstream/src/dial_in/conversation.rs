@@ -51,43 +51,41 @@ struct Request {
     kind: String,
 }
 
-#[derive(Default)]
-pub(super) struct Table {
-    /// Pending requests by envelope id.
-    requests: HashMap<Arc<str>, Request>,
-    closed: bool,
-}
-
-impl Table {
-    /// Closes the table; false if it was closed already.
-    fn close(&mut self) -> bool {
-        let open = !std::mem::replace(&mut self.closed, true);
-        self.requests.clear();
-        open
-    }
-}
+/// Pending requests by envelope id.
+type Requests = HashMap<Arc<str>, Request>;
 
 /// The conversation of one session with a participant, over one of its links.
 pub(super) struct Conversation {
-    pub(super) id: ParticipantId,
+    id: ParticipantId,
     pub(super) link: LinkId,
-    pub(super) envelope_bytes_max: usize,
-    pub(super) outbox: Arc<dyn Outbox>,
-    pub(super) inbox: Arc<dyn Inbox>,
-    pub(super) table: Mutex<Table>,
+    envelope_bytes_max: usize,
+    outbox: Arc<dyn Outbox>,
+    inbox: Arc<dyn Inbox>,
+    /// `None` after the conversation has ended.
+    requests: Mutex<Option<Requests>>,
 }
 
 impl Conversation {
+    pub(super) fn new(
+        id: ParticipantId,
+        link: LinkId,
+        envelope_bytes_max: usize,
+        outbox: Arc<dyn Outbox>,
+        inbox: Arc<dyn Inbox>,
+    ) -> Self {
+        Self { id, link, envelope_bytes_max, outbox, inbox, requests: Mutex::new(Some(Requests::new())) }
+    }
+
     /// Ends the conversation because the participant has disconnected: pending requests get no answer.
     pub(super) fn hang_up(&self) {
-        let open = self.table.lock().close();
-        if open {
+        let open = self.requests.lock().take();
+        if open.is_some() {
             self.inbox.closed(LinkError::Disconnected);
         }
     }
 
     pub(super) fn is_pending(&self, envelope: &str) -> bool {
-        self.table.lock().requests.contains_key(envelope)
+        self.requests.lock().as_ref().is_some_and(|requests| requests.contains_key(envelope))
     }
 
     /// Takes an envelope of the participant.
@@ -105,12 +103,13 @@ impl Conversation {
     fn answered(&self, envelope: &Envelope) -> Receipt {
         let Some(about) = envelope.correlation_id() else { return Receipt::Unrelated };
         let request = {
-            let mut table = self.table.lock();
-            let Some(request) = table.requests.get(about) else { return Receipt::Unrelated };
+            let mut requests = self.requests.lock();
+            let Some(requests) = requests.as_mut() else { return Receipt::Unrelated };
+            let Some(request) = requests.get(about) else { return Receipt::Unrelated };
             if !envelope.to().any(|to| *to == *request.from) {
                 return Receipt::Rejected("`to` does not name the sender of the request".to_owned());
             }
-            table.requests.remove(about)
+            requests.remove(about)
         };
         let Some(request) = request else { return Receipt::Unrelated };
         match answer_frame(envelope, &request) {
@@ -129,8 +128,8 @@ impl Conversation {
     fn notified(&self, envelope: &Envelope) -> Receipt {
         let about = envelope.correlation_id();
         let number = about.and_then(|about| {
-            let table = self.table.lock();
-            let request = table.requests.get(about);
+            let requests = self.requests.lock();
+            let request = requests.as_ref()?.get(about);
             request
                 .filter(|request| envelope.to().any(|to| *to == *request.from))
                 .map(|request| request.number)
@@ -155,11 +154,11 @@ impl Conversation {
     /// The sender of a message to the participant, and the envelope that it refers to. A cancellation has the sender of the
     /// request that it cancels.
     fn sender(&self, params: &Params<'_>, from: Option<Arc<str>>) -> (Arc<str>, Option<Arc<str>>) {
-        let table = self.table.lock();
+        let requests = self.requests.lock();
         let cancels = params.message().method() == "notifications/cancelled";
         let number = params.request_id().filter(|_| cancels).and_then(|id| id.as_number());
         let cancelled = |request: &Request| number == Some(request.number);
-        match table.requests.iter().find(|(_, request)| cancelled(request)) {
+        match requests.iter().flatten().find(|(_, request)| cancelled(request)) {
             Some((about, request)) => (Arc::clone(&request.from), Some(Arc::clone(about))),
             None => (from.unwrap_or_else(|| Arc::from(model::GATEWAY)), None),
         }
@@ -182,12 +181,6 @@ fn answer_frame(envelope: &Envelope, request: &Request) -> Result<Bytes, String>
         return Err("its `id` is not the request's".to_owned());
     }
     Ok(message.frame().clone())
-}
-
-impl Drop for Conversation {
-    fn drop(&mut self) {
-        let _ = self.table.lock().close();
-    }
 }
 
 impl LinkTransport for Conversation {
@@ -219,12 +212,10 @@ impl LinkTransport for Conversation {
             return Err(SendError::TooLarge);
         }
         {
-            let mut table = self.table.lock();
-            if table.closed {
-                return Err(SendError::Closed);
-            }
+            let mut requests = self.requests.lock();
+            let Some(requests) = requests.as_mut() else { return Err(SendError::Closed) };
             if let Some(number) = meta.request {
-                table.requests.insert(id.into(), Request { number, from, kind });
+                requests.insert(id.into(), Request { number, from, kind });
             }
         }
         self.outbox.send(self.link, &envelope);
@@ -232,7 +223,9 @@ impl LinkTransport for Conversation {
     }
 
     fn cancel(&self, request: u64) {
-        self.table.lock().requests.retain(|_, pending| pending.number != request);
+        if let Some(requests) = self.requests.lock().as_mut() {
+            requests.retain(|_, pending| pending.number != request);
+        }
     }
 
     fn names_senders(&self) -> bool {
@@ -240,8 +233,7 @@ impl LinkTransport for Conversation {
     }
 
     fn close(&self) -> Closing<'_> {
-        // Whether it was open before makes no difference here.
-        let _was_open = self.table.lock().close();
+        *self.requests.lock() = None;
         Box::pin(async {})
     }
 }

@@ -75,7 +75,9 @@ fn answer_number(head: &[u8]) -> Option<u64> {
 impl Session {
     /// Handles one frame. `stream_of` is the request on whose response stream it came.
     fn frame(self: &Arc<Self>, frame: Bytes, stream_of: Option<u64>) -> Flow {
-        self.health.record_activity();
+        if self.health.silent.load(Ordering::Relaxed) {
+            self.health.silent.store(false, Ordering::Relaxed);
+        }
         if frame.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
             match read_batch(&frame, BATCH_LEN_MAX) {
                 Ok(batch) => {
