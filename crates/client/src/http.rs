@@ -20,8 +20,7 @@ use tokio::time::timeout;
 use self::requests::OutgoingRequest;
 use self::state::LinkState;
 use crate::error::{LinkError, SendError};
-use crate::inbox::Inbox;
-use crate::transport::{Closing, LinkTransport, SendMeta};
+use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
 use peer::Peer;
 pub use spec::{HttpLimits, HttpSpec};
 

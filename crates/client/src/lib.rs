@@ -10,7 +10,6 @@
 mod error;
 pub mod guard;
 mod http;
-mod inbox;
 mod link;
 pub mod participant;
 mod stdio;
@@ -19,10 +18,9 @@ mod transport;
 pub use error::{LinkError, SendError};
 pub use guard::Guard;
 pub use http::{HttpLimits, HttpSpec};
-pub use inbox::{Flow, Inbox};
 /// Safe text for people: agents show strangers' texts, and need no other crate for it.
 pub use json::visible;
 pub use link::Link;
 pub use participant::{Participant, ParticipantSpec};
 pub use stdio::StdioSpec;
-pub use transport::{Closing, LinkTransport, SendMeta};
+pub use transport::{Closing, Flow, Inbox, LinkTransport, SendMeta};

@@ -3,9 +3,8 @@
 use crate::error::LinkError;
 use crate::guard::Guard;
 use crate::http::{HttpLink, HttpSpec};
-use crate::inbox::Inbox;
 use crate::stdio::{StdioLink, StdioSpec};
-use crate::transport::LinkTransport;
+use crate::transport::{Inbox, LinkTransport};
 use std::io;
 use std::ops::Deref;
 use std::sync::Arc;

@@ -16,8 +16,7 @@ use tokio::sync::watch;
 
 use crate::error::SendError;
 use crate::guard::Guard;
-use crate::inbox::Inbox;
-use crate::transport::{Closing, LinkTransport, SendMeta};
+use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
 use process::Running;
 use queue::StdinQueue;
 

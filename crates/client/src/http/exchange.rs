@@ -13,8 +13,7 @@ use super::requests::OutgoingRequest;
 use super::state::LinkState;
 use super::stream::{ResumePoint, StreamEnd, drain, read};
 use crate::error::{LinkError, SendError};
-use crate::inbox::Flow;
-use crate::transport::SendMeta;
+use crate::transport::{Flow, SendMeta};
 
 /// Attempts in a row to resume a stream that bring nothing new.
 const RESUME_MAX: u32 = 5;

@@ -9,7 +9,7 @@ use super::spec::HttpSpec;
 use super::state::LinkState;
 use super::stream::{Events, is_message};
 use crate::error::LinkError;
-use crate::inbox::Inbox;
+use crate::transport::Inbox;
 
 /// Opens the stream, waits for the endpoint that it names, and reads on.
 pub(super) async fn open(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Arc<LinkState>, LinkError> {

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use wire::sse::{Decoder, Received, TooLarge};
 
 use crate::error::LinkError;
-use crate::inbox::Flow;
+use crate::transport::Flow;
 
 /// The wait before a stream is resumed, when the server names none.
 const RETRY: Duration = Duration::from_millis(1000);

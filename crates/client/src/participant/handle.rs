@@ -5,8 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::GATEWAY;
 use platform::Mutex;
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
@@ -18,6 +20,7 @@ use wire::rpc;
 use super::connection::run;
 use super::dial::dial;
 use super::error::{CallError, ConnectError};
+use super::event::IncomingProposal;
 use super::pending::PendingRequest;
 use super::proposal::{Proposal, result};
 use super::shared::{ConnectionState, Shared};
@@ -243,6 +246,33 @@ impl Participant {
             }
             None => Err(CallError::NotAllowed { kind: format!("mcp/request:{method}") }),
         }
+    }
+
+    /// Fulfils a proposal (MCPx v0.1, 3.2.1): makes the call with the proposed params, or with these instead, and waits
+    /// for the answer.
+    ///
+    /// # Errors
+    /// As [`Participant::request`]; [`CallError::Invalid`] if the proposal addresses no participant.
+    pub async fn fulfil(
+        &self,
+        proposal: &IncomingProposal,
+        params: Option<&RawValue>,
+    ) -> Result<Box<RawValue>, CallError> {
+        let proposed =
+            proposal.call.params().and_then(|params| serde_json::from_slice::<Box<RawValue>>(params).ok());
+        let params = params.or(proposed.as_deref());
+        self.send_request(&proposal.to(), proposal.call.method(), params, Some(proposal.id())).await
+    }
+
+    /// Rejects a proposal, so that its proposer does not wait for it. MCPx has no kind for this: it is a tool of the
+    /// gateway.
+    ///
+    /// # Errors
+    /// As [`Participant::request`].
+    pub async fn reject(&self, proposal: &str, reason: &str) -> Result<Box<RawValue>, CallError> {
+        let arguments = json!({ "proposal": proposal, "reason": reason });
+        let params = json!({ "name": "reject_proposal", "arguments": arguments });
+        self.request(GATEWAY, "tools/call", &params).await
     }
 
     /// Leaves the topic, after the envelopes that wait to be sent.

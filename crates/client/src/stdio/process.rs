@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::queue::StdinQueue;
 use crate::error::LinkError;
 use crate::guard::Guard;
-use crate::inbox::Inbox;
+use crate::transport::Inbox;
 
 /// How long a child that is closed may live: after the end of its stdin, after SIGTERM, after SIGKILL.
 const EOF: Duration = Duration::from_secs(2);

@@ -8,7 +8,7 @@ use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::lines::{FramedLine, LineFramer};
-use crate::inbox::{Flow, Inbox};
+use crate::transport::{Flow, Inbox};
 
 /// Buffer space for one read: the size of a pipe.
 const READ_BYTES: usize = 64 << 10;

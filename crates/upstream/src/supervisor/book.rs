@@ -68,10 +68,10 @@ impl Book {
     }
 
     /// Passes the interest of sessions that failed to a new session, if they will have no other successor: detection may find
-    /// another era. `both` says that the server speaks both.
-    pub(super) fn pass_on(&self, session: &Session, both: bool) {
+    /// another era, and `only` says that the server speaks no other than the new session's.
+    pub(super) fn pass_on(&self, session: &Session, only: bool) {
         let failed = self.slots.iter().filter(|((era, key), slot)| {
-            key == session.key() && slot.open().is_none() && (*era == session.era() || !both)
+            key == session.key() && slot.open().is_none() && (*era == session.era() || only)
         });
         let interests = failed.map(|(_, slot)| &slot.interest);
         interests

@@ -235,9 +235,7 @@ impl Upstream {
         let Some(handshake) = session.handshake() else {
             return Err(Fault::Answer("no handshake".to_owned()));
         };
-        if era.is_none() {
-            self.book().pass_on(&session, handshake.both);
-        }
+        self.book().pass_on(&session, era.is_none() && !handshake.both);
         let listed =
             timeout(self.spec.config.timeouts.start, lists::refresh(&session, &handshake, lists::ALL)).await;
         let complete = matches!(listed, Ok(Ok(())));
