@@ -10,8 +10,8 @@ use std::time::Duration;
 use model::{Form, LinkId, ListenFilter, ParticipantId, Refusal, RefusalCode, Request};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use topic::{Interest, LogLevel, Subject, Target};
-use upstream::Session;
+use topic::{Interest, Subject, Target};
+use upstream::{Session, Subscription};
 use wire::mcp::{listen, relay};
 
 use crate::call::Call;
@@ -135,7 +135,7 @@ fn release(dispatch: &Dispatch, call: &Call, filter: &ListenFilter) {
     unwatch(dispatch, &call.link, &filter.tasks);
     if dispatch.with(|topic| topic.handle(call.link.id).is_none()) {
         // Without its link no resource can be looked up.
-        forget(dispatch, call.link.id);
+        release_link(dispatch, call.link.id);
     }
 }
 
@@ -148,9 +148,9 @@ fn resource(dispatch: &Dispatch, link: LinkId, public: &str) -> Option<(Arc<Conf
     })
 }
 
-/// Ends all subscriptions of a link at the servers.
-pub(crate) fn forget(dispatch: &Dispatch, link: LinkId) {
-    dispatch.servers().iter().for_each(|server| server.upstream.forget(link));
+/// Ends a link's subscriptions at the servers, and the sessions that it used last.
+pub(crate) fn release_link(dispatch: &Dispatch, link: LinkId) {
+    dispatch.servers().iter().for_each(|server| server.upstream.release(link));
 }
 
 /// Ends a link's subscription to a resource at its server, unless the link has subscribed again.
@@ -158,7 +158,7 @@ pub(crate) fn unsubscribe(dispatch: &Dispatch, link: &Arc<Link>, server: &Server
     if let Some(server) = server.upstream()
         && !dispatch.with(|topic| topic.follows(link.id, &server.id, own))
     {
-        server.upstream.unsubscribe(link.id, own);
+        server.upstream.unsubscribe(link.id, &Subscription::Resource(own.to_owned()));
     }
 }
 
@@ -175,10 +175,11 @@ pub(crate) fn unwatch(dispatch: &Dispatch, link: &Arc<Link>, tasks: &[Arc<str>])
             continue;
         };
         let session = Some(id.instance).filter(|instance| *instance != 0);
+        let own = Subscription::Task(id.own.to_owned());
         match session.and_then(|instance| server.upstream.session_by_instance(instance)) {
-            Some(session) => session.unwatch_task(link.id, id.own),
+            Some(session) => session.unsubscribe(link.id, &own),
             // The successor of a session has the subscriptions.
-            None => server.upstream.unwatch_task(link.id, id.own),
+            None => server.upstream.unsubscribe(link.id, &own),
         }
     }
 }

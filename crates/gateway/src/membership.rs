@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use model::{Capabilities, Form, LinkId, ParticipantId, RateLimit, Refusal, Request, Target};
+use model::{Capabilities, LinkId, ParticipantId, RateLimit, Refusal, Request, Target};
 use topic::{Cursor, Ended, Join, Kept, ListScope, Listener, UpstreamNames};
 use upstream::config::ServerConfig;
 use upstream::dial_in::DialIn;
@@ -13,7 +13,7 @@ use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{ConfiguredServer, Event, Server};
 use crate::servers::{OneTopic, listed};
-use crate::{builtin, dial_in, handshake};
+use crate::{builtin, dial_in, handshake, listen};
 use access::config::{BuiltIn, Limits};
 
 /// How a link joins.
@@ -154,7 +154,7 @@ impl Dispatch {
         limits: &Limits,
         old: &[(Arc<ConfiguredServer>, LinkId)],
     ) -> Arc<ConfiguredServer> {
-        let spec = UpstreamSpec::new(server.clone(), &limits.servers());
+        let spec = UpstreamSpec { config: server.clone(), limits: limits.servers() };
         let same =
             |(known, _): &&(Arc<ConfiguredServer>, LinkId)| known.serves() && *known.upstream.spec() == spec;
         if let Some((known, _)) = old.iter().find(same) {
@@ -247,48 +247,5 @@ impl ConfiguredServer {
 pub(crate) fn closed(dispatch: &Arc<Dispatch>, link: &Link, why: Option<Ended>) {
     link.outlet().close(why);
     dial_in::disconnected(dispatch, &link.participant.id, link.id);
-    let releases = releases(dispatch, link);
-    for server in dispatch.servers() {
-        if releases {
-            server.upstream.release(&link.caller(None));
-        }
-        server.upstream.forget(link.id);
-    }
-}
-
-/// Whether sessions at servers end with this link. The modern links of a participant share their sessions, which end with the
-/// last of them.
-fn releases(dispatch: &Dispatch, link: &Link) -> bool {
-    match link.form {
-        Form::Legacy => true,
-        Form::Modern => {
-            dispatch.with(|topic| topic.handles(&link.participant.id).all(|other| other.form != Form::Modern))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::envelopes::tests::Stage;
-    use crate::link::{NoOutlet, plain_client};
-
-    #[tokio::test]
-    async fn sessions_of_modern_links_end_with_the_last_of_them() {
-        let stage = Stage::new(&["mcp/*"]);
-        let (dispatch, ann) = (&stage.dispatch, &stage.ann);
-        let join = |form| {
-            let (id, outlet) = (dispatch.context.link(), Box::new(NoOutlet));
-            let link = Link::new(id, Arc::clone(&ann.participant), form, plain_client(), outlet);
-            dispatch.join(&link, &ann.participant.capabilities, Joining::default()).unwrap();
-            link
-        };
-        let (legacy, first, second) = (join(Form::Legacy), join(Form::Modern), join(Form::Modern));
-        dispatch.leave(&legacy);
-        assert!(releases(dispatch, &legacy), "a legacy link has sessions of its own");
-        dispatch.leave(&first);
-        assert!(!releases(dispatch, &first), "the other link uses them");
-        dispatch.leave(&second);
-        assert!(releases(dispatch, &second), "a legacy link of the same participant does not use them");
-    }
+    listen::release_link(dispatch, link.id);
 }

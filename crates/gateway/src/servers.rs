@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, Weak};
 
 use model::{LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
 use topic::{About, ListScope, OperationRef, Subject};
-use upstream::{Manifest, Question, Session, SessionEvents};
+use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
 use wire::mcp::relay;
 use wire::rpc::Id;
 
@@ -24,26 +24,12 @@ pub(crate) fn unasked() -> Refusal {
 pub(crate) struct OneTopic(pub(crate) Weak<Dispatch>);
 
 impl SessionEvents for OneTopic {
-    fn notice(&self, session: &Arc<Session>, notice: Notice) {
-        if let Some(dispatch) = self.0.upgrade() {
-            dispatch.session_notice(session, notice);
-        }
-    }
-
-    fn question(&self, _: &Arc<Session>, question: Question) {
-        // No client owns a session with a server that dials in.
-        question.refuse(&unasked());
-    }
-
-    fn changed(&self, session: &Arc<Session>, announced: &[ListKind]) {
-        if let Some(dispatch) = self.0.upgrade() {
-            dispatch.session_changed(session, announced);
-        }
-    }
-
-    fn ended(&self, session: &Arc<Session>) {
-        if let Some(dispatch) = self.0.upgrade() {
-            dispatch.session_ended(session);
+    fn event(&self, session: &Arc<Session>, event: SessionEvent<'_>) {
+        match (&event, self.0.upgrade()) {
+            // No client owns a session with a server that dials in.
+            (SessionEvent::Question(question), _) => question.refuse(&unasked()),
+            (_, Some(dispatch)) => dispatch.session_event(session, &event),
+            (_, None) => {}
         }
     }
 }
@@ -98,8 +84,19 @@ impl Dispatch {
         self.run_all(effects.all);
     }
 
+    /// Takes an event of a session. A question goes to one topic only: [`Dispatch::session_question`].
+    pub(crate) fn session_event(self: &Arc<Self>, session: &Arc<Session>, event: &SessionEvent<'_>) {
+        match event {
+            SessionEvent::Notice(notice) => self.session_notice(session, notice.clone()),
+            SessionEvent::Withdrawn(id) => self.session_withdrawn(session, id.clone()),
+            SessionEvent::Changed(announced) => self.session_changed(session, announced),
+            SessionEvent::Ended => self.session_ended(session),
+            SessionEvent::Question(_) | SessionEvent::State => {}
+        }
+    }
+
     /// Takes a notification of a session that belongs to no call.
-    pub(crate) fn session_notice(self: &Arc<Self>, session: &Arc<Session>, notice: Notice) {
+    fn session_notice(self: &Arc<Self>, session: &Arc<Session>, notice: Notice) {
         let Some(server) = self.server_of(session) else { return };
         match notice.method.as_str() {
             "notifications/resources/updated" => {
@@ -144,7 +141,7 @@ impl Dispatch {
     }
 
     /// Withdraws a question that its server has withdrawn.
-    pub(crate) fn session_withdrawn(self: &Arc<Self>, session: &Session, id: Id) {
+    fn session_withdrawn(self: &Arc<Self>, session: &Session, id: Id) {
         let Ok(server) = ParticipantId::new(session.upstream()) else { return };
         let Some(link) = self.with(|topic| Some(topic.server(&server)?.link)) else { return };
         let which = OperationRef::Tag(Tag::of_server(session.instance(), id));
@@ -152,7 +149,7 @@ impl Dispatch {
     }
 
     /// Takes new lists of a session, and passes on which log messages are wanted: the session may be new.
-    pub(crate) fn session_changed(self: &Arc<Self>, session: &Arc<Session>, announced: &[ListKind]) {
+    fn session_changed(self: &Arc<Self>, session: &Arc<Session>, announced: &[ListKind]) {
         let Some(server) = self.server_of(session) else { return };
         match self.owner(session) {
             Some(owner) => self.list_own_session(&server, owner, session, announced),
@@ -182,7 +179,7 @@ impl Dispatch {
 
     /// Takes the end of a session: its owner sees the shared lists again, or those of the session's successor, and its tasks are
     /// lost.
-    pub(crate) fn session_ended(self: &Arc<Self>, session: &Session) {
+    fn session_ended(self: &Arc<Self>, session: &Session) {
         tasks::lose(self, session);
         let (Some(owner), Some(server)) = (self.owner(session), self.server_of(session)) else { return };
         let link = self.with(|topic| topic.handle(owner));

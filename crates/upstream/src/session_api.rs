@@ -1,6 +1,7 @@
 //! Types between the gateway and a session: session key, client profile, call, events of a call.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
@@ -49,6 +50,11 @@ pub enum SessionKey {
 }
 
 impl SessionKey {
+    /// The key of a caller's own sessions; without a caller, that of the shared one.
+    pub(crate) fn of(owner: Option<&Caller<'_>>) -> Self {
+        owner.map_or(Self::Shared, Caller::key)
+    }
+
     /// Whether one caller owns the session.
     #[must_use]
     pub fn is_own(&self) -> bool {
@@ -118,11 +124,10 @@ impl Caller<'_> {
     }
 }
 
-/// The hash of a client's own words: a stranger chooses them, so the hasher is the standard one.
-fn hash(bytes: &Bytes) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    bytes.hash(&mut hasher);
-    hasher.finish()
+/// The hash of a client's own words. Keyed, so that no stranger can choose words that share another caller's session.
+fn hash(bytes: &[u8]) -> u64 {
+    static KEYED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    KEYED.hash_one(bytes)
 }
 
 /// A request to a server.

@@ -86,7 +86,7 @@ impl Registry {
                 dial_in: None,
                 numbers: Arc::clone(self.context.numbers()),
             };
-            let spec = UpstreamSpec::new(server.clone(), &config.limits.servers());
+            let spec = UpstreamSpec { config: server.clone(), limits: config.limits.servers() };
             upstreams.push((server.clone(), Upstream::start(spec, environment)));
         }
         *self.upstreams.write() = upstreams;

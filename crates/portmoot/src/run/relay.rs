@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::{CloseTimeouts, Flow, HttpLimits, HttpSpec, Inbox, Link, LinkError, SendMeta};
+use client::{Flow, HttpLimits, HttpSpec, Inbox, Link, LinkError, SendMeta};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use platform::{Mutex, MutexGuard};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -154,7 +154,7 @@ pub(crate) async fn stdio_relay(
     };
     let link = Link::http(&spec, inbox).map_err(|error| unreachable(error.to_string()))?;
     let read = read(&link, &client).await;
-    link.close(CloseTimeouts::default()).await;
+    link.close().await;
     drop((link, client));
     let written = writer.await;
     read.and(written.unwrap_or(Ok(()))).map_err(|error| {

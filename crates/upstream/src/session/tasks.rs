@@ -66,7 +66,6 @@ impl Session {
     /// Asks a legacy server for the state of a task (`tasks/get`); `None` when it does not answer in time.
     pub async fn get_task(&self, task: &str) -> Option<Message> {
         let raw = quote(task);
-        let asked = self.request(Era::Legacy, "tasks/get", &[("taskId", raw.as_bytes())], Some(GET_TASK));
-        asked.ok()?.answer().await.ok()
+        self.ask(Era::Legacy, "tasks/get", &[("taskId", raw.as_bytes())], GET_TASK).await.ok()
     }
 }
