@@ -10,7 +10,7 @@ use http::header::{AsHeaderName, CONNECTION};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::body::Incoming;
-use model::{Refusal, RefusalCode, Target};
+use model::{Refusal, Target};
 use wire::mcp::header::{self, HeaderError, HeaderParam, Opening};
 use wire::mcp::{Era, Params, Version, refusal};
 use wire::rpc::{self, Message, Shape, code};
@@ -24,7 +24,7 @@ use super::request::{accepts, accepts_answers, not_allowed, read_body};
 use super::respond::{COMMENT, Sending, respond, status};
 use super::response::{self, Answered};
 use crate::listening::ListenReply;
-use crate::reply::SinkReply;
+use crate::reply::{SinkReply, no_stream};
 use crate::sessions::Session;
 use crate::slot::{Opener, Slot};
 use crate::{legacy, modern};
@@ -217,10 +217,7 @@ impl Exchange<'_> {
         let answers = u32::try_from(answers).unwrap_or(u32::MAX);
         let out = session.open_stream(answers.max(1), session.home().liveness.last_seen_ms());
         let reader = out.as_ref().and_then(|out| out.read(None));
-        let (out, reader) = out.zip(reader).ok_or_else(|| {
-            let what = "too many requests are open in this session";
-            Box::new(refused(&Refusal::new(RefusalCode::Overloaded, what)))
-        })?;
+        let (out, reader) = out.zip(reader).ok_or_else(|| Box::new(refused(&no_stream())))?;
         for message in messages {
             match message {
                 Ok(message) if message.method() == "initialize" => {
