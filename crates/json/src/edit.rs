@@ -35,12 +35,6 @@ impl<'m, 'a> ObjectEdit<'m, 'a> {
         self
     }
 
-    /// Whether there is no change.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.set.is_empty() && self.remove.is_empty()
-    }
-
     /// Writes the changes into `splice`, in places of the frame from which the members were read.
     pub fn finish(&self, splice: &mut Splice) {
         let set = self.set.iter().map(|(key, raw)| (key.as_str(), Some(raw.as_slice())));

@@ -36,7 +36,7 @@ pub mod visible;
 mod write;
 
 pub use buffer::Buffer;
-pub use canonical::{CANONICAL_DEPTH_MAX, canonical};
+pub use canonical::canonical;
 pub use check::check;
 pub use duplicates::{first_duplicate, refuse_duplicates};
 pub use edit::{MemberChange, ObjectEdit, edit_object, leaves_nothing, object_of};

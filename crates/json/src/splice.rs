@@ -52,7 +52,7 @@ impl Splice {
     }
 
     /// Removes the bytes at `span`.
-    pub fn remove(&mut self, span: Span) {
+    pub(crate) fn remove(&mut self, span: Span) {
         self.replace(span, b"");
     }
 

@@ -3,6 +3,7 @@ mod oracle;
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::canonical::CANONICAL_DEPTH_MAX;
 use super::strategies::{object_of, value};
 use super::text::trim;
 use super::*;

@@ -33,7 +33,7 @@ impl ReviewedCall<'_> {
     ///
     /// # Errors
     /// [`JsonError`] when params or definition have no canonical form; see [`canonical`].
-    pub fn input(&self) -> Result<Vec<u8>, JsonError> {
+    pub(crate) fn input(&self) -> Result<Vec<u8>, JsonError> {
         let mut to = self.to.to_vec();
         to.sort_unstable();
         to.dedup();

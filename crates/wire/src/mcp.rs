@@ -12,7 +12,7 @@ pub mod refusal;
 pub mod relay;
 pub mod result;
 pub mod task;
-pub mod translate;
+mod translate;
 pub mod uris;
 pub mod version;
 pub use method::{ListFields, MethodRow, Origin, TargetKind};

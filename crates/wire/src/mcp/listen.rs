@@ -7,11 +7,11 @@ use json::{Members, Span};
 use model::{Form, ListKind, Method, Notice, Payload, Request};
 
 /// Resources that one listen request may name, repeated ones included.
-pub const LISTEN_URIS_MAX: usize = 256;
+pub(crate) const LISTEN_URIS_MAX: usize = 256;
 /// Tasks that one listen request may name, repeated ones included.
-pub const LISTEN_TASKS_MAX: usize = 256;
+pub(crate) const LISTEN_TASKS_MAX: usize = 256;
 /// The method of the acknowledgement.
-pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+pub(crate) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 /// The lists that a filter may name, by its members.
 const LISTS: [(&str, ListKind); 3] = [

@@ -12,39 +12,39 @@ use crate::rpc::{self, Id};
 /// Portmoot's codes: outside -32768..-32000, which JSON-RPC and MCP reserve.
 pub mod own {
     /// `capability_violation`.
-    pub const CAPABILITY_VIOLATION: i64 = -31001;
+    pub(crate) const CAPABILITY_VIOLATION: i64 = -31001;
     /// `rate_limited`.
-    pub const RATE_LIMITED: i64 = -31002;
+    pub(crate) const RATE_LIMITED: i64 = -31002;
     /// `upstream_busy`.
-    pub const UPSTREAM_BUSY: i64 = -31003;
+    pub(crate) const UPSTREAM_BUSY: i64 = -31003;
     /// `upstream_down`.
-    pub const UPSTREAM_DOWN: i64 = -31004;
+    pub(crate) const UPSTREAM_DOWN: i64 = -31004;
     /// `upstream_timeout`.
-    pub const UPSTREAM_TIMEOUT: i64 = -31005;
+    pub(crate) const UPSTREAM_TIMEOUT: i64 = -31005;
     /// `upstream_failed`.
-    pub const UPSTREAM_FAILED: i64 = -31006;
+    pub(crate) const UPSTREAM_FAILED: i64 = -31006;
     /// `too_large`.
-    pub const TOO_LARGE: i64 = -31007;
+    pub(crate) const TOO_LARGE: i64 = -31007;
     /// `unauthenticated`.
-    pub const UNAUTHENTICATED: i64 = -31008;
+    pub(crate) const UNAUTHENTICATED: i64 = -31008;
     /// `forbidden`.
-    pub const FORBIDDEN: i64 = -31009;
+    pub(crate) const FORBIDDEN: i64 = -31009;
     /// `unknown_session`.
-    pub const UNKNOWN_SESSION: i64 = -31010;
+    pub(crate) const UNKNOWN_SESSION: i64 = -31010;
     /// `cancelled`.
-    pub const CANCELLED: i64 = -31011;
+    pub(crate) const CANCELLED: i64 = -31011;
     /// `overloaded`.
-    pub const OVERLOADED: i64 = -31012;
+    pub(crate) const OVERLOADED: i64 = -31012;
     /// `auth_violation`.
-    pub const AUTH_VIOLATION: i64 = -31013;
+    pub(crate) const AUTH_VIOLATION: i64 = -31013;
     /// `unsupported_protocol`.
-    pub const UNSUPPORTED_PROTOCOL: i64 = -31014;
+    pub(crate) const UNSUPPORTED_PROTOCOL: i64 = -31014;
     /// `log_unavailable`.
-    pub const LOG_UNAVAILABLE: i64 = -31015;
+    pub(crate) const LOG_UNAVAILABLE: i64 = -31015;
     /// `outcome_unknown`.
-    pub const OUTCOME_UNKNOWN: i64 = -31016;
+    pub(crate) const OUTCOME_UNKNOWN: i64 = -31016;
     /// `conflict`.
-    pub const CONFLICT: i64 = -31017;
+    pub(crate) const CONFLICT: i64 = -31017;
 }
 
 /// A refusal in MCP's form.

@@ -44,7 +44,7 @@ impl<'m> ResultView<'m> {
     ///
     /// # Errors
     /// [`JsonError`] when the message has no result, it is no object, or it or its `_meta` has a member twice.
-    pub fn read(message: &'m Message) -> Result<Self, JsonError> {
+    pub(crate) fn read(message: &'m Message) -> Result<Self, JsonError> {
         let span = message.result().and(message.body_span()).ok_or(JsonError::NotAnObject)?;
         let members = json::members(message.frame(), span)?;
         let meta = match members.get("_meta").filter(|member| member.raw != b"null") {
@@ -56,7 +56,7 @@ impl<'m> ResultView<'m> {
 
     /// The type of the result.
     #[must_use]
-    pub fn result_type(&self) -> ResultType<'m> {
+    pub(crate) fn result_type(&self) -> ResultType<'m> {
         match self.get("resultType").and_then(|member| json::text(member.raw)) {
             None => ResultType::Complete,
             Some(text) => match &*text {
@@ -68,39 +68,15 @@ impl<'m> ResultView<'m> {
         }
     }
 
-    /// The time for which it may be reused, in milliseconds. Negative counts as 0.
-    #[must_use]
-    pub fn ttl_ms(&self) -> Option<u64> {
-        json::integer(self.get("ttlMs")?.raw).map(|ttl| u64::try_from(ttl).unwrap_or(0))
-    }
-
-    /// Whether it may be shared between callers.
-    #[must_use]
-    pub fn next_cursor(&self) -> Option<Cow<'m, str>> {
-        json::text(self.get("nextCursor")?.raw)
-    }
-
     /// Any member, raw.
     #[must_use]
-    pub fn get(&self, key: &str) -> Option<Member<'m>> {
+    pub(crate) fn get(&self, key: &str) -> Option<Member<'m>> {
         self.members.get(key)
-    }
-
-    /// All members.
-    #[must_use]
-    pub fn members(&self) -> &Members<'m> {
-        &self.members
-    }
-
-    /// The members of `_meta`, if there is one.
-    #[must_use]
-    pub fn meta(&self) -> Option<&Members<'m>> {
-        self.meta.as_ref()
     }
 
     /// Edits of this result; none yet.
     #[must_use]
-    pub fn edit(&self) -> ResultEdit<'_, 'm> {
+    pub(crate) fn edit(&self) -> ResultEdit<'_, 'm> {
         ResultEdit { view: self, body: BodyEdit::default() }
     }
 }
@@ -115,7 +91,7 @@ pub struct ResultEdit<'v, 'm> {
 impl ResultEdit<'_, '_> {
     /// Adds the members of a complete modern result that this one lacks: `resultType`, and for methods with cacheable
     /// results `ttlMs` 0 and `cacheScope` private.
-    pub fn complete(&mut self, method: Option<&MethodRow>) -> &mut Self {
+    pub(crate) fn complete(&mut self, method: Option<&MethodRow>) -> &mut Self {
         let mut wanted: Vec<(&str, &[u8])> = vec![("resultType", b"\"complete\"")];
         if method.is_some_and(|method| method.cached) {
             wanted.push(("ttlMs", b"0"));
@@ -130,7 +106,7 @@ impl ResultEdit<'_, '_> {
     }
 
     /// Removes the members that legacy results do not have: `resultType`, `ttlMs`, `cacheScope` and the modern keys of `_meta`.
-    pub fn plain(&mut self) -> &mut Self {
+    pub(crate) fn plain(&mut self) -> &mut Self {
         for key in ["resultType", "ttlMs", "cacheScope"] {
             self.body.remove(key);
         }
@@ -138,32 +114,8 @@ impl ResultEdit<'_, '_> {
         self
     }
 
-    /// Sets any member to valid JSON. Not for `_meta`.
-    pub fn set(&mut self, key: &str, raw: &[u8]) -> &mut Self {
-        self.body.set(key, raw);
-        self
-    }
-
-    /// Removes any member.
-    pub fn remove(&mut self, key: &str) -> &mut Self {
-        self.body.remove(key);
-        self
-    }
-
-    /// Sets a key of `_meta` to valid JSON; makes `_meta` if there is none.
-    pub fn set_meta(&mut self, key: &str, raw: &[u8]) -> &mut Self {
-        self.body.set_meta(key, raw);
-        self
-    }
-
-    /// Removes keys from `_meta`, and with the last of them `_meta` itself.
-    pub fn remove_meta(&mut self, keys: &[&str]) -> &mut Self {
-        self.body.remove_meta(keys);
-        self
-    }
-
     /// Writes the changes into `splice`, in places of the message's frame.
-    pub fn finish(&self, splice: &mut Splice) {
+    pub(crate) fn finish(&self, splice: &mut Splice) {
         // The message has a body, so none is to be added.
         let _ = self.body.finish(Some(&self.view.members), self.view.meta.as_ref(), splice);
     }

@@ -12,11 +12,11 @@ use smallvec::SmallVec;
 use super::{PROTOCOL, refusal};
 
 /// The longest `id` or `correlation_id`, in bytes.
-pub const ID_BYTES_MAX: usize = 256;
+pub(crate) const ID_BYTES_MAX: usize = 256;
 /// The longest `kind`, in bytes.
 pub const KIND_BYTES_MAX: usize = 4096;
 /// The most addressees of one envelope.
-pub const TO_MAX: usize = 64;
+pub(crate) const TO_MAX: usize = 64;
 
 /// An envelope: the frame as it came, and the places of its members. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -50,13 +50,13 @@ pub enum BreachCode {
 impl BreachCode {
     /// The code as receivers see it.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         refusal::code(self.refusal())
     }
 
     /// The code as a refusal's.
     #[must_use]
-    pub fn refusal(self) -> RefusalCode {
+    pub(crate) fn refusal(self) -> RefusalCode {
         match self {
             Self::Malformed => RefusalCode::Malformed,
             Self::UnsupportedProtocol => RefusalCode::UnsupportedProtocol,

@@ -7,6 +7,7 @@ mod properties;
 use bytes::Bytes;
 use model::{Capabilities, Refusal, RefusalCode};
 
+use super::envelope::{ID_BYTES_MAX, TO_MAX};
 use super::system::{Person, Stamp};
 use super::*;
 

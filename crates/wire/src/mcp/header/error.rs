@@ -29,7 +29,7 @@ impl HeaderError {
 
     /// Header and body disagree, or a header is missing: -32020.
     #[must_use]
-    pub fn mismatch(message: impl Into<String>) -> Self {
+    pub(crate) fn mismatch(message: impl Into<String>) -> Self {
         Self { status: 400, code: code::HEADER_MISMATCH, message: message.into(), data: None }
     }
 
@@ -62,7 +62,7 @@ impl HeaderError {
 
     /// The body lacks a member that every modern request has: -32602.
     #[must_use]
-    pub fn params(message: impl Into<String>) -> Self {
+    pub(crate) fn params(message: impl Into<String>) -> Self {
         Self { status: 400, code: rpc::code::INVALID_PARAMS, message: message.into(), data: None }
     }
 }

@@ -1,6 +1,8 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::names::{METHOD, NAME};
+use super::value::decode;
 use super::*;
 use crate::mcp::params::Params;
 use crate::mcp::version::Version;
@@ -32,7 +34,7 @@ fn the_era_is_detected() {
         (&[], "tools/list", GOOD, Opening::Modern),
         (&[], "initialize", GOOD, Opening::Modern),
         (&[], "initialize", "", Opening::LegacyInitialize),
-        (&[(PROTOCOL_VERSION, "2025-11-25"), (SESSION_ID, "s")], "tools/list", "", Opening::Legacy),
+        (&[(PROTOCOL_VERSION, "2025-11-25"), ("mcp-session-id", "s")], "tools/list", "", Opening::Legacy),
         (&[(PROTOCOL_VERSION, "nonsense")], "tools/list", "", Opening::Legacy),
         (&[], "tools/list", "", Opening::Legacy),
     ] {

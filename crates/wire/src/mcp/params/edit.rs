@@ -26,7 +26,7 @@ impl<'m> Params<'m> {
 
 impl ParamsEdit<'_, '_> {
     /// Gives the target (name, uri, task id, or what `ref` names) another text. Without a target it has no effect.
-    pub fn set_target(&mut self, text: &str) -> &mut Self {
+    pub(crate) fn set_target(&mut self, text: &str) -> &mut Self {
         self.target = Some(quote(text));
         self
     }
@@ -46,19 +46,19 @@ impl ParamsEdit<'_, '_> {
     }
 
     /// Removes keys from `_meta`, and with the last of them `_meta` itself.
-    pub fn remove_meta(&mut self, keys: &[&str]) -> &mut Self {
+    pub(crate) fn remove_meta(&mut self, keys: &[&str]) -> &mut Self {
         self.body.remove_meta(keys);
         self
     }
 
     /// Sets any member of params to valid JSON. Not for `_meta` and not for the target.
-    pub fn set(&mut self, key: &str, raw: &[u8]) -> &mut Self {
+    pub(crate) fn set(&mut self, key: &str, raw: &[u8]) -> &mut Self {
         self.body.set(key, raw);
         self
     }
 
     /// Removes any member of params.
-    pub fn remove(&mut self, key: &str) -> &mut Self {
+    pub(crate) fn remove(&mut self, key: &str) -> &mut Self {
         self.body.remove(key);
         self
     }

@@ -211,7 +211,7 @@ fn body_text(payload: &Payload) -> Option<String> {
 
 /// A request as a whole message, under its caller's id or a placeholder.
 #[must_use]
-pub fn whole(request: &Request) -> Bytes {
+pub(crate) fn whole(request: &Request) -> Bytes {
     if !request.payload.marks.id.is_empty() {
         return request.payload.bytes.clone();
     }

@@ -46,12 +46,6 @@ pub fn declares(client_capabilities: &[u8]) -> bool {
     within(client_capabilities, &["extensions", EXTENSION])
 }
 
-/// Whether capabilities of 2025-11-25 (raw, of a client or of a server) have `tasks`.
-#[must_use]
-pub fn declares_legacy(capabilities: &[u8]) -> bool {
-    within(capabilities, &["tasks"])
-}
-
 /// The tasks whose states a listen request (`subscriptions/listen`) subscribes to: `taskIds` of its filter.
 ///
 /// # Errors

@@ -192,7 +192,7 @@ pub fn fit(
 
 /// A request without `task` in its params; `None` if it has none.
 #[must_use]
-pub fn without_task(request: &Request) -> Option<Request> {
+pub(crate) fn without_task(request: &Request) -> Option<Request> {
     let message = Message::read(relay::whole(request)).ok()?;
     let params = Params::read(&message).ok()?;
     params.get("task")?;

@@ -37,7 +37,7 @@ pub enum Status {
 impl Status {
     /// The state of this name; `None` for names that the protocol does not define.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         text.parse().ok()
     }
 

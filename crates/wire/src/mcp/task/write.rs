@@ -47,7 +47,7 @@ pub fn get(task: &Task<'_>, form: Form) -> Vec<u8> {
 
 /// The params of `notifications/tasks/status` (2025-11-25) or `notifications/tasks` (extension).
 #[must_use]
-pub fn changed(task: &Task<'_>, form: Form) -> Vec<u8> {
+pub(crate) fn changed(task: &Task<'_>, form: Form) -> Vec<u8> {
     match Era::of(form) {
         Era::Legacy => legacy(task),
         Era::Modern => json::object(|params| write_with_outcome(params, task)),
@@ -78,19 +78,6 @@ pub fn cancelled(task: &Task<'_>, form: Form) -> Vec<u8> {
 #[must_use]
 pub fn acknowledged() -> Vec<u8> {
     br#"{"resultType":"complete"}"#.to_vec()
-}
-
-/// The result of `tasks/list` (2025-11-25 only).
-#[must_use]
-pub fn legacy_list<'t>(tasks: impl IntoIterator<Item = Task<'t>>, next_cursor: Option<&str>) -> Vec<u8> {
-    json::object(|result| {
-        result.array("tasks", |array| {
-            for task in tasks {
-                array.object(|object| write_task(object, &task, Era::Legacy));
-            }
-        });
-        result.optional_text("nextCursor", next_cursor);
-    })
 }
 
 /// The result of `tasks/result`, or the params of any message that belongs to a task (2025-11-25): `body` with the task's

@@ -1,13 +1,11 @@
-//! Translation of a server's results, errors and notifications, as edits of their frames.
+//! Translation of a server's results and errors, as edits of their frames.
 
 use json::Splice;
 
 use crate::mcp::code::{
     HEADER_MISMATCH, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED,
 };
-use crate::mcp::meta;
 use crate::mcp::method::lookup;
-use crate::mcp::params::Params;
 use crate::mcp::result::ResultView;
 use crate::mcp::version::Era;
 use crate::rpc::Message;
@@ -15,7 +13,7 @@ use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
 
 /// A result of `method` in the other era, `to`. To modern: adds the members that a complete result needs. To legacy: removes
 /// the members that only modern results have. All other members stay; a result that is no object stays as it is.
-pub fn result(message: &Message, method: &str, to: Era, splice: &mut Splice) {
+pub(crate) fn result(message: &Message, method: &str, to: Era, splice: &mut Splice) {
     let Ok(view) = ResultView::read(message) else {
         return;
     };
@@ -31,7 +29,7 @@ pub fn result(message: &Message, method: &str, to: Era, splice: &mut Splice) {
 ///
 /// Only the code may change: -32002 and -32602 with `data.uri` are "no such resource" in the one and the other era; the
 /// codes that an era must not see (-32042 in the modern one, -32020 to -32022 in the legacy one) become -32603.
-pub fn error(message: &Message, method: &str, to: Era, splice: &mut Splice) {
+pub(crate) fn error(message: &Message, method: &str, to: Era, splice: &mut Splice) {
     let Some(object) = message.error_object() else {
         return;
     };
@@ -45,21 +43,6 @@ pub fn error(message: &Message, method: &str, to: Era, splice: &mut Splice) {
         (Era::Modern | Era::Legacy, _) => return,
     };
     splice.replace(object.code_span, code.to_string().as_bytes());
-}
-
-/// A notification from a server in the other era, `to`. To legacy, the subscription's id is removed; to modern, it is
-/// set if the notification is sent on a listen stream (`subscription`: the raw id of that request).
-pub fn notification(message: &Message, to: Era, subscription: Option<&[u8]>, splice: &mut Splice) {
-    let Ok(params) = Params::read(message) else {
-        return;
-    };
-    let mut edit = params.edit();
-    match (to, subscription) {
-        (Era::Legacy, _) => edit.remove_meta(&meta::ANSWER_KEYS),
-        (Era::Modern, Some(id)) => edit.set_meta(meta::SUBSCRIPTION_ID, id),
-        (Era::Modern, None) => return,
-    };
-    edit.finish(splice);
 }
 
 fn names_a_uri(data: Option<&[u8]>) -> bool {
