@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use json::{Object, Span};
+use json::Object;
 use model::Form;
 use wire::mcp::{Version, meta, task};
 
@@ -105,8 +105,7 @@ fn join(parts: &[(&str, String)], servers: usize) -> Option<String> {
 }
 
 fn instructions(handshake: &[u8]) -> Option<String> {
-    let members = json::members(handshake, Span::all(handshake)).ok()?;
-    members.get("instructions")?.text().map(Cow::into_owned)
+    json::at(handshake, &["instructions"]).and_then(json::text).map(Cow::into_owned)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use json::strategies::{object_of, value};
 use proptest::prelude::*;
 
 use super::*;
-use crate::mcp::meta;
+use crate::mcp::{BodyEdit, meta};
 use crate::rpc::{Id, Message};
 
 fn message(text: &str) -> Message {
@@ -15,7 +15,7 @@ fn call(method: &str, params: &str) -> Message {
     message(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#))
 }
 
-fn edited(message: &Message, change: impl FnOnce(&mut ParamsEdit<'_, '_>)) -> String {
+fn edited(message: &Message, change: impl FnOnce(&mut BodyEdit<'_, '_>)) -> String {
     let params = Params::read(message).unwrap();
     let mut edit = params.edit();
     change(&mut edit);

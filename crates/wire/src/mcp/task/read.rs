@@ -63,9 +63,5 @@ pub fn watched(params: &Params<'_>) -> Result<Vec<String>, Malformed> {
 
 /// Whether an object lies at the end of this path.
 pub(super) fn within(object: &[u8], path: &[&str]) -> bool {
-    let Ok(members) = json::members(object, Span::all(object)) else { return false };
-    match path {
-        [] => true,
-        [key, rest @ ..] => members.get(key).is_some_and(|member| within(member.raw, rest)),
-    }
+    json::at(object, path).is_some_and(|end| json::members(end, Span::all(end)).is_ok())
 }

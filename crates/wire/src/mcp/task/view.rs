@@ -1,6 +1,5 @@
 //! Tasks as their callers see them, in either revision.
 
-use json::Span;
 use model::Form;
 
 /// The standing of an operation. The raw parts are valid JSON objects.
@@ -111,6 +110,5 @@ impl Task<'_> {
 }
 
 fn is_error(result: &[u8]) -> bool {
-    json::members(result, Span::all(result))
-        .is_ok_and(|members| members.get("isError").is_some_and(|member| member.raw == b"true"))
+    json::at(result, &["isError"]) == Some(b"true")
 }

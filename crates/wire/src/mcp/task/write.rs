@@ -1,6 +1,6 @@
 //! Writer of tasks, in the form of either era.
 
-use json::{JsonError, Object, ObjectEdit, Span, Splice};
+use json::{JsonError, Object, Span};
 use model::{Form, Method, Notice, Payload};
 
 use super::view::{Standing, Task};
@@ -103,20 +103,13 @@ pub fn offer(tool: &[u8]) -> Result<Vec<u8>, JsonError> {
 /// Sets one member of the object under `outer`, and adds that object if it is missing.
 fn set_within(body: &[u8], outer: &str, key: &str, raw: &[u8]) -> Result<Vec<u8>, JsonError> {
     let members = json::members(body, Span::all(body))?;
-    let mut splice = Splice::new();
-    match members.get(outer).filter(|there| there.raw != b"null") {
-        Some(there) => {
-            let inner = json::members(body, there.span)?;
-            ObjectEdit::new(&inner).set(key, raw).finish(&mut splice);
-        }
-        None => {
-            let made = json::object(|inner| {
-                inner.raw(key, raw);
-            });
-            ObjectEdit::new(&members).set(outer, &made).finish(&mut splice);
-        }
-    }
-    Ok(splice.apply_within(body, Span::all(body)))
+    let inner = match members.get(outer).filter(|there| there.raw != b"null") {
+        Some(there) => json::edited(there.raw, &[(key, Some(raw))])?,
+        None => json::object(|inner| {
+            inner.raw(key, raw);
+        }),
+    };
+    json::edited(body, &[(outer, Some(&inner))])
 }
 
 fn legacy(task: &Task<'_>) -> Vec<u8> {
