@@ -198,7 +198,7 @@ impl Client<'_> {
         };
         let incoming = match modern::request(params) {
             Ok(incoming) => incoming,
-            Err(answer) => return self.out.answer(answer.frame),
+            Err(answer) => return self.out.answer(answer.answer(message.id())),
         };
         self.dispatch.wait_for_target(&link, &incoming.request).await;
         // On a pipe a request is cancelled by its name, not by closing a stream.

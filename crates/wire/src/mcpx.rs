@@ -12,7 +12,7 @@ pub mod system;
 mod write;
 
 pub use chat::{CHAT, Chat, Format};
-pub use envelope::{Breach, BreachCode, Envelope, KIND_BYTES_MAX};
+pub use envelope::{Breach, Envelope, KIND_BYTES_MAX};
 pub use kind::{Head, kind_of};
 pub use write::{Draft, envelope};
 

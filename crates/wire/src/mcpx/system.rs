@@ -138,7 +138,7 @@ pub fn error(stamp: Stamp<'_>, to: &str, notice: &ErrorDraft<'_>) -> Bytes {
 #[must_use]
 pub fn breach(stamp: Stamp<'_>, to: &str, breach: &Breach) -> Bytes {
     let notice = ErrorDraft {
-        error: breach.code.as_str(),
+        error: refusal::code(breach.code),
         message: &breach.message,
         correlation_id: breach.id.as_deref(),
         ..ErrorDraft::default()
