@@ -59,32 +59,18 @@ impl ClientLinks {
         self.registry.context().now_ms()
     }
 
-    /// A legacy link whose client reads everything on one stream (pipes, the 2024-11-05 pair). Its door lets it leave.
+    /// A link whose client reads everything on one stream (pipes, the 2024-11-05 pair). Its door lets it leave.
     ///
     /// # Errors
     /// Why the topic rejects it.
-    pub(crate) fn legacy_on(
+    pub(crate) fn join_on(
         &self,
         stream: &Arc<Stream>,
         dispatch: &Arc<Dispatch>,
         participant: &Arc<Participant>,
         client: ClientProfile,
     ) -> Result<Arc<Link>, Refusal> {
-        let home = Home::on(stream, self.now_ms(), &self.revoked);
-        self.legacy(&home, dispatch, participant, client)
-    }
-
-    /// A modern link of a pipe. Its door lets it leave.
-    ///
-    /// # Errors
-    /// Why the topic rejects it.
-    pub(crate) fn modern_on(
-        &self,
-        stream: &Arc<Stream>,
-        dispatch: &Arc<Dispatch>,
-        participant: &Arc<Participant>,
-    ) -> Result<Arc<Link>, Refusal> {
-        self.join_modern(&Home::on(stream, self.now_ms(), &self.revoked), dispatch, participant)
+        self.join(&Home::on(stream, self.now_ms(), &self.revoked), dispatch, participant, client)
     }
 
     /// The modern link of a participant over HTTP.
@@ -106,7 +92,7 @@ impl ClientLinks {
             return Ok(known);
         }
         let home = Home::new(self.registry.bounds(), now_ms, &self.revoked);
-        let link = ModernLink::new(dispatch, self.join_modern(&home, dispatch, participant)?, home);
+        let link = ModernLink::new(dispatch, self.join(&home, dispatch, participant, modern_client())?, home);
         self.modern.enter(&link);
         Ok(link)
     }
@@ -167,7 +153,7 @@ impl ClientLinks {
         client: ClientProfile,
     ) -> Result<Arc<Session>, Refusal> {
         let home = Home::new(self.registry.bounds(), self.now_ms(), &self.revoked);
-        let link = self.legacy(&home, dispatch, participant, client)?;
+        let link = self.join(&home, dispatch, participant, client)?;
         let limits = self.registry.limits();
         let limits =
             SessionLimits { max: limits.sessions_max, per_participant_max: limits.participant_sessions_max };
@@ -182,41 +168,23 @@ impl ClientLinks {
         })
     }
 
-    fn legacy(
+    /// Joins a link in the form of its client's revision.
+    fn join(
         &self,
         home: &Arc<Home>,
         dispatch: &Arc<Dispatch>,
         participant: &Arc<Participant>,
         client: ClientProfile,
     ) -> Result<Arc<Link>, Refusal> {
-        let link = self.link(participant, Form::Legacy, client, Box::new(LegacyOutlet(Arc::clone(home))));
-        let joining = Joining { listener: None, since: None, promotes: true, notified: true };
+        let (home, form) = (Arc::clone(home), client.version.era().form());
+        let (outlet, notified): (Box<dyn Outlet>, bool) = match form {
+            Form::Legacy => (Box::new(LegacyOutlet(home)), true),
+            Form::Modern => (Box::new(ModernOutlet(home)), false),
+        };
+        let link = Link::new(self.registry.context().link(), Arc::clone(participant), form, client, outlet);
+        let joining = Joining { listener: None, since: None, promotes: true, notified };
         self.registry.join(dispatch, &link, joining)?;
         Ok(link)
-    }
-
-    fn join_modern(
-        &self,
-        home: &Arc<Home>,
-        dispatch: &Arc<Dispatch>,
-        participant: &Arc<Participant>,
-    ) -> Result<Arc<Link>, Refusal> {
-        // A modern client declares what it can with each request.
-        let client = ClientProfile { version: Version::NEWEST, ..gateway::plain_client() };
-        let link = self.link(participant, Form::Modern, client, Box::new(ModernOutlet(Arc::clone(home))));
-        let joining = Joining { listener: None, since: None, promotes: true, notified: false };
-        self.registry.join(dispatch, &link, joining)?;
-        Ok(link)
-    }
-
-    fn link(
-        &self,
-        participant: &Arc<Participant>,
-        form: Form,
-        client: ClientProfile,
-        outlet: Box<dyn Outlet>,
-    ) -> Arc<Link> {
-        Link::new(self.registry.context().link(), Arc::clone(participant), form, client, outlet)
     }
 
     fn sweep(&self) {
@@ -252,6 +220,11 @@ impl ClientLinks {
         });
         wait
     }
+}
+
+/// A modern client, before its first request: it declares what it can with each.
+pub(crate) fn modern_client() -> ClientProfile {
+    ClientProfile { version: Version::NEWEST, ..gateway::plain_client() }
 }
 
 /// Lets the link of a session leave, and ends its streams.

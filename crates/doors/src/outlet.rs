@@ -139,7 +139,7 @@ pub(crate) fn question_withdrawn(operation: OperationId) -> Bytes {
 fn log_overrun(sent: Result<(), Unsent>) {
     match sent {
         Err(Unsent::Full) => tracing::info!("a client reads too slowly: its stream was ended"),
-        Err(Unsent::Ended) | Ok(()) => {}
+        Err(Unsent::NoStream | Unsent::Ended) | Ok(()) => {}
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use model::{Form, LinkId, ListenFilter, ParticipantId, Refusal, RefusalCode, Request};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use topic::{Interest, Subject, Target};
+use topic::{Interest, LogLevel, Subject, Target};
 use upstream::{Session, Subscription};
 use wire::mcp::{listen, relay};
 

@@ -8,7 +8,7 @@ use crate::text::text;
 use crate::tokens::{Token, Tokens};
 
 /// The deepest nesting that has a canonical form, in objects and arrays: a bound on the work of sorting.
-pub const CANONICAL_DEPTH_MAX: usize = 128;
+pub(crate) const CANONICAL_DEPTH_MAX: usize = 128;
 
 /// The canonical spelling of a value: no white space, members sorted by the bytes of their names, strings with only the
 /// escapes that JSON requires, numbers as they were spelled (`1.0` is not `1`).

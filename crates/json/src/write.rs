@@ -153,7 +153,7 @@ pub struct Array<'o, B: Buffer = Vec<u8>> {
 impl<'o, B: Buffer> Array<'o, B> {
     /// Appends an array to `out`.
     #[inline]
-    pub fn write(out: &'o mut B, elements: impl FnOnce(&mut Self)) {
+    pub(crate) fn write(out: &'o mut B, elements: impl FnOnce(&mut Self)) {
         out.put("[");
         let mut array = Self { out, is_empty: true };
         elements(&mut array);
@@ -161,7 +161,7 @@ impl<'o, B: Buffer> Array<'o, B> {
     }
 
     /// Adds a string.
-    pub fn text(&mut self, text: &str) -> &mut Self {
+    pub(crate) fn text(&mut self, text: &str) -> &mut Self {
         put_text(self.element(), text);
         self
     }

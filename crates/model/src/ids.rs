@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 /// The longest participant id, in bytes.
 pub const PARTICIPANT_BYTES_MAX: usize = 128;
 /// The longest topic name, in bytes.
-pub const TOPIC_BYTES_MAX: usize = 64;
+pub(crate) const TOPIC_BYTES_MAX: usize = 64;
 /// The gateway's own participant, the addressee of MCP callers' requests.
 pub const GATEWAY: &str = "portmoot";
 /// The sender of system messages. Never a participant.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use bytestring::ByteString;
 
 /// The form in which the bytes of a [`Payload`] are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::VariantArray)]
 pub enum Form {
     /// JSON of MCP's legacy era, revisions 2024-11-05 to 2025-11-25. MCPx envelopes carry this form too.
     Legacy,
@@ -16,10 +16,8 @@ pub enum Form {
 }
 
 impl Form {
-    /// All forms.
-    pub const ALL: [Self; 2] = [Self::Legacy, Self::Modern];
-    /// The form of payloads in MCPx envelopes.
-    pub const ENVELOPE: Self = Self::Legacy;
+    /// All forms, legacy first.
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 }
 
 /// A range of bytes in a [`Payload`]; empty if the part is absent.

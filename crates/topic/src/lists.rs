@@ -96,4 +96,9 @@ impl ListSnapshot {
         }
         listings
     }
+
+    /// The public spelling of a URI that a server wrote; `None` if it stays as it is.
+    pub fn respelled_uri(&self, server: &ParticipantId, own: &str) -> Option<String> {
+        self.catalog.respelled(&self.overrides, self.catalog.index(server)?, own)
+    }
 }

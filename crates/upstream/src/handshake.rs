@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use client::{Link, LinkError, SendMeta};
-use json::{ObjectEdit, Span, Splice, elements, members, quote, text};
+use json::{Span, elements, quote, text};
 use model::{Capabilities, KindRef};
 use tokio::time::timeout;
 use wire::mcp::Era;
@@ -210,20 +210,13 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
 /// The caller's capabilities without the requests that the server may send to no caller: it learns only what it may use. Each
 /// request that it then sends is judged by itself.
 fn permitted(capabilities: &Bytes, server: &Capabilities) -> Bytes {
-    let Ok(members) = members(capabilities, Span::all(capabilities)) else {
-        return Bytes::from_static(b"{}");
-    };
-    let mut edit = ObjectEdit::new(&members);
-    for (key, method) in [
+    let requests = [
         ("sampling", "sampling/createMessage"),
         ("elicitation", "elicitation/create"),
         ("roots", "roots/list"),
-    ] {
-        if !KindRef::request(method, None).is_ok_and(|kind| server.admits_somewhere(kind)) {
-            edit.remove(key);
-        }
-    }
-    let mut splice = Splice::new();
-    edit.finish(&mut splice);
-    splice.apply(capabilities)
+    ];
+    let may_send = |method| KindRef::request(method, None).is_ok_and(|kind| server.admits_somewhere(kind));
+    let gone = requests.into_iter().filter(|(_, method)| !may_send(method)).map(|(key, _)| (key, None));
+    let permitted = json::edited(capabilities, &gone.collect::<Vec<_>>());
+    permitted.map_or(Bytes::from_static(b"{}"), Bytes::from)
 }

@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use json::{Span, members};
 use model::{Answer, Form, LinkId, Notice, ParticipantId, Refusal, Request};
 use wire::mcp::{Era, Version};
 
@@ -93,8 +92,9 @@ impl ClientProfile {
         if *self.capabilities == *b"{}" {
             return false;
         }
-        let Ok(declared) = members(&self.capabilities, Span::all(&self.capabilities)) else { return false };
-        ["sampling", "elicitation", "roots"].iter().any(|name| declared.get(name).is_some())
+        ["sampling", "elicitation", "roots"]
+            .iter()
+            .any(|name| json::at(&self.capabilities, &[name]).is_some())
     }
 }
 

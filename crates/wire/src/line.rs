@@ -37,7 +37,7 @@ impl Lines {
     }
 
     /// Appends bytes that were read.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 

@@ -10,10 +10,10 @@ use http::header::{AsHeaderName, CONNECTION};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::body::Incoming;
-use model::{Refusal, RefusalCode, Target};
-use wire::mcp::header::{self, HeaderError, HeaderParam, Opening};
-use wire::mcp::{Era, Params, Version, refusal};
-use wire::rpc::{self, Message, Shape, code};
+use model::{Refusal, Target};
+use wire::mcp::header::{self, HeaderParam, Opening};
+use wire::mcp::{Era, Params, Rejection, Version, refusal};
+use wire::rpc::{self, Id, Message, Shape, code};
 
 use super::body::Body;
 use super::connection::{Connection, Visit};
@@ -21,10 +21,10 @@ use super::events::{Events, parse_event_id};
 use super::handover::Handover;
 use super::head::{Field, Head};
 use super::request::{accepts, accepts_answers, not_allowed, read_body};
-use super::respond::{COMMENT, Sending, respond, status};
+use super::respond::{COMMENT, Sending, respond};
 use super::response::{self, Answered};
 use crate::listening::ListenReply;
-use crate::reply::SinkReply;
+use crate::reply::{SinkReply, no_stream};
 use crate::sessions::Session;
 use crate::slot::{Opener, Slot};
 use crate::{legacy, modern};
@@ -56,10 +56,8 @@ pub(crate) async fn serve(
 
 /// A refusal before any message was read.
 pub(crate) fn refused(refusal: &Refusal) -> Response<Body> {
-    let encoded = refusal::encode(refusal, Era::Modern, "", None);
-    let status = StatusCode::from_u16(encoded.status).unwrap_or(StatusCode::BAD_REQUEST);
-    let mut response = response::json(status, encoded.answer(None));
-    if status == StatusCode::UNAUTHORIZED {
+    let mut response = *rejected(&refusal::encode(refusal, Era::Modern, "", None), None);
+    if response.status() == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(http::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
@@ -107,7 +105,7 @@ impl Exchange<'_> {
         match opening {
             Opening::Modern => {
                 let version = header::check(|name| self.header(name), &params);
-                version.map_err(|error| header_error(&error, &message))?;
+                version.map_err(|error| rejected(&error, message.id()))?;
                 self.modern(&params).await
             }
             Opening::LegacyInitialize => self.initialize(&message).await,
@@ -139,14 +137,12 @@ impl Exchange<'_> {
             modern::take(dispatch, link, params);
             return Ok(response::empty(StatusCode::ACCEPTED));
         }
-        let incoming = modern::request(params).map_err(|answer| {
-            Box::new(response::json(status(Some(answer.code), Era::Modern), answer.frame))
-        })?;
+        let incoming = modern::request(params).map_err(|error| rejected(&error, params.message().id()))?;
         dispatch.wait_for_target(link, &incoming.request).await;
         if let ("tools/call", Some(Target::Tool(name))) = (params.method(), &incoming.request.target) {
             let mirrored: Vec<HeaderParam> = lists::mirrored_params(dispatch, link, name);
             header::check_params(|name| self.header(name), params, &mirrored)
-                .map_err(|error| header_error(&error, params.message()))?;
+                .map_err(|error| rejected(&error, params.message().id()))?;
         }
         let slot = Slot::new(Opener::Modern(Arc::clone(modern.home().bounds())));
         let sending = Sending { ids: false, prime: false, era: Era::Modern };
@@ -217,10 +213,7 @@ impl Exchange<'_> {
         let answers = u32::try_from(answers).unwrap_or(u32::MAX);
         let out = session.open_stream(answers.max(1), session.home().liveness.last_seen_ms());
         let reader = out.as_ref().and_then(|out| out.read(None));
-        let (out, reader) = out.zip(reader).ok_or_else(|| {
-            let what = "too many requests are open in this session";
-            Box::new(refused(&Refusal::new(RefusalCode::Overloaded, what)))
-        })?;
+        let (out, reader) = out.zip(reader).ok_or_else(|| Box::new(refused(&no_stream())))?;
         for message in messages {
             match message {
                 Ok(message) if message.method() == "initialize" => {
@@ -306,7 +299,7 @@ fn error(status: StatusCode, code: i64, message: &str) -> Box<Response<Body>> {
     Box::new(response::json(status, rpc::error(None, code, message, None)))
 }
 
-fn header_error(error: &HeaderError, message: &Message) -> Box<Response<Body>> {
+fn rejected(error: &Rejection, id: Option<&Id>) -> Box<Response<Body>> {
     let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
-    Box::new(response::json(status, error.answer(message.id())))
+    Box::new(response::json(status, error.answer(id)))
 }

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 use wire::line::{Line, Lines};
 use wire::mcp::header::{self, HeaderParam};
-use wire::mcp::{ListKind, Params, Version, list, result};
+use wire::mcp::{ListKind, Params, Version, list, listen};
 use wire::rpc::{self, Id, Message, Shape, code};
 
 use crate::exit::Exit;
@@ -231,7 +231,7 @@ fn take(link: &Link, client: &Arc<ClientSide>, line: Line, number: u64) {
 fn cancel(link: &Link, client: &Arc<ClientSide>, number: u64) {
     link.cancel(number);
     let Some(open) = client.settle(number).filter(|open| open.method == LISTEN) else { return };
-    client.send(rpc::result(&open.id, &result::listened(&open.id)));
+    client.send(rpc::result(&open.id, &listen::ended(&open.id)));
 }
 
 /// The headers that mirror the body of a modern request.

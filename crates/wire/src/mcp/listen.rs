@@ -6,12 +6,15 @@ use std::collections::HashSet;
 use json::{Members, Span};
 use model::{Form, ListKind, ListenFilter, Method, Notice, Payload, Request};
 
+use super::meta;
+use crate::rpc::Id;
+
 /// Resources that one listen request may name, repeated ones included.
-pub const LISTEN_URIS_MAX: usize = 256;
+pub(crate) const LISTEN_URIS_MAX: usize = 256;
 /// Tasks that one listen request may name, repeated ones included.
-pub const LISTEN_TASKS_MAX: usize = 256;
+pub(crate) const LISTEN_TASKS_MAX: usize = 256;
 /// The method of the acknowledgement.
-pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+pub(crate) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 /// The lists that a filter may name, by its members.
 const LISTS: [(&str, ListKind); 3] = [
@@ -83,6 +86,16 @@ pub fn acknowledgement<S: AsRef<str>>(lists: &[ListKind], resources: &[S], tasks
     Notice { method: Method::Known(ACKNOWLEDGED), latest: None, payload }
 }
 
+/// The result that ends a listen request.
+#[must_use]
+pub fn ended(request: &Id) -> Vec<u8> {
+    json::object(|result| {
+        result.text("resultType", "complete").object("_meta", |keys| {
+            keys.raw(meta::SUBSCRIPTION_ID, request.raw());
+        });
+    })
+}
+
 /// The tasks that an acknowledgement agrees to; `None` if the notification is no acknowledgement.
 #[must_use]
 pub fn agreed_tasks(notice: &Notice) -> Option<Vec<String>> {
@@ -90,8 +103,7 @@ pub fn agreed_tasks(notice: &Notice) -> Option<Vec<String>> {
         return None;
     }
     let agreed = || {
-        let params = notice.payload.body_bytes();
-        let filter = json::members(params, Span::all(params)).ok()?.get("notifications")?.raw;
+        let filter = json::at(notice.payload.body_bytes(), &["notifications"])?;
         names(&json::members(filter, Span::all(filter)).ok()?, TASKS, (usize::MAX, "tasks")).ok()
     };
     Some(agreed().unwrap_or_default())

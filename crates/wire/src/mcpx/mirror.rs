@@ -7,7 +7,7 @@ use crate::mcp::method::{TargetKind, lookup};
 use crate::rpc::{self, Id};
 
 /// The key of `_meta` with the verdict on a call whose payload is not shown.
-pub const VERDICT: &str = "portmoot/verdict";
+pub(crate) const VERDICT: &str = "portmoot/verdict";
 /// The error code in place of one that is not shown (JSON-RPC: reserved for servers).
 const NOT_SHOWN: i64 = -32000;
 /// The text in place of a required one that is not shown.

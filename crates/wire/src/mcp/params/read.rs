@@ -123,32 +123,20 @@ impl<'m> Params<'m> {
 
     /// A member of params that is a string.
     #[must_use]
-    pub fn text(&self, key: &str) -> Option<Cow<'m, str>> {
+    pub(crate) fn text(&self, key: &str) -> Option<Cow<'m, str>> {
         self.get(key)?.text()
     }
 
     /// The members of params, if there are params.
     #[must_use]
-    pub fn members(&self) -> Option<&Members<'m>> {
+    pub(crate) fn members(&self) -> Option<&Members<'m>> {
         self.members.as_ref()
     }
 
     /// The members of `_meta`, if there is one.
     #[must_use]
-    pub fn meta(&self) -> Option<&Members<'m>> {
+    pub(crate) fn meta(&self) -> Option<&Members<'m>> {
         self.meta.as_ref()
-    }
-
-    /// `params.cursor`. An empty string is a cursor.
-    #[must_use]
-    pub fn cursor(&self) -> Option<Cow<'m, str>> {
-        self.text("cursor")
-    }
-
-    /// `params.level` of `logging/setLevel`.
-    #[must_use]
-    pub fn level(&self) -> Option<Cow<'m, str>> {
-        self.text("level")
     }
 
     /// `params.requestId` of `notifications/cancelled`.
@@ -184,12 +172,6 @@ impl<'m> Params<'m> {
         self.initial("clientInfo", meta::CLIENT_INFO)
     }
 
-    /// The lowest level of the log messages that this modern request wants.
-    #[must_use]
-    pub fn log_level(&self) -> Option<Cow<'m, str>> {
-        self.meta_text(meta::LOG_LEVEL)
-    }
-
     /// Whether the request has a key of the modern era.
     #[must_use]
     pub fn is_modern(&self) -> bool {
@@ -210,7 +192,7 @@ impl<'m> Params<'m> {
 
     /// A value of `_meta` that is a string.
     #[must_use]
-    pub fn meta_text(&self, key: &str) -> Option<Cow<'m, str>> {
+    pub(crate) fn meta_text(&self, key: &str) -> Option<Cow<'m, str>> {
         self.meta.as_ref()?.get(key)?.text()
     }
 

@@ -4,6 +4,7 @@ use json::strategies::{object_of, value};
 use proptest::prelude::*;
 
 use super::*;
+use crate::mcp::{BodyEdit, meta};
 use crate::rpc::{Id, Message};
 
 fn message(text: &str) -> Message {
@@ -14,7 +15,7 @@ fn call(method: &str, params: &str) -> Message {
     message(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#))
 }
 
-fn edited(message: &Message, change: impl FnOnce(&mut ParamsEdit<'_, '_>)) -> String {
+fn edited(message: &Message, change: impl FnOnce(&mut BodyEdit<'_, '_>)) -> String {
     let params = Params::read(message).unwrap();
     let mut edit = params.edit();
     change(&mut edit);
@@ -71,7 +72,7 @@ fn the_modern_keys() {
     assert_eq!(params.protocol_version().unwrap(), "2026-07-28");
     assert_eq!(params.client_capabilities().unwrap(), br#"{"x":1}"#);
     assert_eq!(params.client_info(), None);
-    assert_eq!(params.log_level().unwrap(), "info");
+    assert_eq!(params.meta_text(meta::LOG_LEVEL).unwrap(), "info");
     assert_eq!(params.progress_token(), Some(Id::number(7)));
     assert_eq!(params.request_state().unwrap(), b"\"s\"");
 }

@@ -64,9 +64,7 @@ fn target(params: &Params<'_>) -> Option<Target> {
 /// A member of a request's params that is a string, such as the cursor of a list.
 #[must_use]
 pub fn param_text(request: &Request, key: &str) -> Option<String> {
-    let params = request.payload.body_bytes();
-    let members = json::members(params, Span::all(params)).ok()?;
-    members.get(key)?.text().map(std::borrow::Cow::into_owned)
+    json::at(request.payload.body_bytes(), &[key]).and_then(json::text).map(std::borrow::Cow::into_owned)
 }
 
 /// The changes that a session makes to a request that it sends.
@@ -165,29 +163,20 @@ pub fn encode_question(
 /// A call with the arguments of a reviewer's edited params, which have the legacy form.
 #[must_use]
 pub fn with_arguments(request: &Request, edited: &str) -> Option<Request> {
-    let edited = edited.as_bytes();
-    let arguments = json::members(edited, Span::all(edited)).ok()?.get("arguments")?.raw;
+    let arguments = json::at(edited.as_bytes(), &["arguments"])?;
     let body = match request.payload.body_bytes() {
         b"" => b"{}",
         body => body,
     };
-    let body = set_member(body, "arguments", arguments)?;
+    let body = json::edited(body, &[("arguments", Some(arguments))]).ok()?;
     Some(Request { payload: Payload::body(request.payload.form, body), ..request.clone() })
 }
 
 /// Legacy params with other arguments.
 #[must_use]
 pub fn set_arguments(params: &str, arguments: &str) -> Option<String> {
-    let edited = set_member(params.as_bytes(), "arguments", arguments.as_bytes())?;
+    let edited = json::edited(params.as_bytes(), &[("arguments", Some(arguments.as_bytes()))]).ok()?;
     String::from_utf8(edited).ok()
-}
-
-fn set_member(object: &[u8], key: &str, raw: &[u8]) -> Option<Vec<u8>> {
-    let members = json::members(object, Span::all(object)).ok()?;
-    let (mut splice, mut edit) = (Splice::new(), json::ObjectEdit::new(&members));
-    edit.set(key, raw);
-    edit.finish(&mut splice);
-    Some(splice.apply_within(object, Span::all(object)))
 }
 
 /// The params of a request in the legacy form under the server's own name, as MCPx envelopes and reviewers see them.
@@ -211,7 +200,7 @@ fn body_text(payload: &Payload) -> Option<String> {
 
 /// A request as a whole message, under its caller's id or a placeholder.
 #[must_use]
-pub fn whole(request: &Request) -> Bytes {
+pub(crate) fn whole(request: &Request) -> Bytes {
     if !request.payload.marks.id.is_empty() {
         return request.payload.bytes.clone();
     }

@@ -46,12 +46,6 @@ pub fn declares(client_capabilities: &[u8]) -> bool {
     within(client_capabilities, &["extensions", EXTENSION])
 }
 
-/// Whether capabilities of 2025-11-25 (raw, of a client or of a server) have `tasks`.
-#[must_use]
-pub fn declares_legacy(capabilities: &[u8]) -> bool {
-    within(capabilities, &["tasks"])
-}
-
 /// The tasks whose states a listen request (`subscriptions/listen`) subscribes to: `taskIds` of its filter.
 ///
 /// # Errors
@@ -69,9 +63,5 @@ pub fn watched(params: &Params<'_>) -> Result<Vec<String>, Malformed> {
 
 /// Whether an object lies at the end of this path.
 pub(super) fn within(object: &[u8], path: &[&str]) -> bool {
-    let Ok(members) = json::members(object, Span::all(object)) else { return false };
-    match path {
-        [] => true,
-        [key, rest @ ..] => members.get(key).is_some_and(|member| within(member.raw, rest)),
-    }
+    json::at(object, path).is_some_and(|end| json::members(end, Span::all(end)).is_ok())
 }

@@ -1,4 +1,4 @@
-//! Header errors of modern HTTP requests, and their JSON-RPC answers.
+//! Rejections of requests: a JSON-RPC error with its HTTP status.
 
 use bytes::Bytes;
 
@@ -6,21 +6,21 @@ use crate::mcp::code;
 use crate::mcp::version::Version;
 use crate::rpc::{self, Id, Malformed};
 
-/// Why a door refuses a modern HTTP request because of its headers.
+/// The JSON-RPC error that answers a request which is not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct HeaderError {
-    /// The HTTP status: 400, or 404 for a method that the revision does not have.
+pub struct Rejection {
+    /// The HTTP status, for an answer that has not begun.
     pub status: u16,
     /// The JSON-RPC code.
     pub code: i64,
-    /// What is wrong and what to do; clients may read it.
+    /// The cause and what to do next; clients may read it.
     pub message: String,
     /// `data` of the error, valid JSON.
     pub data: Option<String>,
 }
 
-impl HeaderError {
+impl Rejection {
     /// The JSON-RPC error that answers the request of this id.
     #[must_use]
     pub fn answer(&self, id: Option<&Id>) -> Bytes {
@@ -29,7 +29,7 @@ impl HeaderError {
 
     /// Header and body disagree, or a header is missing: -32020.
     #[must_use]
-    pub fn mismatch(message: impl Into<String>) -> Self {
+    pub(crate) fn mismatch(message: impl Into<String>) -> Self {
         Self { status: 400, code: code::HEADER_MISMATCH, message: message.into(), data: None }
     }
 
@@ -62,12 +62,12 @@ impl HeaderError {
 
     /// The body lacks a member that every modern request has: -32602.
     #[must_use]
-    pub fn params(message: impl Into<String>) -> Self {
+    pub(crate) fn params(message: impl Into<String>) -> Self {
         Self { status: 400, code: rpc::code::INVALID_PARAMS, message: message.into(), data: None }
     }
 }
 
-impl From<Malformed> for HeaderError {
+impl From<Malformed> for Rejection {
     fn from(malformed: Malformed) -> Self {
         Self { status: 400, code: malformed.code, message: malformed.message, data: None }
     }
