@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use json::visible;
+use json::{Token, Tokens, visible};
 
 /// The answer to `GET proposals`.
 #[derive(Deserialize)]
@@ -123,42 +123,22 @@ fn not_portmoot() -> Failure {
 
 /// Pretty-prints JSON: every token keeps its spelling, hidden characters are made visible.
 pub(super) fn pretty_json(json: &str) -> String {
-    let (mut out, mut depth, mut text, mut escaped) = (String::from("  "), 1_usize, false, false);
-    let mut rest = json.chars().peekable();
-    while let Some(c) = rest.next() {
-        if text {
-            out.push(c);
-            text = escaped || c != '"';
-            escaped = c == '\\' && !escaped;
-            continue;
+    let (mut out, mut depth, mut opened) = (String::from("  "), 1_usize, false);
+    let mut tokens = Tokens::new(json.as_bytes());
+    while let Some(token) = tokens.next() {
+        let closes = matches!(token, Token::Close(_));
+        depth = depth.saturating_sub(usize::from(closes));
+        // `{}` and `[]` stay on one line.
+        if opened != closes {
+            begin_line(&mut out, depth);
         }
-        match c {
-            c if c.is_ascii_whitespace() => {}
-            '"' => {
-                text = true;
-                out.push(c);
-            }
-            '{' | '[' => {
-                out.push(c);
-                while rest.next_if(char::is_ascii_whitespace).is_some() {}
-                if let Some(close) = rest.next_if(|c| *c == '}' || *c == ']') {
-                    out.push(close);
-                } else {
-                    depth += 1;
-                    begin_line(&mut out, depth);
-                }
-            }
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                begin_line(&mut out, depth);
-                out.push(c);
-            }
-            ',' => {
-                out.push(c);
-                begin_line(&mut out, depth);
-            }
-            ':' => out += ": ",
-            c => out.push(c),
+        out += json.get(tokens.span().start..tokens.span().end).unwrap_or_default();
+        opened = matches!(token, Token::Open(_));
+        match token {
+            Token::Open(_) => depth += 1,
+            Token::Comma => begin_line(&mut out, depth),
+            Token::Colon => out.push(' '),
+            Token::Close(_) | Token::Text(_) | Token::Plain(_) => {}
         }
     }
     visible::lines(&out)
