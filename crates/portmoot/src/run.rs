@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::config::Config;
-use running::{Gateway, StartError};
+use running::Gateway;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{Loaded, Sources};
@@ -35,7 +35,7 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
     let gateway = start(loaded.config.clone())?;
-    let address = gateway.listen().await.map_err(|error| failed(&error))?;
+    let address = gateway.listen().await?;
     output.message(&banner(&loaded, &address.to_string(), gateway.requires_token()));
     let mut files = watch::WatchedFiles::new(loaded.files);
     let mut config = loaded.config;
@@ -119,7 +119,7 @@ fn reload(sources: &Sources, before: &Config, output: Output) -> Result<Config, 
 ///
 /// # Errors
 /// When the gateway cannot start or the pipe breaks.
-pub(crate) async fn stdio(loaded: Loaded, topic: &str, _output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn stdio(loaded: Loaded, topic: &str) -> Result<Exit, Failure> {
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
     let gateway = start(loaded.config)?;
     let served = tokio::select! {
@@ -169,24 +169,7 @@ impl Endpoint for InProcess {
 }
 
 fn start(config: Config) -> Result<Gateway, Failure> {
-    let exe = std::env::current_exe().ok();
-    Gateway::start(config, exe).map_err(|error| failed(&error))
-}
-
-fn failed(error: &StartError) -> Failure {
-    match error {
-        StartError::Store(error) => Failure::new(Exit::Failed, error.code(), error.to_string())
-            .hint("another gateway may be using the data directory; choose another with --data-dir DIR"),
-        StartError::Refused(refusal) => {
-            let failure = Failure::new(Exit::Refused, refusal.code.as_str(), refusal.message.clone());
-            match &refusal.hint {
-                Some(hint) => failure.hint(hint.clone()),
-                None => failure,
-            }
-        }
-        StartError::Listen { .. } => Failure::new(Exit::Failed, "cannot_listen", error.to_string())
-            .hint("another program may be using the port; choose one with --listen 127.0.0.1:PORT"),
-    }
+    Gateway::start(config, std::env::current_exe().ok())
 }
 
 fn no_signals(error: &std::io::Error) -> Failure {

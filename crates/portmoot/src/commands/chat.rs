@@ -256,8 +256,7 @@ fn failure(why: ConnectError) -> Failure {
     };
     let failure = Failure::new(exit, code, why.to_string());
     match exit {
-        Exit::Unauthenticated => failure
-            .hint("pass a token with --token TOKEN or PORTMOOT_TOKEN; the gateway's operator issues one with: portmoot token new NAME"),
+        Exit::Unauthenticated => failure.needs_token(),
         _ => failure,
     }
 }

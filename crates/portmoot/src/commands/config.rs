@@ -1,5 +1,7 @@
 //! Commands `config check` and `config show`, and configuration loading for all commands.
 
+use std::path::PathBuf;
+
 use serde_json::json;
 
 use crate::cli::{ConfigArgs, ConfigCommand};
@@ -24,6 +26,15 @@ pub(crate) fn load(sources: &Sources, output: Output) -> Result<Loaded, Failure>
     let loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
     loaded.notices.iter().for_each(|notice| output.message(&format!("note: {notice}")));
     Ok(loaded)
+}
+
+/// The data directory of a configuration. Without one, `then` says what follows.
+pub(crate) fn data_dir(loaded: &Loaded, then: &str) -> Result<PathBuf, Failure> {
+    loaded.config.data_dir.clone().ok_or_else(|| {
+        let message = format!("no data directory is configured, so {then}");
+        Failure::new(Exit::Usage, "no_data_dir", message)
+            .hint("choose one: --data-dir DIR, or `data_dir` in [server]")
+    })
 }
 
 pub(crate) fn run(command: ConfigCommand, output: Output) -> Result<Exit, Failure> {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use access::config::Config;
 use access::identities::tokens_configured;
+use platform::unix_ms;
 use serde_json::json;
 use store::{Directory, Journal, State};
 use upstream::config::{ServerConfig, StdioConfig, Transport};
@@ -18,7 +19,7 @@ use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::process::{env, now_ms};
+use crate::process::env;
 
 /// A time before the release of this program, Unix milliseconds. A clock before it is wrong, and tokens would not expire.
 const RELEASE_MS: u64 = 1_785_196_800_000;
@@ -40,7 +41,7 @@ enum Severity {
 
 pub(crate) fn run(args: &DoctorArgs, output: Output) -> Result<Exit, Failure> {
     let sources = Sources { listen: args.listen.clone(), ..sources(&args.config) };
-    let mut checks = vec![clock(now_ms())];
+    let mut checks = vec![clock(unix_ms())];
     match sources.load(&env) {
         Err(problems) => checks.extend(problems.into_iter().map(|problem| {
             let location =
@@ -152,7 +153,7 @@ fn tokens(config: &Config, state: Option<&State>) -> Check {
         let fix = refusal.hint.unwrap_or_default().into_owned();
         return failed("tokens", refusal.message.into_owned(), fix);
     }
-    let expired = state.tokens().iter().filter(|token| token.expires_ms.is_some_and(|end| end <= now_ms()));
+    let expired = state.tokens().iter().filter(|token| token.expires_ms.is_some_and(|end| end <= unix_ms()));
     let expired: Vec<&str> = expired.map(|token| token.name.as_str()).collect();
     if !expired.is_empty() {
         let fix = format!("portmoot token revoke {}", expired.first().copied().unwrap_or_default());

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use crate::cli::{ParticipantsCommand, RunningArgs};
 use crate::commands::servers::cell;
 use crate::commands::target::running_endpoint;
-use crate::config::{DURATION, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::remote::ApiClient;
+use crate::timestamp::duration_of;
 
 const COLUMNS: [&str; 6] = ["TOPIC", "PARTICIPANT", "ROLE", "LINKS", "CAPABILITIES", "GRANTS"];
 
@@ -24,7 +24,8 @@ pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<
             output.listing(&answer, &COLUMNS, &rows);
         }
         ParticipantsCommand::Grant { id, capabilities, topic, time, reason, gateway } => {
-            let seconds = time.as_deref().map(seconds).transpose()?;
+            let time = time.as_deref().map(|text| duration_of("--for", text)).transpose()?;
+            let seconds = time.map(|time| time.as_secs().max(1));
             let body = json!({ "add": capabilities, "expires_in_seconds": seconds, "reason": reason });
             change(&id, &body, topic.as_deref(), &gateway, output).await?;
         }
@@ -77,10 +78,4 @@ fn grant(grant: &Value) -> String {
     let sign = if grant.get("given") == Some(&Value::Bool(true)) { '+' } else { '-' };
     let end = grant.get("expires").and_then(Value::as_str).map(|end| format!(" until {end}"));
     format!("{sign}{} by {}{}", cell(grant, "capability"), cell(grant, "by"), end.unwrap_or_default())
-}
-
-fn seconds(text: &str) -> Result<u64, Failure> {
-    let wrong =
-        || Failure::new(Exit::Usage, "bad_argument", format!("--for must be {DURATION}, not \"{text}\""));
-    duration(text).map(|time| time.as_secs().max(1)).ok_or_else(wrong)
 }

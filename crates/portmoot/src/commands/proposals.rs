@@ -134,6 +134,6 @@ fn arguments_given(text: &str) -> Result<&str, Failure> {
     if object {
         return Ok(text);
     }
-    let failure = Failure::new(Exit::Usage, "bad_argument", "--arguments must be a JSON object");
+    let failure = Failure::bad_argument("--arguments must be a JSON object");
     Err(failure.hint(r#"for example --arguments '{"path":"/tmp/report"}'"#))
 }

@@ -37,7 +37,7 @@ pub(crate) async fn send(
     }
     let request = request.body(Full::new(body)).map_err(|_| {
         let message = "the token or an argument has characters that an HTTP request cannot carry";
-        Failure::new(Exit::Usage, "bad_argument", message).hint("a token has no spaces and no line breaks")
+        Failure::bad_argument(message).hint("a token has no spaces and no line breaks")
     })?;
     sender.send_request(request).await.map_err(|error| broken(&error))
 }
@@ -65,10 +65,7 @@ pub(crate) fn failure(status: StatusCode, body: &[u8]) -> Failure {
     let message = text("message").unwrap_or_else(|| format!("the gateway answered with status {status}"));
     let failure = Failure::new(exit, &text("code").unwrap_or_else(|| "gateway_status".into()), message);
     match text("hint") {
-        // The gateway's own hint is about HTTP headers, not about options of this program.
-        _ if exit == Exit::Unauthenticated => {
-            failure.hint("pass a token with --token TOKEN or PORTMOOT_TOKEN; the gateway's operator issues one with: portmoot token new NAME")
-        }
+        _ if exit == Exit::Unauthenticated => failure.needs_token(),
         Some(hint) => failure.hint(hint),
         None => failure,
     }

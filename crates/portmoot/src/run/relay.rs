@@ -19,7 +19,6 @@ use wire::rpc::{self, Id, Message, Shape, code};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::Endpoint;
 
 /// Longest line from the client, bytes.
@@ -133,11 +132,7 @@ impl Inbox for ClientSide {
 ///
 /// # Errors
 /// When the gateway cannot be reached.
-pub(crate) async fn stdio_relay(
-    endpoint: Box<dyn Endpoint>,
-    topic: &str,
-    _output: Output,
-) -> Result<Exit, Failure> {
+pub(crate) async fn stdio_relay(endpoint: Box<dyn Endpoint>, topic: &str) -> Result<Exit, Failure> {
     // Fails at once, not with the first request, if the gateway cannot be reached.
     drop(endpoint.connect().await?);
     let (out, lines) = mpsc::channel(QUEUE_LEN_MAX);

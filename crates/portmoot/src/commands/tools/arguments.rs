@@ -3,7 +3,6 @@
 use json::{Span, members, quote};
 use serde_json::value::RawValue;
 
-use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Builds one JSON object: `whole`, with the members of `single` added or replaced.
@@ -52,7 +51,7 @@ fn one(argument: &str) -> Result<(&str, String), Failure> {
 }
 
 fn wrong(message: String, hint: &str) -> Failure {
-    Failure::new(Exit::Usage, "bad_argument", message).hint(hint)
+    Failure::bad_argument(message).hint(hint)
 }
 
 #[cfg(test)]
