@@ -1,6 +1,5 @@
 //! Gateways run by commands: `serve`, `stdio`, and one inside the process of another command.
 
-mod relay;
 mod running;
 mod watch;
 
@@ -11,6 +10,7 @@ use std::time::Duration;
 
 use access::config::Config;
 use running::Gateway;
+use tokio::io::DuplexStream;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{Loaded, Sources};
@@ -19,12 +19,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::{env, program_name};
-use crate::remote::{Endpoint, GatewayConnection};
-
-pub(crate) use relay::stdio_relay;
-
-/// Buffer size of a pipe to a gateway in this process, bytes.
-const PIPE_BYTES: usize = 64 * 1024;
+use crate::remote::{Endpoint, GatewayConnection, PIPE_BYTES, Serving};
 
 /// Runs the gateway until SIGTERM or SIGINT. On SIGHUP, or when a file changes, it reloads the configuration from `sources`.
 ///
@@ -127,10 +122,7 @@ pub(crate) async fn stdio(loaded: Loaded, topic: &str) -> Result<Exit, Failure> 
         _ = terminate.recv() => Ok(()),
     };
     gateway.stop().await;
-    served.map_err(|error| {
-        Failure::new(Exit::Failed, "pipe", format!("the connection to the client broke: {error}"))
-    })?;
-    Ok(Exit::Ok)
+    served.map(|()| Exit::Ok)
 }
 
 /// Starts a gateway in this process for one command. It listens on no port. Waits up to `start_wait` for its servers.
@@ -157,6 +149,12 @@ impl Endpoint for InProcess {
         let gateway = Arc::clone(&self.gateway);
         tokio::spawn(async move { gateway.connection(far).await });
         Box::pin(async move { Ok(Box::new(near) as GatewayConnection) })
+    }
+
+    fn serve(&self, topic: &str, pipe: DuplexStream) -> Serving {
+        let (gateway, topic) = (Arc::clone(&self.gateway), topic.to_owned());
+        let (input, output) = tokio::io::split(pipe);
+        Box::pin(async move { gateway.stdio(&topic, input, output).await })
     }
 
     fn authority(&self) -> &str {

@@ -66,7 +66,7 @@ fn list(dir: &Path, filter: &EntryFilter, last: Option<usize>, output: Output) -
         let lines: Vec<String> = lines.into_iter().map(|line| format!("\n    {line}")).collect();
         output.result(&format!("{{\n  \"entries\": [{}\n  ]\n}}", lines.join(",")));
     } else {
-        output.listing(&json!(null), &COLUMNS, &Vec::from(rows));
+        output.table(&COLUMNS, rows.into_iter());
     }
     Ok(Exit::Ok)
 }

@@ -12,12 +12,12 @@ use store::{IssuedToken, Journal, JournalWriter};
 
 use crate::cli::{GatewayArgs, TokenCommand};
 use crate::commands::config::data_dir;
-use crate::commands::servers::cell;
 use crate::commands::target::Target;
+use crate::commands::view::{cell, texts};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::remote::{ApiClient, Remote};
+use crate::remote::{Remote, api};
 use crate::timestamp::{duration_of, minute};
 
 const COLUMNS: [&str; 5] = ["NAME", "CAPABILITIES", "TOPICS", "CREATED", "EXPIRES"];
@@ -46,8 +46,7 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
         }
         TokenCommand::Ls { gateway } => {
             let answer = ls(token_store(&gateway, output)?).await?;
-            let rows = answer.get("tokens").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            output.listing(&answer, &COLUMNS, &rows.iter().map(row).collect::<Vec<_>>());
+            output.listing(&answer, "tokens", &COLUMNS, row);
         }
         TokenCommand::Revoke { name, gateway } => {
             revoke_tokens(token_store(&gateway, output)?, &name).await?;
@@ -80,7 +79,7 @@ async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Fa
                 "topics": request.topics,
                 "lifetime_ms": request.lifetime_ms,
             });
-            ApiClient::new(&remote).post(&["tokens"], &body).await
+            api::post(&remote, &["tokens"], &[], body.to_string()).await?.read()
         }
         TokenStore::Local { config, dir } => {
             let random: [u8; 32] = platform::random();
@@ -99,7 +98,7 @@ async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Fa
 
 async fn ls(token_store: TokenStore) -> Result<Value, Failure> {
     match token_store {
-        TokenStore::Gateway(remote) => ApiClient::new(&remote).get(&["tokens"], &[]).await,
+        TokenStore::Gateway(remote) => api::get(&remote, &["tokens"], &[]).await?.read(),
         TokenStore::Local { dir, .. } => {
             let journal = Journal::open(&dir)?;
             Ok(json!({ "tokens": journal.state().tokens().iter().map(token_json).collect::<Vec<_>>() }))
@@ -109,7 +108,7 @@ async fn ls(token_store: TokenStore) -> Result<Value, Failure> {
 
 async fn revoke_tokens(token_store: TokenStore, name: &str) -> Result<(), Failure> {
     match token_store {
-        TokenStore::Gateway(remote) => ApiClient::new(&remote).delete(&["tokens", name]).await.map(drop),
+        TokenStore::Gateway(remote) => api::delete(&remote, &["tokens", name]).await,
         TokenStore::Local { config, dir } => {
             let journal = JournalWriter::open(&dir)?;
             let audit = Recorder::open(&config, Some(&journal))?;
@@ -134,9 +133,9 @@ fn token_json(token: &IssuedToken) -> Map<String, Value> {
 }
 
 fn row(token: &Value) -> Vec<String> {
-    let list = |name: &str| match token.get(name).and_then(Value::as_array) {
-        Some(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
-        None => "(configured)".to_owned(),
+    let list = |name: &str| match token.get(name) {
+        None | Some(Value::Null) => "(configured)".to_owned(),
+        Some(_) => texts(token, name).join(", "),
     };
     let time = |name: &str| token.get(name).and_then(Value::as_u64);
     let expires = match time("expires_ms") {

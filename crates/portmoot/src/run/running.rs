@@ -1,6 +1,5 @@
 //! A gateway from its start to its end: journal, identities, doors, reload.
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,13 +13,14 @@ use client::Guard;
 use doors::Doors;
 use gateway::audit::Recorder;
 use gateway::{Registry, Start};
-use model::TopicName;
+use model::{RefusalCode, TopicName};
 use platform::{random, unix_ms};
 use store::{Journal, JournalWriter, State};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::remote::broken_pipe;
 
 /// A running gateway.
 pub(crate) struct Gateway {
@@ -91,13 +91,16 @@ impl Gateway {
         topic: &str,
         input: impl AsyncRead + Unpin,
         output: impl AsyncWrite + Unpin + Send + 'static,
-    ) -> io::Result<()> {
-        let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("there is no topic `{topic}`"));
+    ) -> Result<(), Failure> {
+        let unknown = || {
+            let code = RefusalCode::UnknownTarget.as_str();
+            Failure::new(Exit::NotFound, code, format!("there is no topic `{topic}`"))
+        };
         let name = TopicName::new(topic).map_err(|_| unknown())?;
         let dispatch = self.registry.topic(&name).ok_or_else(unknown)?;
         // The process that starts the gateway on a pipe is its user.
         let user = self.registry.pipe_user();
-        self.doors.stdio(&dispatch, &user, input, output).await
+        self.doors.stdio(&dispatch, &user, input, output).await.map_err(broken_pipe)
     }
 
     /// Waits until the first start of every server has ended, but no longer than `bound`.

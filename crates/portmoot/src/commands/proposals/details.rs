@@ -3,8 +3,6 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
 use json::{Token, Tokens, visible};
 
 /// The answer to `GET proposals`.
@@ -37,24 +35,15 @@ pub(super) struct ProposalDetails {
 }
 
 impl ProposalList {
-    pub(super) fn read(answer: &str) -> Result<Self, Failure> {
-        serde_json::from_str(answer).map_err(|_| not_portmoot())
-    }
-
-    pub(super) fn rows(&self) -> Vec<Vec<String>> {
-        let row = |one: &ProposalDetails| {
-            let [id, state, by, expires] = [&one.id, &one.state, &one.by, &one.expires].map(String::clone);
-            vec![id, state, by, one.act(), one.to.join(", "), expires]
-        };
-        self.proposals.iter().map(row).collect()
+    pub(super) fn rows(self) -> impl Iterator<Item = Vec<String>> {
+        self.proposals.into_iter().map(|one| {
+            let (act, to) = (one.act(), one.to.join(", "));
+            vec![one.id, one.state, one.by, act, to, one.expires]
+        })
     }
 }
 
 impl ProposalDetails {
-    pub(super) fn read(answer: &str) -> Result<Self, Failure> {
-        serde_json::from_str(answer).map_err(|_| not_portmoot())
-    }
-
     fn act(&self) -> String {
         match &self.context {
             Some(context) => format!("{}:{context}", self.method),
@@ -113,12 +102,6 @@ impl ProposalDetails {
             state => format!("{act} is {}", visible::line(state)),
         }
     }
-}
-
-fn not_portmoot() -> Failure {
-    let message = "the answer is not from a Portmoot gateway, or its version differs from this program's";
-    Failure::new(Exit::Failed, "gateway_foreign", message)
-        .hint("check the URL (--url) and the versions (portmoot --version)")
 }
 
 /// Pretty-prints JSON: every token keeps its spelling, hidden characters are made visible.
