@@ -1,5 +1,7 @@
 //! Configuration tests: files to checked values or problems.
 
+mod documented;
+
 use std::sync::Arc;
 use std::time::Duration;
 

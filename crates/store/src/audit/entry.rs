@@ -172,24 +172,16 @@ impl Entry<'_> {
     pub(super) fn write_members(&self, out: &mut Vec<u8>, payload: &LoggedPayload<'_>) {
         Object::write_members(out, |entry| {
             entry.number("at_ms", self.at_ms);
-            if let Some(topic) = self.topic {
-                entry.text("topic", &cut(topic));
-            }
+            entry.optional_text("topic", self.topic.map(cut).as_deref());
             entry.text("from", &cut(self.from));
             write_kind(entry, self.kind);
-            if let Some(own) = self.own {
-                entry.text("own", &cut(own));
-            }
+            entry.optional_text("own", self.own.map(cut).as_deref());
             if !self.to.is_empty() {
                 entry.texts("to", self.to.iter().map(|name| cut(name)));
             }
             entry.text("verdict", self.verdict.as_str());
-            if let Some(why) = self.why {
-                entry.text("why", &cut(why));
-            }
-            if let Some(digest) = self.digest {
-                entry.text("digest", &cut(digest));
-            }
+            entry.optional_text("why", self.why.map(cut).as_deref());
+            entry.optional_text("digest", self.digest.map(cut).as_deref());
             if let Some(operation) = self.operation {
                 entry.raw("operation", &quoted_hex::<34>(&operation.0.to_be_bytes()));
             }
