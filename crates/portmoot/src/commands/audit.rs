@@ -45,25 +45,17 @@ pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure
 
 /// Prints the entries that match, the last `last` of them.
 fn list(dir: &Path, filter: &EntryFilter, last: Option<usize>, output: Output) -> Result<Exit, Failure> {
-    let (mut lines, mut rows) = (VecDeque::new(), VecDeque::new());
-    let kept_max = last.unwrap_or(usize::MAX);
+    // With `--json` a row is a line of the log, unchanged.
+    let (mut rows, rows_max) = (VecDeque::new(), last.unwrap_or(usize::MAX));
     query(dir, filter, |entry, line| {
-        if output.json {
-            lines.push_back(line.to_owned())
-        } else {
-            rows.push_back(row(entry))
-        }
-        if lines.len() > kept_max {
-            lines.pop_front();
-        }
-        if rows.len() > kept_max {
+        rows.push_back(if output.json { vec![line.to_owned()] } else { row(entry) });
+        if rows.len() > rows_max {
             rows.pop_front();
         }
         ControlFlow::Continue(())
     })?;
     if output.json {
-        // The lines of the log, unchanged.
-        let lines: Vec<String> = lines.into_iter().map(|line| format!("\n    {line}")).collect();
+        let lines: Vec<String> = rows.iter().flatten().map(|line| format!("\n    {line}")).collect();
         output.result(&format!("{{\n  \"entries\": [{}\n  ]\n}}", lines.join(",")));
     } else {
         output.table(&COLUMNS, rows.into_iter());

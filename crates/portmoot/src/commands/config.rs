@@ -39,7 +39,7 @@ pub(crate) fn data_dir(loaded: &Loaded, then: &str) -> Result<PathBuf, Failure> 
 
 pub(crate) fn run(command: ConfigCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        ConfigCommand::Check { config } => check(&sources(&config), output),
+        ConfigCommand::Check(config) => check(&sources(&config), output),
         ConfigCommand::Show { origin, config } => show(&sources(&config), origin, output),
     }
 }

@@ -18,7 +18,7 @@ const COLUMNS: [&str; 6] = ["NAME", "STATE", "TRANSPORT", "ERA", "TOOLS", "REASO
 
 pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        ServersCommand::Ls { gateway } => {
+        ServersCommand::Ls(gateway) => {
             let endpoint = resolve(&gateway, START_WAIT, output).await?;
             let answer = api::get(&*endpoint, &["servers"], &[]).await?.read()?;
             let row = |row: &Value| COLUMNS.iter().map(|column| cell(row, &column.to_lowercase())).collect();

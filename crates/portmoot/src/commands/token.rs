@@ -44,7 +44,7 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
                 output.result(&cell(&answer, "token"));
             }
         }
-        TokenCommand::Ls { gateway } => {
+        TokenCommand::Ls(gateway) => {
             let answer = ls(token_store(&gateway, output)?).await?;
             output.listing(&answer, "tokens", &COLUMNS, row);
         }

@@ -8,7 +8,7 @@ use upstream::config::ServerConfig;
 
 use crate::config::node::Node;
 use crate::config::problem::Problem;
-use crate::config::reader::{Problems, Table, suggestion};
+use crate::config::reader::{Problems, Table};
 use crate::config::values::Env;
 use crate::config::{participants, profiles, servers, settings, topics};
 
@@ -20,7 +20,6 @@ pub(crate) fn check(tree: &Node, env: Env<'_>) -> Result<Config, Vec<Problem>> {
     let problems = Problems::default();
     let root = Table::root(tree, &problems);
     let settings = settings::read(&root);
-    let audit = settings::audit(&root);
     let servers = servers::read(&root, env);
     let profiles = profiles::read(&root);
     let participants = participants::read(&root, env, &profiles);
@@ -31,17 +30,7 @@ pub(crate) fn check(tree: &Node, env: Env<'_>) -> Result<Config, Vec<Problem>> {
     root.finish();
     let problems = problems.into_inner();
     match settings {
-        Some(settings) if problems.is_empty() => Ok(Config {
-            listen: settings.listen,
-            data_dir: settings.data_dir,
-            hosts: settings.hosts,
-            legacy_sse: settings.legacy_sse,
-            limits: settings.limits,
-            audit,
-            servers,
-            participants,
-            topics,
-        }),
+        Some(settings) if problems.is_empty() => Ok(Config { servers, participants, topics, ..settings }),
         Some(_) | None => Err(problems),
     }
 }
@@ -78,9 +67,12 @@ fn check_topics_exist(
     for one in participants.iter().map(|one| &one.participant) {
         for topic in one.topics.iter().filter(|topic| !known(topic.as_str())) {
             let message = format!("`{}` may join `{topic}`, but there is no such topic", one.id);
-            let mut problem = Problem::new("config_unknown_topic", message);
-            problem.hint = suggestion(topic.as_str(), topics.iter().map(|topic| topic.name.as_str()))
-                .or_else(|| Some(format!("add [topics.{topic}]")));
+            let names = topics.iter().map(|topic| topic.name.as_str());
+            let mut problem = Problem::new("config_unknown_topic", message).suggest(
+                topic.as_str(),
+                names,
+                format!("add [topics.{topic}]"),
+            );
             let table = tree.get("participants").and_then(|node| node.get(one.id.as_str()));
             problem.location = table.map(|table| table.get("topics").unwrap_or(table).location.clone());
             problems.note(problem);

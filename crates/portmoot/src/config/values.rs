@@ -36,8 +36,7 @@ pub(crate) fn secret(text: &str, location: &Location, env: Env<'_>, problems: &P
 /// The expanded text under a key.
 pub(crate) fn secret_at(table: &Table<'_>, key: &'static str, env: Env<'_>) -> Option<Secret> {
     let text = table.text(key)?;
-    let location = table.get(key).map_or(table.location(), |node| &node.location);
-    Some(secret(text, location, env, table.problems()))
+    Some(secret(text, table.place(key), env, table.problems()))
 }
 
 /// The expanded texts of a table of texts: `env`, `headers`. Numbers and flags count as their spelling.

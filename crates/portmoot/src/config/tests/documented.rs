@@ -29,7 +29,6 @@ fn known() -> BTreeSet<String> {
     let problems = Problems::default();
     let root = Table::root(&tree, &problems);
     settings::read(&root);
-    settings::audit(&root);
     let found = servers::read(&root, &env);
     let profiles = profiles::read(&root);
     participants::read(&root, &env, &profiles);
