@@ -31,7 +31,7 @@ fn stage(more: &str) -> (Home, Gateway) {
 const LISTED: &str = "[topics.main]\nbuiltin = [\"proposals\"]\n";
 
 fn client(gateway: &Gateway, who: &str) -> Client {
-    Client::open(gateway, Some(&token(who)), "/mcp", json!({}))
+    Client::of(gateway, &token(who))
 }
 
 /// The structured content of a tool's result. It equals the text and matches the tool's output schema.

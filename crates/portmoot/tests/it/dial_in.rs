@@ -41,7 +41,7 @@ fn start(own: &str, more: &str) -> Started {
 
 impl Started {
     fn client(&self, name: &str) -> Client {
-        Client::open(&self.gateway, Some(&token(name)), "/mcp", json!({}))
+        Client::of(&self.gateway, &token(name))
     }
 
     /// The state of the worker as a server, from the API.
