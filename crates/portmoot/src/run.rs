@@ -11,7 +11,7 @@ use std::time::Duration;
 use access::config::Config;
 use running::Gateway;
 use tokio::io::DuplexStream;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config::{Loaded, Sources};
 use crate::consent;
@@ -26,9 +26,9 @@ use crate::remote::{Endpoint, GatewayConnection, PIPE_BYTES, Serving};
 /// # Errors
 /// When the gateway cannot start.
 pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> Result<Exit, Failure> {
-    let mut hangup = signal(SignalKind::hangup()).map_err(|error| no_signals(&error))?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
+    let mut hangup = listen(SignalKind::hangup())?;
+    let mut terminate = listen(SignalKind::terminate())?;
+    let mut interrupt = listen(SignalKind::interrupt())?;
     let gateway = start(loaded.config.clone())?;
     let address = gateway.listen().await?;
     output.message(&banner(&loaded, &address.to_string(), gateway.requires_token()));
@@ -115,7 +115,7 @@ fn reload(sources: &Sources, before: &Config, output: Output) -> Result<Config, 
 /// # Errors
 /// When the gateway cannot start or the pipe breaks.
 pub(crate) async fn stdio(loaded: Loaded, topic: &str) -> Result<Exit, Failure> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
+    let mut terminate = listen(SignalKind::terminate())?;
     let gateway = start(loaded.config)?;
     let served = tokio::select! {
         served = gateway.stdio(topic, tokio::io::stdin(), tokio::io::stdout()) => served,
@@ -156,20 +156,14 @@ impl Endpoint for InProcess {
         let (input, output) = tokio::io::split(pipe);
         Box::pin(async move { gateway.stdio(&topic, input, output).await })
     }
-
-    fn authority(&self) -> &str {
-        "localhost"
-    }
-
-    fn token(&self) -> Option<&str> {
-        None
-    }
 }
 
 fn start(config: Config) -> Result<Gateway, Failure> {
     Gateway::start(config, std::env::current_exe().ok())
 }
 
-fn no_signals(error: &std::io::Error) -> Failure {
-    Failure::new(Exit::Failed, "no_signals", format!("cannot wait for signals: {error}"))
+fn listen(kind: SignalKind) -> Result<Signal, Failure> {
+    signal(kind).map_err(|error| {
+        Failure::new(Exit::Failed, "no_signals", format!("cannot wait for signals: {error}"))
+    })
 }

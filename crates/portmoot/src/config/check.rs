@@ -48,11 +48,8 @@ fn check_unique_names(
     for (table, name) in all {
         if let Some(other) = seen.insert(name, table) {
             let message = format!("the name `{name}` is used twice: in `[{other}]` and in `[{table}]`");
-            let mut problem = Problem::new("config_twice", message)
-                .hint("servers and participants need different names: rename one of them");
-            problem.location =
-                tree.get(table).and_then(|node| node.get(name)).map(|node| node.location.clone());
-            problems.note(problem);
+            let problem = Problem::new("config_twice", message).at(tree.place(&[table, name]));
+            problems.note(problem.hint("servers and participants need different names: rename one of them"));
         }
     }
 }
@@ -67,15 +64,10 @@ fn check_topics_exist(
     for one in participants.iter().map(|one| &one.participant) {
         for topic in one.topics.iter().filter(|topic| !known(topic.as_str())) {
             let message = format!("`{}` may join `{topic}`, but there is no such topic", one.id);
+            let place = tree.place(&["participants", one.id.as_str(), "topics"]);
+            let problem = Problem::new("config_unknown_topic", message).at(place);
             let names = topics.iter().map(|topic| topic.name.as_str());
-            let mut problem = Problem::new("config_unknown_topic", message).suggest(
-                topic.as_str(),
-                names,
-                format!("add [topics.{topic}]"),
-            );
-            let table = tree.get("participants").and_then(|node| node.get(one.id.as_str()));
-            problem.location = table.map(|table| table.get("topics").unwrap_or(table).location.clone());
-            problems.note(problem);
+            problems.note(problem.suggest(topic.as_str(), names, format!("add [topics.{topic}]")));
         }
     }
 }
@@ -104,15 +96,14 @@ fn check_prefixes_distinct(
             | PrefixError::Shadows(_, later)
             | PrefixError::TooLong(later) => later,
         };
-        let mut problem = Problem::new("config_prefix", error.to_string());
-        let find = |table: &str| tree.get(table).and_then(|node| node.get(later));
-        let (server, participant) = (find("servers"), find("participants"));
-        problem.location = server.map(|table| table.get("prefix").unwrap_or(table).location.clone());
-        if let (None, Some(table)) = (server, participant) {
-            problem.location = Some(table.get("serves").unwrap_or(table).location.clone());
-            problem.hint =
-                Some("the name of a participant is the prefix of its tools: rename the participant".into());
-        }
+        let problem = Problem::new("config_prefix", error.to_string());
+        let problem = if servers.iter().any(|server| server.name.as_str() == later) {
+            problem.at(tree.place(&["servers", later, "prefix"]))
+        } else {
+            problem
+                .at(tree.place(&["participants", later, "serves"]))
+                .hint("the name of a participant is the prefix of its tools: rename the participant")
+        };
         if !reported.contains(&problem) {
             reported.push(problem);
         }

@@ -127,12 +127,11 @@ impl<'a> Table<'a> {
     /// A list of texts with their locations.
     pub(crate) fn texts(&self, key: &'static str) -> Option<Vec<(&'a str, &'a Location)>> {
         let items = self.list(key)?;
-        let text = |item: &'a Node| match &item.value {
-            Value::Text(text) => Some((text.as_str(), &item.location)),
-            other => {
-                self.mistyped(key, &item.location, "a list of texts", other);
-                None
+        let text = |item: &'a Node| {
+            if item.text().is_none() {
+                self.mistyped(key, &item.location, "a list of texts", &item.value);
             }
+            Some((item.text()?, &item.location))
         };
         Some(items.iter().filter_map(text).collect())
     }

@@ -41,9 +41,7 @@ pub(crate) fn unimplemented(tree: &Node) -> Vec<String> {
     for topic in topics {
         let Some(Value::List(items)) = topic.node.get("builtin").map(|node| &node.value) else { continue };
         for item in items.iter().filter(|item| item.location.layer.name != DEFAULTS) {
-            if let Value::Text(name) = &item.value
-                && UNIMPLEMENTED.contains(&name.as_str())
-            {
+            if let Some(name) = item.text().filter(|name| UNIMPLEMENTED.contains(name)) {
                 reported.push(format!(
                     "{}: `topics.{}.builtin`: `{name}` has no effect yet: remove it",
                     item.location, topic.key

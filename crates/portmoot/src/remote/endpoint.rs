@@ -32,10 +32,14 @@ pub(crate) trait Endpoint: Send + Sync {
     fn serve(&self, topic: &str, pipe: DuplexStream) -> Serving;
 
     /// Value of the `Host` header.
-    fn authority(&self) -> &str;
+    fn authority(&self) -> &str {
+        "localhost"
+    }
 
     /// Bearer token, if any.
-    fn token(&self) -> Option<&str>;
+    fn token(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// A gateway at an http URL.
