@@ -1,7 +1,5 @@
 //! Answers to server requests at the terminal: elicitation forms, URLs, sampling. Without a terminal, requests are declined.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -25,12 +23,10 @@ pub(crate) struct TerminalResponder<'a> {
 
 #[derive(Deserialize)]
 struct Elicitation<'a> {
-    #[serde(borrow, default)]
-    mode: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    message: Cow<'a, str>,
-    #[serde(borrow, default)]
-    url: Option<Cow<'a, str>>,
+    mode: Option<String>,
+    #[serde(default)]
+    message: String,
+    url: Option<String>,
     #[serde(borrow, default, rename = "requestedSchema")]
     schema: Option<&'a RawValue>,
 }

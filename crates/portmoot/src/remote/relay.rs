@@ -21,6 +21,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::remote::endpoint::{Endpoint, Remote, broken_pipe};
 
+/// Longest message of the gateway, bytes.
+const FRAME_BYTES_MAX: usize = 64 << 20;
 /// Longest line from the client, bytes.
 const LINE_BYTES_MAX: usize = 16 << 20;
 /// How long the relay waits for answers after the client has closed its side.
@@ -153,7 +155,7 @@ impl Remote {
             name: "portmoot".into(),
             url: format!("http://{}/mcp/{topic}", self.authority()),
             headers: authorization(self.token()),
-            limits: HttpLimits::default(),
+            limits: HttpLimits { frame_bytes_max: FRAME_BYTES_MAX, ..HttpLimits::default() },
         };
         let link = Link::http(&spec, inbox)
             .map_err(|error| Failure::new(Exit::Failed, "gateway_unreachable", error.to_string()))?;

@@ -206,7 +206,6 @@ pub struct RecordedEntry<'a> {
     /// Time in Unix milliseconds.
     pub at_ms: u64,
     /// Topic.
-    #[serde(borrow, default)]
     pub topic: Option<Cow<'a, str>>,
     /// Participant that acted.
     #[serde(borrow)]
@@ -215,28 +214,23 @@ pub struct RecordedEntry<'a> {
     #[serde(borrow)]
     pub kind: Cow<'a, str>,
     /// Name of the target at its server, if the request used another name.
-    #[serde(borrow, default)]
     pub own: Option<Cow<'a, str>>,
     /// Recipients.
-    #[serde(borrow, default)]
+    #[serde(default)]
     pub to: Vec<Cow<'a, str>>,
     /// Outcome, as [`Verdict::as_str`].
     #[serde(borrow)]
     pub verdict: Cow<'a, str>,
     /// Reason.
-    #[serde(borrow, default)]
     pub why: Option<Cow<'a, str>>,
     /// Digest to which a decision is bound.
-    #[serde(borrow, default)]
     pub digest: Option<Cow<'a, str>>,
     /// Operation, 32 hexadecimal digits.
-    #[serde(borrow, default)]
     pub operation: Option<Cow<'a, str>>,
     /// Payload after redaction.
     #[serde(borrow, default)]
     pub payload: Option<&'a RawValue>,
     /// SHA-256 of the payload after redaction, if the log does not hold the payload.
-    #[serde(borrow, default)]
     pub payload_sha256: Option<Cow<'a, str>>,
 }
 
