@@ -40,7 +40,7 @@ impl Incoming {
     }
 }
 
-/// How a caller is answered for now whose call waits for a proposal (design, section 4, "Promotion").
+/// How a caller is answered for now whose call waits for a proposal (ARCHITECTURE.md, "A proposal").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parks {
     /// At once, with a task.

@@ -1,7 +1,7 @@
 //! Requests, answers and notifications between a door and a far end, with their untouched bytes.
 //!
-//! A door decodes the envelope of its wire once and the far end encodes once. No code between them opens a payload (design,
-//! section 2, "A neutral middle").
+//! A door decodes the envelope of its wire once and the far end encodes once. No code between them opens a payload
+//! (ARCHITECTURE.md, "A neutral middle").
 
 use bytes::Bytes;
 use bytestring::ByteString;

@@ -1,5 +1,4 @@
-//! The gateway's own tools, and the callers that may use each: its effects decide, not its name (design, section 4, "What needs
-//! no capability").
+//! The gateway's own tools, and the callers that may use each: its effects decide, not its name.
 
 use model::{Capabilities, PROPOSAL, REQUEST};
 use strum::{EnumString, IntoStaticStr, VariantArray};

@@ -1,4 +1,4 @@
-//! Digest of a reviewed call: the bytes that a decision is bound to (design, "Promotion").
+//! Digest of a reviewed call: the bytes that a decision is bound to (ARCHITECTURE.md, "A proposal").
 //!
 //! Chooses the parts of the call that count, and separates them so that none can reach into the next.
 

@@ -42,7 +42,7 @@ const KEY_BYTES: usize = 16;
 /// Messages that one connection may send before others run.
 const MESSAGES_AT_ONCE: u32 = 64;
 
-/// The query of the address (design, section 6; MCPx v0.1, section 6.3).
+/// The query of the address (docs/mcpx.md; MCPx v0.1, section 6.3).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {

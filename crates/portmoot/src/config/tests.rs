@@ -1,5 +1,7 @@
 //! Configuration tests: files to checked values or problems.
 
+mod documented;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -385,6 +387,9 @@ fn client_files_are_converted() {
         ("[", "[config_syntax]"),
         ("// no\n{}", "without comments"),
         (r#"{"mcpServers":{"a":{"command":"x","command":"y"}}}"#, "the member `command` occurs twice"),
+        ("{\"mcpServers\":{\n\"a\":null,\n\"a\":{}}}", "mcp.json:3"),
+        ("{\n\"a\":18446744073709551615}", "a number is too large [config_syntax]\n  at mcp.json:2"),
+        ("{\"a\":\n1e999}", "mcp.json:2"),
     ] {
         let error = client_tree(json).unwrap_err();
         assert!(error.contains(expect), "{json}: {error}");

@@ -39,7 +39,7 @@ struct Field<'m> {
 
 /// The params of one message.
 ///
-/// The reader rejects duplicates in `params`, in `_meta` and in `ref`, after unescaping (design, "Bytes survive").
+/// The reader rejects duplicates in `params`, in `_meta` and in `ref`, after unescaping (RFC 8259, section 4).
 #[derive(Debug, Clone)]
 pub struct Params<'m> {
     message: &'m Message,
