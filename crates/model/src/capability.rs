@@ -147,7 +147,7 @@ impl Capability {
     }
 
     /// Whether this kind is admitted towards these addressees. Allocates nothing.
-    pub(crate) fn admits_to(&self, kind: KindRef<'_>, addressees: &[&str]) -> bool {
+    pub fn admits_to(&self, kind: KindRef<'_>, addressees: &[&str]) -> bool {
         self.admits_somewhere(kind) && self.reaches(addressees)
     }
 

@@ -56,10 +56,10 @@ fn a_request_in_the_room_is_judged_by_its_kind_alone() {
     stage.caller(BOB, "bob", &["mcp/request:tools/list", "mcp/request:completion/complete"]);
     let asks = |stage: &mut Stage, method, context, operation: u128| {
         let (calls, method) = (vec![(op(operation), operation)], Method::Known(method));
-        let kind = KindRef::request(method.as_str(), context).unwrap().to_kind();
+        let kind = KindRef::request(method.as_str(), context).unwrap().to_string();
         let intent = Intent::Request(Requested { method, context, tag: None, calls, ruling: None });
         let id = operation.to_string();
-        shown(&stage.send(Envelope { intent, ..Envelope::new(BOB, &id, kind.as_str(), &["one"]) }))
+        shown(&stage.send(Envelope { intent, ..Envelope::new(BOB, &id, &kind, &["one"]) }))
     };
     assert_eq!(asks(&mut stage, "tools/list", None, 1), ["publish 1", "deliver 1 to one"]);
     // Over MCP, a completion needs the right to use the prompt as well, and a list needs none.
