@@ -71,14 +71,9 @@ impl DialIn {
     /// Records that this link of the participant is closed. If the participant served over it, the caller then calls
     /// [`DialIn::unlist_after`] with what this returns.
     pub fn disconnected(&self, link: LinkId) -> Option<Departure> {
-        let gone = self.presence.send_if_modified(|current| {
-            let gone = *current == Some(link);
-            if gone {
-                *current = None;
-            }
-            gone
-        });
-        if !gone {
+        let was_current =
+            |current: &mut Option<LinkId>| current.take_if(|current| *current == link).is_some();
+        if !self.presence.send_if_modified(was_current) {
             return None;
         }
         self.hang_up(|_| true);

@@ -73,9 +73,12 @@ impl Interest {
 
     fn remove_all(&self, link: LinkId, which: impl Fn(&Subscription) -> bool) -> Vec<Subscription> {
         let mut table = self.table();
-        let lost =
-            table.links.extract_if(.., |one, links| which(one) && links.remove(&link) && links.is_empty());
-        let lost: Vec<Subscription> = lost.map(|(one, _)| one).collect();
+        let mut lost = Vec::new();
+        table.links.retain(|one, links| {
+            let last = which(one) && links.remove(&link) && links.is_empty();
+            lost.extend(last.then(|| one.clone()));
+            !last
+        });
         table.revision += u64::from(!lost.is_empty());
         lost
     }

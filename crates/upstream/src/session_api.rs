@@ -37,8 +37,8 @@ impl Numbers {
 pub enum SessionKey {
     /// All callers share the session.
     Shared,
-    /// One legacy client session of the gateway owns it; the number is its link.
-    Legacy(u64),
+    /// One legacy client session of the gateway owns it.
+    Legacy(LinkId),
     /// One modern caller owns it.
     Principal {
         /// The caller.
@@ -67,7 +67,7 @@ impl SessionKey {
     #[must_use]
     pub fn owner(&self) -> Option<LinkId> {
         match self {
-            Self::Legacy(link) => Some(LinkId(*link)),
+            Self::Legacy(link) => Some(*link),
             Self::Shared | Self::Principal { .. } => None,
         }
     }
@@ -115,7 +115,7 @@ impl Caller<'_> {
     /// The key of the sessions that this caller alone uses. A modern client has no session of its own that could own one.
     pub(crate) fn key(&self) -> SessionKey {
         match Era::of(self.form) {
-            Era::Legacy => SessionKey::Legacy(self.link.0),
+            Era::Legacy => SessionKey::Legacy(self.link),
             Era::Modern => SessionKey::Principal {
                 participant: self.participant.clone(),
                 capabilities: hash(&self.client.capabilities),

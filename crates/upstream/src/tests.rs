@@ -304,7 +304,7 @@ async fn questions_reach_only_the_caller_that_declared_them() {
     assert_eq!(refused["code"], -32601);
 
     let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Legacy).await.unwrap();
-    assert_eq!(own.key(), &SessionKey::Legacy(7));
+    assert_eq!(own.key(), &SessionKey::Legacy(LinkId(7)));
     let mut events = call(&own, "ask", &json!({}));
     let question = match next(&mut events).await {
         CallEvent::Question(question, message) => {

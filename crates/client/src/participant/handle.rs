@@ -23,7 +23,7 @@ use super::error::{CallError, ConnectError};
 use super::event::IncomingProposal;
 use super::pending::PendingRequest;
 use super::proposal::{Proposal, result};
-use super::shared::{ConnectionState, Shared};
+use super::shared::{ConnectionState, Pending, Shared};
 use super::spec::ParticipantSpec;
 use super::subscribers::Events;
 
@@ -200,7 +200,8 @@ impl Participant {
         let id = shared.envelope_id();
         let updates = shared.protocol().pending.add_proposal(&id, owned(to), request_kind)?;
         // From here on, dropping it removes it from the pending ones.
-        let proposal = Proposal { id: id.clone(), updates, shared: Arc::clone(shared), ended: None };
+        let pending = Pending { id: id.clone(), shared: Arc::clone(shared) };
+        let proposal = Proposal { pending, updates, ended: None };
         shared.send(Some(id), &kind, to, None, &payload)?;
         Ok(proposal)
     }
@@ -300,25 +301,13 @@ impl Participant {
         let id = shared.envelope_id();
         let request = PendingRequest { to: owned(to), kind: kind.clone(), rpc_id, outcome };
         shared.protocol().pending.add_request(&id, request)?;
-        let _remove_when_done = RemoveWhenDone { shared, id: &id };
-        shared.send(Some(id.clone()), &kind, to, correlation_id, call.message().frame())?;
+        let pending = Pending { id, shared: Arc::clone(shared) };
+        shared.send(Some(pending.id.clone()), &kind, to, correlation_id, call.message().frame())?;
         match timeout(self.0.request_timeout, receiver).await {
             Ok(Ok(outcome)) => result(&outcome?),
             Ok(Err(_)) => Err(CallError::Lost),
             Err(_) => Err(CallError::Timeout),
         }
-    }
-}
-
-/// Removes a pending request when its caller has the outcome or gives up.
-struct RemoveWhenDone<'s> {
-    shared: &'s Shared,
-    id: &'s str,
-}
-
-impl Drop for RemoveWhenDone<'_> {
-    fn drop(&mut self) {
-        self.shared.protocol().pending.remove(self.id);
     }
 }
 

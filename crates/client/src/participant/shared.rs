@@ -223,6 +223,18 @@ impl Shared {
     }
 }
 
+/// Something pending, under the id of its envelope. It is removed when its caller has the outcome or gives up.
+pub(super) struct Pending {
+    pub(super) id: String,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.shared.protocol().pending.remove(&self.id);
+    }
+}
+
 /// A random number.
 pub(super) fn random_u64() -> u64 {
     u64::from_le_bytes(random())

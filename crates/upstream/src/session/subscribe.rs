@@ -18,8 +18,8 @@ use crate::interest::Subscription;
 const COVERED: Duration = Duration::from_secs(5);
 
 impl Session {
-    /// Subscribes a link to updates of a resource; the server gets one request per URI. [`super::SessionEvents::notice`]
-    /// receives the updates. Returns the server's own answer (a result or an error), or an empty result where the server
+    /// Subscribes a link to updates of a resource; the server gets one request per URI. [`super::SessionEvent::Notice`]
+    /// reports the updates. Returns the server's own answer (a result or an error), or an empty result where the server
     /// has the subscription already.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Session {
         }
     }
 
-    /// Subscribes a link to the states of a task (modern servers); [`super::SessionEvents::notice`] receives them. True when
+    /// Subscribes a link to the states of a task (modern servers); [`super::SessionEvent::Notice`] reports them. True when
     /// the listen stream covers the task.
     pub async fn watch_task(&self, link: LinkId, task: &str) -> bool {
         let interest = &self.setup.interest;
