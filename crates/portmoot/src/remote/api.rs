@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 
 use crate::exit::Exit;
@@ -127,30 +128,16 @@ fn not_portmoot() -> Failure {
         .hint("check the URL (--url) and the versions (portmoot --version)")
 }
 
-fn path(segments: &[&str], query: &[(&str, &str)]) -> String {
-    let mut path = BASE.to_owned();
-    for segment in segments {
-        path.push('/');
-        encode(&mut path, segment);
-    }
-    for (at, (name, value)) in query.iter().enumerate() {
-        path.push(if at == 0 { '?' } else { '&' });
-        encode(&mut path, name);
-        path.push('=');
-        encode(&mut path, value);
-    }
-    path
-}
+/// All but the unreserved characters (RFC 3986 section 2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Percent-encodes all bytes but the unreserved ones (RFC 3986 section 2.3).
-fn encode(out: &mut String, text: &str) {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
+fn path(segments: &[&str], query: &[(&str, &str)]) -> String {
+    let encode = |text| utf8_percent_encode(text, RESERVED);
+    let segments: String = segments.iter().map(|segment| format!("/{}", encode(segment))).collect();
+    let query: Vec<String> =
+        query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{BASE}{segments}{mark}{}", query.join("&"))
 }
 
 #[cfg(test)]
