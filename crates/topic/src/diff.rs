@@ -127,7 +127,7 @@ impl<H: Handles> Topic<H> {
             ListScope::Shared => self.caller_links(),
         };
         let sees =
-            |link: &LinkId| self.members.link(*link).is_some_and(|own| own.overrides().get(index).is_none());
+            |link: &LinkId| self.members.link(*link).is_some_and(|own| !own.overrides().contains_key(&index));
         links.retain(sees);
         links
     }

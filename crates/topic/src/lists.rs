@@ -7,8 +7,9 @@ use model::{Capabilities, LinkId, ListKind, PROPOSAL, ParticipantId};
 use crate::{
     Handles, Topic,
     admission::Looker,
-    catalog::{Catalog, Overrides},
+    catalog::{Catalog, Overrides, UpstreamIndex},
     manifest::method,
+    view::UpstreamView,
 };
 
 /// One entry of a list as a caller sees it.
@@ -55,8 +56,11 @@ impl<H: Handles> Topic<H> {
 impl ListSnapshot {
     /// Whether two snapshots are certain to give the same lists.
     pub fn is_same(&self, other: &Self) -> bool {
+        type Own<'a> = (&'a UpstreamIndex, &'a Arc<UpstreamView>);
+        let is_same = |(one, other): (Own<'_>, Own<'_>)| one.0 == other.0 && Arc::ptr_eq(one.1, other.1);
         self.is_concurrent(other)
-            && self.overrides.is_same(&other.overrides)
+            && self.overrides.len() == other.overrides.len()
+            && self.overrides.iter().zip(&other.overrides).all(is_same)
             && self.promotes == other.promotes
             && (Arc::ptr_eq(&self.capabilities, &other.capabilities)
                 || self.capabilities == other.capabilities)

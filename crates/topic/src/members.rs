@@ -131,7 +131,8 @@ impl<H: Handles> Link<H> {
     }
 
     pub(crate) fn overrides(&self) -> &Overrides {
-        self.own.as_ref().map_or(Overrides::none(), |own| &own.overrides)
+        static NONE: Overrides = Overrides::new();
+        self.own.as_ref().map_or(&NONE, |own| &own.overrides)
     }
 
     pub(crate) fn is_attached(&self, index: UpstreamIndex) -> bool {

@@ -143,7 +143,7 @@ impl<H: Handles> Topic<H> {
 
     /// Whether a server is a participant that joins and leaves by itself.
     pub(crate) fn serves(&self, participant: &ParticipantId) -> bool {
-        let names = self.catalog.index(participant).and_then(|index| self.catalog.names(index));
+        let names = self.catalog.names_of(participant);
         names.is_some_and(|names| names.serves)
     }
 
@@ -164,7 +164,9 @@ impl<H: Handles> Topic<H> {
             self.mirror_end(id, Outcome::Cancelled, None);
         }
         let Some(mut gone) = self.members.disconnect(link) else { return };
-        self.end_open(&gone.open);
+        for id in self.operations.in_order(&gone.open) {
+            self.end_open(id, None);
+        }
         if let Some(own) = gone.own.take() {
             for (server, uri) in own.subscriptions {
                 self.interests.unsubscribe(&server, &uri, link, None);
@@ -196,15 +198,13 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Ends the open operations of a link that is gone: cancels its requests at their servers, and refuses the questions that
-    /// waited for it.
-    fn end_open(&mut self, open: &[OperationId]) {
-        for id in self.operations.in_order(open) {
-            match self.operations.get(id).map(|open| open.state) {
-                None => {}
-                Some(State::Asked { .. }) => self.refuse_ask(id, Cause::Moot),
-                Some(_) => self.cancel_call(id),
-            }
+    /// Ends an operation whose link or server is gone: refuses a question, and refuses a call for this cause, or cancels it.
+    fn end_open(&mut self, id: OperationId, cause: Option<Cause>) {
+        match (self.operations.get(id).map(|open| open.state), cause) {
+            (None, _) => {}
+            (Some(State::Asked { .. }), _) => self.refuse_ask(id, Cause::Moot),
+            (Some(_), Some(cause)) => self.refuse_call(id, cause),
+            (Some(_), None) => self.cancel_call(id),
         }
     }
 
@@ -217,11 +217,7 @@ impl<H: Handles> Topic<H> {
                 self.seat_in(index, None);
             }
             for operation in self.operations.which(|open| open.server == seat) {
-                match self.operations.get(operation).map(|open| open.state) {
-                    None => {}
-                    Some(State::Asked { .. }) => self.refuse_ask(operation, Cause::Moot),
-                    Some(_) => self.refuse_call(operation, Cause::UpstreamDown),
-                }
+                self.end_open(operation, Some(Cause::UpstreamDown));
             }
         }
         self.members.free(seat);

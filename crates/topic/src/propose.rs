@@ -9,7 +9,7 @@ use crate::{
     effect::{Cause, Effect, Record},
     event::{EndedProposal, Restore, Terms},
     operations::State,
-    proposals::{Decided, Phase, Proposal},
+    proposals::{Phase, Proposal},
     refusals,
 };
 
@@ -111,7 +111,7 @@ impl<H: Handles> Topic<H> {
         (proposal.held, proposal.public, proposal.updated_ms) = (held, public.map(Arc::from), self.now_ms);
         if let Some(EndedProposal { state, reason, decided, answer }) = end {
             proposal.over = Some((state, reason));
-            proposal.decided = decided.map(|(by, ruling)| Decided { by, handle: Some(ruling) });
+            proposal.decided = decided.map(|(by, ruling)| (by, Some(ruling)));
             proposal.answer = answer;
         }
         self.proposals.insert(id, proposal);
