@@ -90,7 +90,7 @@ impl<H: Handles> Topic<H> {
     /// and notifies callers about the changes.
     pub(crate) fn forget_views(&mut self, server: &ParticipantId) {
         let Some(index) = self.catalog.index(server) else { return };
-        for (_, own) in self.members.owns_mut() {
+        for own in self.members.owns_mut() {
             own.attached.retain(|other| *other != index);
             own.overrides.remove(&index);
         }
@@ -116,7 +116,7 @@ impl<H: Handles> Topic<H> {
 
     /// Moves each link's own views to their servers' new places, after the catalog has changed.
     fn move_overrides(&mut self, to: &dyn Fn(UpstreamIndex) -> Option<UpstreamIndex>) {
-        for (_, own) in self.members.owns_mut() {
+        for own in self.members.owns_mut() {
             own.attached = own.attached.iter().filter_map(|index| to(*index)).collect();
             let views = std::mem::take(&mut own.overrides).into_iter();
             let moved = views.filter_map(|(index, view)| {

@@ -7,9 +7,8 @@ use model::{Capabilities, LinkId, ListKind, PROPOSAL, ParticipantId};
 use crate::{
     Handles, Topic,
     admission::Looker,
-    catalog::{Catalog, Overrides, UpstreamIndex},
+    catalog::{Catalog, Overrides},
     manifest::method,
-    view::UpstreamView,
 };
 
 /// One entry of a list as a caller sees it.
@@ -56,11 +55,10 @@ impl<H: Handles> Topic<H> {
 impl ListSnapshot {
     /// Whether two snapshots are certain to give the same lists.
     pub fn is_same(&self, other: &Self) -> bool {
-        type Own<'a> = (&'a UpstreamIndex, &'a Arc<UpstreamView>);
-        let is_same = |(one, other): (Own<'_>, Own<'_>)| one.0 == other.0 && Arc::ptr_eq(one.1, other.1);
+        let own =
+            |of: &Self| of.overrides.iter().map(|(at, view)| (*at, Arc::as_ptr(view))).collect::<Vec<_>>();
         self.is_concurrent(other)
-            && self.overrides.len() == other.overrides.len()
-            && self.overrides.iter().zip(&other.overrides).all(is_same)
+            && own(self) == own(other)
             && self.promotes == other.promotes
             && (Arc::ptr_eq(&self.capabilities, &other.capabilities)
                 || self.capabilities == other.capabilities)

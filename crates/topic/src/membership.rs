@@ -9,7 +9,7 @@ use crate::{
     admission::proposes,
     effect::{Cause, Effect, Ended, RoomEffect},
     event::Join,
-    members::{Link, Member, Seat, Side},
+    members::{Link, Member, Seat},
     operations::State,
     refusals,
     replay::Cursor,
@@ -71,7 +71,7 @@ impl<H: Handles> Topic<H> {
         rate: Option<model::RateLimit>,
     ) -> Seat {
         let bucket = rate.map(|rate| self.members.bucket(participant, rate, self.now_ms));
-        let member = Member::new(participant.clone(), Side::Caller, capabilities);
+        let member = Member::new(participant.clone(), None, capabilities);
         self.members.sit(Member { bucket, ..member })
     }
 
@@ -118,7 +118,7 @@ impl<H: Handles> Topic<H> {
         let Some(index) = self.catalog.index(server) else { return };
         if let Some(seat) = self.members.server(server) {
             if let Some(member) = self.members.get_mut(seat) {
-                member.side = Side::Server(handle);
+                member.server = Some(handle);
             }
             self.members.set_capabilities(seat, capabilities);
             return self.withdraw_asks(seat);
@@ -131,7 +131,7 @@ impl<H: Handles> Topic<H> {
             // A participant had the name before the server was configured.
             self.revoke(server);
         }
-        let member = Member { hidden, ..Member::new(server.clone(), Side::Server(handle), capabilities) };
+        let member = Member { hidden, ..Member::new(server.clone(), Some(handle), capabilities) };
         let person = member.person();
         let seat = self.members.sit(member);
         self.members.connect(link, Link::new(seat, None));

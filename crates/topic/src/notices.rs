@@ -151,7 +151,7 @@ impl<H: Handles> Topic<H> {
     /// Ends all subscriptions to the resources of a server that has left.
     pub(crate) fn forget_subscriptions(&mut self, server: &ParticipantId) {
         self.interests.forget_server(server);
-        for (_, own) in self.members.owns_mut() {
+        for own in self.members.owns_mut() {
             own.subscriptions.retain(|(at, _)| at != server);
         }
     }

@@ -19,11 +19,7 @@ use crate::{
 impl<H: Handles> Topic<H> {
     /// Delivers a held call to its server, on the authority of the participant that approved it.
     pub(crate) fn release(&mut self, proposal: OperationId, call: OperationId) {
-        if let Some(operation) = self.operations.get_mut(call)
-            && let Some(until_ms) = operation.until_ms.take()
-        {
-            self.deadlines.remove(&(until_ms, call));
-        }
+        self.forget_deadline(call);
         self.operations.turn(call, State::Delivered { proposal: Some(proposal) });
         self.hand_over(call);
     }
@@ -36,12 +32,17 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// Removes that time.
+    pub(crate) fn forget_deadline(&mut self, call: OperationId) {
+        if let Some(until_ms) = self.operations.get_mut(call).and_then(|open| open.until_ms.take()) {
+            self.deadlines.remove(&(until_ms, call));
+        }
+    }
+
     /// Answers the caller of a held call, or of an operation that waits, for now. The proposal goes on.
     fn park(&mut self, id: OperationId) {
-        let Some(operation) = self.operations.get_mut(id) else { return };
-        if let Some(until_ms) = operation.until_ms.take() {
-            self.deadlines.remove(&(until_ms, id));
-        }
+        self.forget_deadline(id);
+        let Some(operation) = self.operations.get(id) else { return };
         let (state, link) = (operation.state, operation.link);
         let Some(call) = operation.handle.call().cloned() else { return };
         let proposal = match state {

@@ -53,7 +53,7 @@ impl<H: Handles> Topic<H> {
         // A notification of a participant that serves may be for the sessions that the gateway has with it.
         if private || serves && kind.starts_with(NOTIFICATIONS) {
             let seat = self.members.server(&from).filter(|_| serves);
-            let server = seat.and_then(|seat| self.members.get(seat)?.server().cloned());
+            let server = seat.and_then(|seat| self.members.get(seat)?.server.clone());
             self.effects.push(Effect::Receive { link, server, message: say.message.clone() });
         }
         if private {
@@ -128,15 +128,16 @@ impl<H: Handles> Topic<H> {
         if named.is_none() && !is_closed && plays.is_empty() {
             return;
         }
-        let own = named.is_some_and(|id| self.is_own(id, &envelope.from));
+        let proposal = named.and_then(|id| self.proposals.known(id));
+        let own = proposal.is_some_and(|proposal| proposal.by == envelope.from);
+        // The gateway's session with a participant that serves carries out a call that was held for it.
+        let held = proposal.is_some_and(|proposal| proposal.held);
         // What becomes of the proposal decides about a request that fulfils, however often it comes.
         let fulfils = named.is_some() && !own || is_closed;
         if self.log.is_repeat(&envelope.from, envelope.say.id) && !fulfils {
             return self.ignore(&envelope, plays, Ignored::Repeat);
         }
         let Requested { method, context, tag, calls, ruling } = requested;
-        // The gateway's session with a participant that serves carries out a call that was held for it.
-        let held = named.and_then(|id| self.proposals.known(id)).is_some_and(|proposal| proposal.held);
         let calls = envelope.say.to.iter().zip(calls);
         let calls = calls.filter_map(|(to, (operation, call))| {
             let server = ParticipantId::new(to).ok()?;
@@ -162,10 +163,6 @@ impl<H: Handles> Topic<H> {
     fn is_played(&self, server: &ParticipantId, held: bool) -> bool {
         let names = self.catalog.names_of(server);
         names.is_some_and(|names| held || !names.serves)
-    }
-
-    fn is_own(&self, proposal: OperationId, by: &ParticipantId) -> bool {
-        self.proposals.known(proposal).is_some_and(|proposal| proposal.by == *by)
     }
 
     /// Runs a request that the proposer may by now make itself: the topic withdraws the proposal first.

@@ -173,7 +173,7 @@ impl<H: Handles> Topic<H> {
 
     fn server_at(&self, seat: Seat) -> Option<Server<H>> {
         let member = self.members.get(seat)?;
-        let (id, handle) = (member.id.clone(), member.server()?.clone());
+        let (id, handle) = (member.id.clone(), member.server.clone()?);
         Some(Server { id, link: *member.links.first()?, handle })
     }
 
