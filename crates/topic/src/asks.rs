@@ -44,6 +44,20 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// The link of the caller that a server reaches about a call or session, and the call.
+    pub(crate) fn reached(&self, server: Seat, about: About) -> Option<(LinkId, Option<OperationId>)> {
+        match about {
+            About::Call(call) => {
+                let open = self.operations.get(call).filter(|open| open.is_with(server))?;
+                Some((open.link, Some(call)))
+            }
+            About::Session(link) => {
+                let index = self.catalog.index(&self.members.get(server)?.id)?;
+                self.members.link(link).filter(|own| own.is_attached(index)).map(|_| (link, None))
+            }
+        }
+    }
+
     /// The asking server, the link that a question goes to, the call that it is about, and the way to the caller; takes a token.
     /// The topic never guesses the caller.
     fn admit_ask(
@@ -55,18 +69,7 @@ impl<H: Handles> Topic<H> {
         let seat = self.members.server(server).ok_or(Cause::Moot)?;
         self.members.get_mut(seat).ok_or(Cause::Moot)?.take_token(self.now_ms)?;
         let member = self.members.get(seat).ok_or(Cause::Moot)?;
-        let (link, call) = match about {
-            About::Call(call) => {
-                let open = self.operations.get(call).filter(|open| open.is_with(seat));
-                (open.ok_or(Cause::Moot)?.link, Some(call))
-            }
-            About::Session(link) => {
-                let index = self.catalog.index(&member.id).ok_or(Cause::Moot)?;
-                let own = self.members.link(link).filter(|own| own.is_attached(index));
-                own.ok_or(Cause::Moot)?;
-                (link, None)
-            }
-        };
+        let (link, call) = self.reached(seat, about).ok_or(Cause::Moot)?;
         // The gateway has no user to answer questions about calls in its own name.
         let linked = self.members.linked(link).filter(|(own, _)| own.handle.is_some());
         let (own, caller) = linked.ok_or(Cause::Moot)?;

@@ -1,6 +1,9 @@
 //! Catalog of public names and URIs: each leads to a server and its own spelling.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use model::{ListKind, ParticipantId, overlap};
 
@@ -38,55 +41,8 @@ impl Route<'_> {
     }
 }
 
-/// Views of one link that replace the shared ones. Links have few, so this is a plain list.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Overrides(Vec<(UpstreamIndex, Arc<UpstreamView>)>);
-
-impl Overrides {
-    /// No overrides, as nearly all links have.
-    pub(crate) fn none() -> &'static Self {
-        static NONE: Overrides = Overrides(Vec::new());
-        &NONE
-    }
-
-    pub(crate) fn get(&self, index: UpstreamIndex) -> Option<&Arc<UpstreamView>> {
-        self.0.iter().find(|(own, _)| *own == index).map(|(_, view)| view)
-    }
-
-    pub(crate) fn set(&mut self, index: UpstreamIndex, view: Arc<UpstreamView>) -> Option<Arc<UpstreamView>> {
-        let older = self.remove(index);
-        self.0.push((index, view));
-        older
-    }
-
-    pub(crate) fn remove(&mut self, index: UpstreamIndex) -> Option<Arc<UpstreamView>> {
-        let at = self.0.iter().position(|(own, _)| *own == index)?;
-        Some(self.0.remove(at).1)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether two links see the same instead of the shared views.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let is_same = |((one, view), (other, seen)): (&(UpstreamIndex, _), &(UpstreamIndex, _))| {
-            one == other && Arc::ptr_eq(view, seen)
-        };
-        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(is_same)
-    }
-
-    /// Moves each view to its server's place in a new configuration; views of servers that are gone are dropped.
-    pub(crate) fn moved(&mut self, to: &dyn Fn(UpstreamIndex) -> Option<UpstreamIndex>, catalog: &Catalog) {
-        self.0 = std::mem::take(&mut self.0)
-            .into_iter()
-            .filter_map(|(index, view)| {
-                let index = to(index)?;
-                Some((index, catalog.view_of(index, view.manifest.clone())))
-            })
-            .collect();
-    }
-}
+/// Views of one link that replace the shared ones; nearly all links have none.
+pub(crate) type Overrides = BTreeMap<UpstreamIndex, Arc<UpstreamView>>;
 
 /// All servers' names, in configuration order.
 #[derive(Debug, Clone)]
@@ -148,6 +104,11 @@ impl Catalog {
         self.views.get(index.0)
     }
 
+    /// The names and the configuration of a server.
+    pub(crate) fn names_of(&self, id: &ParticipantId) -> Option<&UpstreamNames> {
+        self.names(self.index(id)?)
+    }
+
     /// All servers in configuration order, each with the view that counts for the link.
     pub(crate) fn each<'a>(
         &'a self,
@@ -156,7 +117,7 @@ impl Catalog {
         let all = self.upstreams.iter().zip(&self.views).enumerate();
         all.map(|(at, (names, shared))| {
             let index = UpstreamIndex(at);
-            (index, names, overrides.get(index).unwrap_or(shared))
+            (index, names, overrides.get(&index).unwrap_or(shared))
         })
     }
 
@@ -232,7 +193,7 @@ impl Catalog {
     ) -> Option<(UpstreamIndex, &'a Entry)> {
         let shared = self.listed.list(list).get(public).copied();
         // No two servers have one name, but they may list one URI.
-        let counts = |index| overrides.is_empty() || is_named(list) && overrides.get(index).is_none();
+        let counts = |index| overrides.is_empty() || is_named(list) && overrides.get(&index).is_none();
         match shared {
             Some((index, place)) if counts(index) => {
                 Some((index, self.shared(index)?.list(list).all.get(place)?))

@@ -11,7 +11,7 @@ use crate::{
     event::Decision,
     names::public_name,
     operations::State,
-    proposals::{Decided, Phase, Proposal, Ruling},
+    proposals::{Phase, Proposal, Ruling},
     refusals,
 };
 
@@ -102,7 +102,7 @@ impl<H: Handles> Topic<H> {
     /// The public name and the server of the proposed request, if it is a call that an MCP client could make.
     pub(crate) fn as_called<'a>(&self, proposal: &'a Proposal<H>) -> Option<(Arc<str>, &'a str)> {
         let [server] = &*proposal.to else { return None };
-        let names = self.catalog.names(self.catalog.index(server)?).filter(|names| !names.builtin)?;
+        let names = self.catalog.names_of(server).filter(|names| !names.builtin)?;
         let names_an_entry = matches!(proposal.method.as_str(), "tools/call" | "prompts/get");
         let public = match (&proposal.public, &proposal.context) {
             (Some(public), _) => public.clone(),
@@ -114,29 +114,17 @@ impl<H: Handles> Topic<H> {
         Some((public, server.as_str()))
     }
 
-    /// Goes on with a proposal whose latest change is on disk.
-    pub(crate) fn stored(&mut self, id: OperationId) {
-        let Some(proposal) = self.proposals.get(id) else { return };
-        match proposal.phase.clone() {
-            Phase::Opening => self.opened(id),
-            Phase::Deciding(ruling) if ruling.state == ProposalState::Running => {
-                self.approved(id, *ruling);
-            }
-            Phase::Deciding(ruling) => self.closed(id, *ruling, true),
-            Phase::Ending(state, reason) => self.end(id, (state, reason), true),
-            Phase::Pending | Phase::Running => {}
-        }
-    }
-
-    /// Undoes a change that the journal cannot write.
-    pub(crate) fn not_stored(&mut self, id: OperationId) {
+    /// Goes on with a proposal whose latest change is on disk, or undoes a change that the journal cannot write.
+    pub(crate) fn written(&mut self, id: OperationId, stored: bool) {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         match proposal.phase.clone() {
+            Phase::Opening if stored => self.opened(id),
             Phase::Opening => self.not_opened(id),
-            // The topic itself withdraws the proposal, so it is over even if the journal fails.
-            Phase::Deciding(ruling) if ruling.handle.is_none() => {
-                self.closed(id, *ruling, false);
+            Phase::Deciding(ruling) if stored && ruling.state == ProposalState::Running => {
+                self.approved(id, *ruling);
             }
+            // If the topic itself withdraws the proposal, it is over even if the journal fails.
+            Phase::Deciding(ruling) if stored || ruling.handle.is_none() => self.closed(id, *ruling, stored),
             Phase::Deciding(ruling) => {
                 let recalled = proposal.recalled.take();
                 self.proposals.forget_fulfilment(id);
@@ -146,8 +134,8 @@ impl<H: Handles> Topic<H> {
                     self.recall(id, reason);
                 }
             }
-            // The proposal is over even so. After a restart it is settled once more, and never runs again.
-            Phase::Ending(state, reason) => self.end(id, (state, reason), false),
+            // The proposal is over even if the journal fails. After a restart it is settled once more, and never runs again.
+            Phase::Ending(state, reason) => self.end(id, (state, reason), stored),
             Phase::Pending | Phase::Running => {}
         }
     }
@@ -156,12 +144,10 @@ impl<H: Handles> Topic<H> {
     fn closed(&mut self, id: OperationId, ruling: Ruling<H>, stored: bool) {
         let Ruling { by, state, reason, handle, .. } = ruling;
         if let Some(proposal) = self.proposals.get_mut(id) {
-            proposal.decided = Some(Decided { by, handle: handle.clone() });
+            proposal.decided = Some((by, handle.clone()));
         }
         self.end(id, (state, reason), stored);
-        if let Some(ruling) = handle {
-            self.effects.push(Effect::Ruled { ruling });
-        }
+        self.effects.extend_ruled(handle);
     }
 
     /// Ends a proposal with the end of the operation that carries it out, or because no operation can.

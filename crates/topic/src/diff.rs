@@ -20,12 +20,12 @@ use crate::{
 const LOOKED_AT_MAX: usize = 256;
 
 /// The lists that links saw before a change; links that must see the same are together.
-pub(crate) struct Seen(Vec<(Vec<LinkId>, ListSnapshot)>);
+pub(crate) type Seen = Vec<(Vec<LinkId>, ListSnapshot)>;
 
 impl<H: Handles> Topic<H> {
     /// The lists that these links see now.
     pub(crate) fn seen_by(&self, links: &[LinkId]) -> Seen {
-        let mut groups: Vec<(Vec<LinkId>, ListSnapshot)> = Vec::new();
+        let mut groups = Seen::new();
         let mut known: HashMap<_, usize> = HashMap::new();
         for link in links {
             let Some(own) = self.members.link(*link) else { continue };
@@ -36,7 +36,7 @@ impl<H: Handles> Topic<H> {
                 None => groups.extend(self.list_snapshot(*link).map(|snapshot| (vec![*link], snapshot))),
             }
         }
-        Seen(groups)
+        groups
     }
 
     /// Every caller's link, by number.
@@ -50,7 +50,7 @@ impl<H: Handles> Topic<H> {
     /// Notifies the links whose lists have changed.
     pub(crate) fn notify_changes(&mut self, before: Seen) {
         let mut changed = Vec::new();
-        for (mut group, before) in before.0 {
+        for (mut group, before) in before {
             group.retain(|link| self.members.link(*link).is_some());
             let Some(now) = group.first().and_then(|link| self.list_snapshot(*link)) else { continue };
             for list in ListKind::ALL {
@@ -127,7 +127,7 @@ impl<H: Handles> Topic<H> {
             ListScope::Shared => self.caller_links(),
         };
         let sees =
-            |link: &LinkId| self.members.link(*link).is_some_and(|own| own.overrides().get(index).is_none());
+            |link: &LinkId| self.members.link(*link).is_some_and(|own| !own.overrides().contains_key(&index));
         links.retain(sees);
         links
     }

@@ -10,7 +10,7 @@ use crate::{
     effect::{Cause, Effect},
     members::Seat,
     operations::{Handle, Operation, State},
-    proposals::{Decided, Early, Phase, Proposal, RoomCall, RoomRequests, Ruling},
+    proposals::{Early, Phase, Proposal, RoomCall, RoomRequests, Ruling},
     refusals,
 };
 
@@ -28,7 +28,7 @@ impl<H: Handles> Topic<H> {
             return self.ending(id, ProposalState::Withdrawn, Some(reason));
         }
         let Ruling { by, handle, requested, .. } = ruling;
-        proposal.decided = Some(Decided { by, handle: handle.clone() });
+        proposal.decided = Some((by, handle.clone()));
         proposal.updated_ms = self.now_ms;
         let (call, early, to, held) =
             (proposal.call, proposal.early.take(), proposal.to.clone(), proposal.held);
@@ -65,7 +65,7 @@ impl<H: Handles> Topic<H> {
     /// call was held for it.
     fn carried_out_by(&self, to: &[ParticipantId], held: bool) -> Vec<ParticipantId> {
         let serves_here = |id: &&ParticipantId| {
-            let names = self.catalog.index(id).and_then(|index| self.catalog.names(index));
+            let names = self.catalog.names_of(id);
             names.is_some_and(|names| !names.builtin && (held || !names.serves))
         };
         to.iter().filter(serves_here).cloned().collect()
@@ -104,7 +104,7 @@ impl<H: Handles> Topic<H> {
             return self.refuse_plainly(call, Cause::Moot);
         };
         let (method, context) = (own.method.clone(), own.context.clone());
-        let Some(link) = self.gateway_link() else {
+        let Some(link) = self.gateway_seat().and_then(|seat| self.server_link(seat)) else {
             self.refuse_plainly(call, Cause::UpstreamDown);
             return self.not_carried_out(proposal, Cause::UpstreamDown);
         };
@@ -175,10 +175,6 @@ impl<H: Handles> Topic<H> {
         self.seat_at(self.catalog.index(server).ok_or(Cause::Unknown)?).ok_or(Cause::UpstreamDown)
     }
 
-    fn gateway_link(&self) -> Option<LinkId> {
-        self.members.of_id(&ParticipantId::gateway())?.links.first().copied()
-    }
-
     /// Keeps the answer of a call for the proposal that it carries out, unless that has ended with another.
     pub(crate) fn keep_answer(&mut self, call: OperationId, answer: &H::Answer) -> Option<OperationId> {
         let State::Delivered { proposal: Some(proposal) } = self.operations.get(call)?.state else {
@@ -236,7 +232,7 @@ impl<H: Handles> Topic<H> {
             Phase::Deciding(ruling) => Some(&ruling.by),
             Phase::Opening => queued(),
             Phase::Pending | Phase::Running | Phase::Ending(..) => {
-                proposal.decided.as_ref().map(|decided| &decided.by)
+                proposal.decided.as_ref().map(|(by, _)| by)
             }
         }
     }

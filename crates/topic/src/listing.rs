@@ -61,7 +61,8 @@ impl<H: Handles> Topic<H> {
         let Some(own) = self.members.link_mut(link) else { return };
         own.attach(index);
         let own = own.own_mut();
-        let older = own.overrides.set(index, newer.clone()).or_else(|| self.catalog.shared(index).cloned());
+        let older =
+            own.overrides.insert(index, newer.clone()).or_else(|| self.catalog.shared(index).cloned());
         if let Some(older) = older {
             self.notify_view(index, ListScope::Link(link), &older, &newer, changed);
         }
@@ -78,7 +79,7 @@ impl<H: Handles> Topic<H> {
         let Some(index) = self.catalog.index(server) else { return };
         let Some(own) = self.members.link_mut(link).and_then(|link| link.own.as_mut()) else { return };
         own.attached.retain(|other| *other != index);
-        let older = own.overrides.remove(index);
+        let older = own.overrides.remove(&index);
         self.end_session_asks(link, server);
         if let (Some(older), Some(newer)) = (older, self.catalog.shared(index).cloned()) {
             self.notify_view(index, ListScope::Link(link), &older, &newer, &[]);
@@ -89,9 +90,9 @@ impl<H: Handles> Topic<H> {
     /// and notifies callers about the changes.
     pub(crate) fn forget_views(&mut self, server: &ParticipantId) {
         let Some(index) = self.catalog.index(server) else { return };
-        for (_, own) in self.members.owns_mut() {
+        for own in self.members.owns_mut() {
             own.attached.retain(|other| *other != index);
-            own.overrides.remove(index);
+            own.overrides.remove(&index);
         }
         Arc::make_mut(&mut self.catalog).replace(index, Arc::default());
     }
@@ -115,9 +116,14 @@ impl<H: Handles> Topic<H> {
 
     /// Moves each link's own views to their servers' new places, after the catalog has changed.
     fn move_overrides(&mut self, to: &dyn Fn(UpstreamIndex) -> Option<UpstreamIndex>) {
-        for (_, own) in self.members.owns_mut() {
+        for own in self.members.owns_mut() {
             own.attached = own.attached.iter().filter_map(|index| to(*index)).collect();
-            own.overrides.moved(to, &self.catalog);
+            let views = std::mem::take(&mut own.overrides).into_iter();
+            let moved = views.filter_map(|(index, view)| {
+                let index = to(index)?;
+                Some((index, self.catalog.view_of(index, view.manifest.clone())))
+            });
+            own.overrides = moved.collect();
         }
     }
 }

@@ -19,20 +19,13 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Seat(usize);
 
-/// The side of a participant.
-#[derive(Debug, Clone)]
-pub(crate) enum Side<S> {
-    /// A caller: it opens requests and answers questions.
-    Caller,
-    /// A server: it sends its lists, answers requests and asks questions.
-    Server(S),
-}
-
 /// One participant.
 #[derive(Debug)]
 pub(crate) struct Member<H: Handles> {
     pub(crate) id: ParticipantId,
-    pub(crate) side: Side<H::Server>,
+    /// The server: it sends its lists, answers requests and asks questions. A caller has none: it opens requests and answers
+    /// questions.
+    pub(crate) server: Option<H::Server>,
     /// The server side of a participant that serves: a seat beside its own, which other participants do not see.
     pub(crate) hidden: bool,
     pub(crate) capabilities: Arc<Capabilities>,
@@ -47,9 +40,9 @@ pub(crate) struct Member<H: Handles> {
 
 impl<H: Handles> Member<H> {
     /// One without links.
-    pub(crate) fn new(id: ParticipantId, side: Side<H::Server>, capabilities: Arc<Capabilities>) -> Self {
+    pub(crate) fn new(id: ParticipantId, server: Option<H::Server>, capabilities: Arc<Capabilities>) -> Self {
         let (hidden, bucket, links, listener, open) = <_>::default();
-        Self { id, side, hidden, capabilities, bucket, links, listener, open }
+        Self { id, server, hidden, capabilities, bucket, links, listener, open }
     }
 
     /// Takes one token, if there is one.
@@ -66,14 +59,7 @@ impl<H: Handles> Member<H> {
     }
 
     pub(crate) fn is_caller(&self) -> bool {
-        matches!(self.side, Side::Caller)
-    }
-
-    pub(crate) fn server(&self) -> Option<&H::Server> {
-        match &self.side {
-            Side::Caller => None,
-            Side::Server(server) => Some(server),
-        }
+        self.server.is_none()
     }
 
     /// The participant as others see it.
@@ -131,7 +117,8 @@ impl<H: Handles> Link<H> {
     }
 
     pub(crate) fn overrides(&self) -> &Overrides {
-        self.own.as_ref().map_or(Overrides::none(), |own| &own.overrides)
+        static NONE: Overrides = Overrides::new();
+        self.own.as_ref().map_or(&NONE, |own| &own.overrides)
     }
 
     pub(crate) fn is_attached(&self, index: UpstreamIndex) -> bool {
@@ -287,8 +274,8 @@ impl<H: Handles> Members<H> {
     }
 
     /// Sessions, lists and interests of the links that have any, unordered: no effect may depend on the order.
-    pub(crate) fn owns_mut(&mut self) -> impl Iterator<Item = (LinkId, &mut Own)> {
-        self.links.iter_mut().filter_map(|(id, link)| Some((*id, link.own.as_deref_mut()?)))
+    pub(crate) fn owns_mut(&mut self) -> impl Iterator<Item = &mut Own> {
+        self.links.values_mut().filter_map(|link| link.own.as_deref_mut())
     }
 
     /// Gives a newcomer a seat.

@@ -9,7 +9,7 @@ use crate::{
     admission::proposes,
     effect::{Cause, Effect, Ended, RoomEffect},
     event::Join,
-    members::{Link, Member, Seat, Side},
+    members::{Link, Member, Seat},
     operations::State,
     refusals,
     replay::Cursor,
@@ -71,7 +71,7 @@ impl<H: Handles> Topic<H> {
         rate: Option<model::RateLimit>,
     ) -> Seat {
         let bucket = rate.map(|rate| self.members.bucket(participant, rate, self.now_ms));
-        let member = Member::new(participant.clone(), Side::Caller, capabilities);
+        let member = Member::new(participant.clone(), None, capabilities);
         self.members.sit(Member { bucket, ..member })
     }
 
@@ -118,7 +118,7 @@ impl<H: Handles> Topic<H> {
         let Some(index) = self.catalog.index(server) else { return };
         if let Some(seat) = self.members.server(server) {
             if let Some(member) = self.members.get_mut(seat) {
-                member.side = Side::Server(handle);
+                member.server = Some(handle);
             }
             self.members.set_capabilities(seat, capabilities);
             return self.withdraw_asks(seat);
@@ -131,7 +131,7 @@ impl<H: Handles> Topic<H> {
             // A participant had the name before the server was configured.
             self.revoke(server);
         }
-        let member = Member { hidden, ..Member::new(server.clone(), Side::Server(handle), capabilities) };
+        let member = Member { hidden, ..Member::new(server.clone(), Some(handle), capabilities) };
         let person = member.person();
         let seat = self.members.sit(member);
         self.members.connect(link, Link::new(seat, None));
@@ -143,7 +143,7 @@ impl<H: Handles> Topic<H> {
 
     /// Whether a server is a participant that joins and leaves by itself.
     pub(crate) fn serves(&self, participant: &ParticipantId) -> bool {
-        let names = self.catalog.index(participant).and_then(|index| self.catalog.names(index));
+        let names = self.catalog.names_of(participant);
         names.is_some_and(|names| names.serves)
     }
 
@@ -164,7 +164,9 @@ impl<H: Handles> Topic<H> {
             self.mirror_end(id, Outcome::Cancelled, None);
         }
         let Some(mut gone) = self.members.disconnect(link) else { return };
-        self.end_open(&gone.open);
+        for id in self.operations.in_order(&gone.open) {
+            self.end_open(id, None);
+        }
         if let Some(own) = gone.own.take() {
             for (server, uri) in own.subscriptions {
                 self.interests.unsubscribe(&server, &uri, link, None);
@@ -196,15 +198,13 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Ends the open operations of a link that is gone: cancels its requests at their servers, and refuses the questions that
-    /// waited for it.
-    fn end_open(&mut self, open: &[OperationId]) {
-        for id in self.operations.in_order(open) {
-            match self.operations.get(id).map(|open| open.state) {
-                None => {}
-                Some(State::Asked { .. }) => self.refuse_ask(id, Cause::Moot),
-                Some(_) => self.cancel_call(id),
-            }
+    /// Ends an operation whose link or server is gone: refuses a question, and refuses a call for this cause, or cancels it.
+    fn end_open(&mut self, id: OperationId, cause: Option<Cause>) {
+        match (self.operations.get(id).map(|open| open.state), cause) {
+            (None, _) => {}
+            (Some(State::Asked { .. }), _) => self.refuse_ask(id, Cause::Moot),
+            (Some(_), Some(cause)) => self.refuse_call(id, cause),
+            (Some(_), None) => self.cancel_call(id),
         }
     }
 
@@ -217,11 +217,7 @@ impl<H: Handles> Topic<H> {
                 self.seat_in(index, None);
             }
             for operation in self.operations.which(|open| open.server == seat) {
-                match self.operations.get(operation).map(|open| open.state) {
-                    None => {}
-                    Some(State::Asked { .. }) => self.refuse_ask(operation, Cause::Moot),
-                    Some(_) => self.refuse_call(operation, Cause::UpstreamDown),
-                }
+                self.end_open(operation, Some(Cause::UpstreamDown));
             }
         }
         self.members.free(seat);

@@ -7,7 +7,7 @@ use model::{LinkId, ListenFilter, OperationId, Outcome, ParticipantId};
 use crate::{
     Handles, Topic,
     effect::Effect,
-    event::{Interest, Subject, Target, TaskRef},
+    event::{About, Interest, Subject, Target, TaskRef},
     interests::{LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX, Subscriber},
     members::Seat,
     operations::{Listening, Rare},
@@ -24,40 +24,21 @@ impl<H: Handles> Topic<H> {
     ) {
         let Some(seat) = self.members.server(server) else { return };
         match subject {
-            Subject::Call(call) => self.notify_call(seat, call, level, notice),
-            Subject::Session(link) => self.notify_session(seat, link, level, notice),
+            Subject::Call(call) => self.notify_caller(seat, About::Call(call), level, notice),
+            Subject::Session(link) => self.notify_caller(seat, About::Session(link), level, notice),
             Subject::Resource { own, session } => self.notify_subscribers(server, own, session, &notice),
             Subject::Task(task) => self.notify_holder(server, task, &notice),
         }
     }
 
-    fn notify_call(&mut self, seat: Seat, call: OperationId, level: Option<LogLevel>, notice: H::Notice) {
-        let Some(open) = self.operations.get(call).filter(|open| open.is_with(seat)) else { return };
-        let link = open.link;
-        self.notify_one(link, Some(call), level, notice);
-    }
-
-    fn notify_session(&mut self, seat: Seat, link: LinkId, level: Option<LogLevel>, notice: H::Notice) {
-        let index = self.members.get(seat).and_then(|member| self.catalog.index(&member.id));
-        let own = self.members.link(link);
-        let attached = own.zip(index).is_some_and(|(own, index)| own.is_attached(index) && own.notified);
-        if attached {
-            self.notify_one(link, None, level, notice);
-        }
-    }
-
-    /// Notifies a caller of its call, or on its link, if it wants log messages of this level: all, unless it has set a level (MCP
-    /// 2025-11-25, "Logging").
-    fn notify_one(
-        &mut self,
-        link: LinkId,
-        call: Option<OperationId>,
-        level: Option<LogLevel>,
-        notice: H::Notice,
-    ) {
-        let from = self.members.link(link).and_then(|own| own.level);
-        let wants = level.zip(from).is_none_or(|(level, from)| level >= from);
-        if let Some(to) = self.receiver(link, call).filter(|_| wants) {
+    /// Notifies a caller of its call, or on its link if it takes such notifications. A log message must have the level that the
+    /// link has set; all have, unless it has set one (MCP 2025-11-25, "Logging").
+    fn notify_caller(&mut self, server: Seat, about: About, level: Option<LogLevel>, notice: H::Notice) {
+        let Some((link, call)) = self.reached(server, about) else { return };
+        let Some(own) = self.members.link(link) else { return };
+        let wants = level.zip(own.level).is_none_or(|(level, from)| level >= from);
+        let takes = wants && (call.is_some() || own.notified);
+        if let Some(to) = self.receiver(link, call).filter(|_| takes) {
             self.effects.push(Effect::Notify { to, notice, public: None, about: None });
         }
     }
@@ -170,7 +151,7 @@ impl<H: Handles> Topic<H> {
     /// Ends all subscriptions to the resources of a server that has left.
     pub(crate) fn forget_subscriptions(&mut self, server: &ParticipantId) {
         self.interests.forget_server(server);
-        for (_, own) in self.members.owns_mut() {
+        for own in self.members.owns_mut() {
             own.subscriptions.retain(|(at, _)| at != server);
         }
     }

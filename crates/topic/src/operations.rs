@@ -64,13 +64,6 @@ impl<H: Handles> Handle<H> {
         }
     }
 
-    pub(crate) fn into_call(self) -> Option<H::Call> {
-        match self {
-            Self::Call(call) => Some(call),
-            Self::Question(_) => None,
-        }
-    }
-
     pub(crate) fn question(&self) -> Option<&H::Question> {
         match self {
             Self::Call(_) => None,

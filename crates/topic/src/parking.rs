@@ -19,11 +19,7 @@ use crate::{
 impl<H: Handles> Topic<H> {
     /// Delivers a held call to its server, on the authority of the participant that approved it.
     pub(crate) fn release(&mut self, proposal: OperationId, call: OperationId) {
-        if let Some(operation) = self.operations.get_mut(call)
-            && let Some(until_ms) = operation.until_ms.take()
-        {
-            self.deadlines.remove(&(until_ms, call));
-        }
+        self.forget_deadline(call);
         self.operations.turn(call, State::Delivered { proposal: Some(proposal) });
         self.hand_over(call);
     }
@@ -36,17 +32,22 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// Removes that time.
+    pub(crate) fn forget_deadline(&mut self, call: OperationId) {
+        if let Some(until_ms) = self.operations.get_mut(call).and_then(|open| open.until_ms.take()) {
+            self.deadlines.remove(&(until_ms, call));
+        }
+    }
+
     /// Answers the caller of a held call, or of an operation that waits, for now. The proposal goes on.
     fn park(&mut self, id: OperationId) {
-        let Some(operation) = self.operations.get_mut(id) else { return };
-        if let Some(until_ms) = operation.until_ms.take() {
-            self.deadlines.remove(&(until_ms, id));
-        }
+        self.forget_deadline(id);
+        let Some(operation) = self.operations.get(id) else { return };
         let (state, link) = (operation.state, operation.link);
         let Some(call) = operation.handle.call().cloned() else { return };
         let proposal = match state {
             // The caller must not rely on a proposal before it is on disk: see `opened`.
-            State::Held { proposal: Some(proposal) } if !self.is_on_disk(proposal) => return,
+            State::Held { proposal: Some(proposal) } if self.on_disk(proposal).is_none() => return,
             State::Held { proposal: Some(proposal) } => {
                 self.members.finish(link, id);
                 self.operations.turn(id, State::Parked { proposal });
@@ -98,7 +99,7 @@ impl<H: Handles> Topic<H> {
         }
         let caller = self.members.of_link(link).filter(|member| member.is_caller());
         let own = caller.map(|member| (&member.id, &member.capabilities));
-        let (own, server) = (own, self.catalog.builtin().and_then(|index| self.seat_at(index)));
+        let (own, server) = (own, self.gateway_seat());
         let known = own.filter(|(by, _)| self.is_proposer(parked, by)).zip(server);
         let Some(((_, capabilities), server)) = known else {
             return self.refuse_request(call, refusals::plain(Cause::Unknown), Cause::Unknown);
@@ -188,11 +189,7 @@ impl<H: Handles> Topic<H> {
 
     /// Whether this participant made a proposal that the topic has on disk.
     fn is_proposer(&self, proposal: OperationId, by: &ParticipantId) -> bool {
-        self.is_on_disk(proposal) && self.proposals.known(proposal).is_some_and(|own| own.by == *by)
-    }
-
-    fn is_on_disk(&self, proposal: OperationId) -> bool {
-        self.proposals.known(proposal).is_some_and(crate::proposals::Proposal::is_open)
+        self.on_disk(proposal).is_some_and(|own| own.by == *by)
     }
 
     /// Answers the caller of a held call for now, if its time passed while its proposal was being written.

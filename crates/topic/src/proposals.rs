@@ -95,13 +95,6 @@ pub(crate) struct Early<H: Handles> {
     pub(crate) names_proposer: bool,
 }
 
-/// The participant that decided.
-#[derive(Debug, Clone)]
-pub(crate) struct Decided<H: Handles> {
-    pub(crate) by: ParticipantId,
-    pub(crate) handle: Option<H::Ruling>,
-}
-
 /// One proposal.
 #[derive(Debug)]
 pub(crate) struct Proposal<H: Handles> {
@@ -130,7 +123,8 @@ pub(crate) struct Proposal<H: Handles> {
     pub(crate) queued: Option<Box<Ruling<H>>>,
     /// Requests of the proposer itself that run once the withdrawal is on disk.
     pub(crate) deferred: Vec<RoomRequests<H>>,
-    pub(crate) decided: Option<Decided<H>>,
+    /// The participant that decided, with the shell's part of its decision.
+    pub(crate) decided: Option<(ParticipantId, Option<H::Ruling>)>,
     /// The envelope that fulfils it, once known.
     pub(crate) fulfilment: Option<Arc<str>>,
     pub(crate) early: Option<Early<H>>,
@@ -226,7 +220,6 @@ pub(crate) struct Proposals<H: Handles> {
     all: HashMap<OperationId, Proposal<H>>,
     /// The number that each participant has that are not over.
     counts: Map<ParticipantId, usize>,
-    open: usize,
     /// The pending ones, and those whose answer is awaited in the room, by the time at which that ends.
     deadlines: BTreeSet<(u64, OperationId)>,
     /// By the envelope that proposed.
@@ -241,16 +234,16 @@ pub(crate) struct Proposals<H: Handles> {
 
 impl<H: Handles> Default for Proposals<H> {
     fn default() -> Self {
-        let (counts, open, deadlines, by_envelope, by_fulfilment, ended, closed, opened) = <_>::default();
+        let (counts, deadlines, by_envelope, by_fulfilment, ended, closed, opened) = <_>::default();
         let all = HashMap::new();
-        Self { all, counts, open, deadlines, by_envelope, by_fulfilment, ended, closed, opened }
+        Self { all, counts, deadlines, by_envelope, by_fulfilment, ended, closed, opened }
     }
 }
 
 impl<H: Handles> Proposals<H> {
     /// The number of those that are not over.
     pub(crate) fn len(&self) -> usize {
-        self.open
+        self.all.len() - self.ended.len()
     }
 
     /// The number of a participant's that are not over.
@@ -297,7 +290,6 @@ impl<H: Handles> Proposals<H> {
             self.ended.push_back(id);
         } else {
             *self.counts.entry(proposal.by.clone()).or_default() += 1;
-            self.open += 1;
         }
         self.all.insert(id, proposal);
         self.schedule(id);
@@ -402,7 +394,6 @@ impl<H: Handles> Proposals<H> {
     }
 
     fn lessen(&mut self, by: &ParticipantId) {
-        self.open -= 1;
         if let Some(count) = self.counts.get_mut(by) {
             *count -= 1;
             if *count == 0 {

@@ -8,8 +8,8 @@ use crate::{
     Handles, Topic,
     effect::{Cause, Effect, Record},
     event::{EndedProposal, Restore, Terms},
-    operations::State,
-    proposals::{Decided, Phase, Proposal},
+    operations::{Operation, State},
+    proposals::{Phase, Proposal},
     refusals,
 };
 
@@ -25,7 +25,7 @@ impl<H: Handles> Topic<H> {
         if self.proposals.known(id).is_some() {
             return;
         }
-        let waits = self.operations.get(held).filter(|open| open.state == (State::Held { proposal: None }));
+        let waits = self.held_alone(held);
         let own = waits.and_then(|open| self.members.of_link(open.link)).is_some_and(|by| by.id == *terms.by);
         // The caller may have cancelled its call meanwhile.
         let may = if own { self.may_propose(&terms) } else { Err(Cause::Moot) };
@@ -48,14 +48,16 @@ impl<H: Handles> Topic<H> {
         self.enter_proposal(id, proposal);
     }
 
+    /// A held call without a proposal.
+    fn held_alone(&self, held: OperationId) -> Option<&Operation<H>> {
+        self.operations.get(held).filter(|open| open.state == (State::Held { proposal: None }))
+    }
+
     /// Refuses a held call that cannot be proposed.
     pub(crate) fn unproposable(&mut self, held: OperationId, refusal: Box<Refusal>) {
-        let waits =
-            self.operations.get(held).is_some_and(|open| open.state == (State::Held { proposal: None }));
-        if !waits {
-            return;
-        }
-        if let Some(call) = self.stop_call(held, Outcome::Refused) {
+        if self.held_alone(held).is_some()
+            && let Some(call) = self.stop_call(held, Outcome::Refused)
+        {
             self.refuse(call, refusal, Cause::Failed);
         }
     }
@@ -111,7 +113,7 @@ impl<H: Handles> Topic<H> {
         (proposal.held, proposal.public, proposal.updated_ms) = (held, public.map(Arc::from), self.now_ms);
         if let Some(EndedProposal { state, reason, decided, answer }) = end {
             proposal.over = Some((state, reason));
-            proposal.decided = decided.map(|(by, ruling)| Decided { by, handle: Some(ruling) });
+            proposal.decided = decided.map(|(by, ruling)| (by, Some(ruling)));
             proposal.answer = answer;
         }
         self.proposals.insert(id, proposal);

@@ -131,7 +131,7 @@ impl<H: Handles> Topic<H> {
         let Handle::Call(call) = operation.handle.clone() else { return };
         let own = operation.own.clone();
         let Some(member) = self.members.get(operation.server) else { return };
-        let (Some(server), Some(link)) = (member.server().cloned(), member.links.first().copied()) else {
+        let (Some(server), Some(link)) = (member.server.clone(), member.links.first().copied()) else {
             return;
         };
         let State::Delivered { proposal } = operation.state else {
@@ -268,16 +268,14 @@ impl<H: Handles> Topic<H> {
     ) -> Option<(H::Call, State)> {
         self.mirror_end(id, outcome, answer);
         self.end_asks_about(id);
+        self.forget_deadline(id);
         let mut closed = self.operations.remove(id)?;
         self.members.finish(closed.link, id);
-        if let Some(until_ms) = closed.until_ms {
-            self.deadlines.remove(&(until_ms, id));
-        }
         if let Some(rare) = closed.rare.take() {
             self.lose_interest(id, closed.link, *rare, outcome);
         }
         self.call_is_over(id, closed.state, outcome);
-        Some((closed.handle.into_call()?, closed.state))
+        Some((closed.handle.call().cloned()?, closed.state))
     }
 
     /// Refuses a request that was not opened.

@@ -14,31 +14,29 @@ use crate::{
 };
 
 /// An envelope that was admitted.
-struct AdmittedEnvelope<'a, H: Handles> {
-    link: LinkId,
+struct Said<'a, H: Handles> {
     from: ParticipantId,
-    id: &'a str,
     kind: KindRef<'a>,
-    to: &'a [&'a str],
-    correlation: Option<&'a str>,
-    correlation_digest: Option<u128>,
-    message: H::Message,
+    say: Say<'a, H>,
 }
 
-/// Heads of kinds by which a server answers or notifies about a request.
-const ANSWERS: [&str; 2] = ["mcp/response:", "mcp/request:notifications/"];
+/// The head of the kinds by which a server notifies about a request.
+const NOTIFICATIONS: &str = "mcp/request:notifications/";
+/// Heads of the kinds by which it answers or notifies.
+const ANSWERS: [&str; 2] = ["mcp/response:", NOTIFICATIONS];
 
 impl<H: Handles> Topic<H> {
-    pub(crate) fn say(&mut self, say: Say<'_, H>) {
-        let Say { link, id, kind, to, correlation, correlation_digest, message, bytes, intent } = say;
+    pub(crate) fn say(&mut self, mut say: Say<'_, H>) {
+        let Say { link, kind, to, correlation, bytes, .. } = say;
+        let intent = std::mem::replace(&mut say.intent, Intent::None);
         let rule = match self.admit_envelope(link, kind, to) {
             Ok(rule) => rule,
-            Err(Refused { cause, refusal }) => {
-                self.effects.verdict = Some(Verdict::Refused(cause));
+            Err(refused) => {
+                self.effects.verdict = Some(Verdict::Refused(refused.cause));
                 let handle = self.handle(link);
-                let refusal = refusal.unwrap_or_else(|| refusals::of_envelope(cause, kind));
+                let refusal = refused.or_else(|cause| refusals::of_envelope(cause, kind));
                 self.effects.refusal = Some(refusal.clone());
-                let withhold = |handle| Effect::Withhold { handle, message, refusal };
+                let withhold = |handle| Effect::Withhold { handle, message: say.message, refusal };
                 return self.effects.all.extend(handle.map(withhold));
             }
         };
@@ -46,22 +44,22 @@ impl<H: Handles> Topic<H> {
         let (Some(from), Ok(parsed)) = (self.participant(link).cloned(), KindRef::parse(kind)) else {
             return;
         };
-        if self.is_private(kind, correlation) {
-            let seat = self.members.server(&from).filter(|_| self.serves(&from));
-            let server = seat.and_then(|seat| self.members.get(seat)?.server().cloned());
-            return self.effects.push(Effect::Receive { link, server, message });
+        let private = self.is_private(kind, correlation);
+        if !private {
+            let audience = Audience::new(Some(link), to, kind, self.reach_of(parsed, correlation));
+            self.publish(say.message.clone(), bytes, audience);
         }
-        let reach = self.reach_of(parsed, correlation);
-        let audience = Audience::new(Some(link), to, kind, reach);
-        self.publish(message.clone(), bytes, audience);
-        if self.is_about_calls(&from, kind) {
-            let server =
-                self.members.server(&from).and_then(|seat| self.members.get(seat)?.server().cloned());
-            self.effects.push(Effect::Receive { link, server, message: message.clone() });
+        let serves = self.serves(&from);
+        // A notification of a participant that serves may be for the sessions that the gateway has with it.
+        if private || serves && kind.starts_with(NOTIFICATIONS) {
+            let seat = self.members.server(&from).filter(|_| serves);
+            let server = seat.and_then(|seat| self.members.get(seat)?.server.clone());
+            self.effects.push(Effect::Receive { link, server, message: say.message.clone() });
         }
-        let envelope =
-            AdmittedEnvelope { link, from, id, kind: parsed, to, correlation, correlation_digest, message };
-        self.act(envelope, intent);
+        if private {
+            return;
+        }
+        self.act(Said { from, kind: parsed, say }, intent);
     }
 
     /// The rule that admits an envelope; takes a token.
@@ -93,11 +91,6 @@ impl<H: Handles> Topic<H> {
         ANSWERS.iter().any(|head| kind.starts_with(head)) && direct() == Some(self.direct)
     }
 
-    /// Whether an envelope of this sender may be a notification for the sessions that the gateway has with it.
-    fn is_about_calls(&self, from: &ParticipantId, kind: &str) -> bool {
-        self.serves(from) && kind.starts_with("mcp/request:notifications/")
-    }
-
     /// The listeners that an envelope reaches. The gateway sends a held call to the participant that it is for, so that
     /// participant must not also get the request that fulfils the proposal.
     fn reach_of(&self, kind: KindRef<'_>, correlation: Option<&str>) -> Reach {
@@ -110,15 +103,15 @@ impl<H: Handles> Topic<H> {
         asked.map_or(Reach::Listeners, Reach::Except)
     }
 
-    fn act(&mut self, envelope: AdmittedEnvelope<'_, H>, intent: Intent<'_, H>) {
+    fn act(&mut self, envelope: Said<'_, H>, intent: Intent<'_, H>) {
         match intent {
             Intent::None => {}
             Intent::Mismatch => self.mismatch(&envelope),
             Intent::Request(requested) => {
-                self.log.ask(&envelope.from, envelope.id, envelope.to);
+                self.log.ask(&envelope.from, envelope.say.id, envelope.say.to);
                 self.requested(envelope, requested);
             }
-            Intent::Cancel { tag } => self.cancel(envelope.link, OperationRef::Tag(tag)),
+            Intent::Cancel { tag } => self.cancel(envelope.say.link, OperationRef::Tag(tag)),
             Intent::Propose { proposal, terms, content } => {
                 self.propose_said(proposal, terms, content);
             }
@@ -127,30 +120,31 @@ impl<H: Handles> Topic<H> {
     }
 
     /// A request that may fulfil a proposal, or that names servers which the gateway plays.
-    fn requested(&mut self, envelope: AdmittedEnvelope<'_, H>, requested: Requested<'_, H>) {
-        let named = envelope.correlation.and_then(|id| self.proposals.of_envelope(id));
-        let closed = || envelope.correlation_digest.filter(|_| named.is_none());
+    fn requested(&mut self, envelope: Said<'_, H>, requested: Requested<'_, H>) {
+        let named = envelope.say.correlation.and_then(|id| self.proposals.of_envelope(id));
+        let closed = || envelope.say.correlation_digest.filter(|_| named.is_none());
         let is_closed = closed().is_some_and(|digest| self.proposals.closed.contains(self.now_ms, digest));
         let plays = self.played(&envelope);
         if named.is_none() && !is_closed && plays.is_empty() {
             return;
         }
-        let own = named.is_some_and(|id| self.is_own(id, &envelope.from));
+        let proposal = named.and_then(|id| self.proposals.known(id));
+        let own = proposal.is_some_and(|proposal| proposal.by == envelope.from);
+        // The gateway's session with a participant that serves carries out a call that was held for it.
+        let held = proposal.is_some_and(|proposal| proposal.held);
         // What becomes of the proposal decides about a request that fulfils, however often it comes.
         let fulfils = named.is_some() && !own || is_closed;
-        if self.log.is_repeat(&envelope.from, envelope.id) && !fulfils {
+        if self.log.is_repeat(&envelope.from, envelope.say.id) && !fulfils {
             return self.ignore(&envelope, plays, Ignored::Repeat);
         }
         let Requested { method, context, tag, calls, ruling } = requested;
-        // The gateway's session with a participant that serves carries out a call that was held for it.
-        let held = named.and_then(|id| self.proposals.known(id)).is_some_and(|proposal| proposal.held);
-        let calls = envelope.to.iter().zip(calls);
+        let calls = envelope.say.to.iter().zip(calls);
         let calls = calls.filter_map(|(to, (operation, call))| {
             let server = ParticipantId::new(to).ok()?;
             self.is_played(&server, held).then_some((server, operation, call))
         });
         let calls = calls.collect();
-        let link = envelope.link;
+        let link = envelope.say.link;
         let requests = RoomRequests { link, tag, method, context: context.map(Into::into), calls };
         match named {
             Some(id) if own => self.proposers_own(id, &envelope, requests),
@@ -161,27 +155,18 @@ impl<H: Handles> Topic<H> {
     }
 
     /// The participants that an envelope names and that the gateway plays.
-    fn played(&self, envelope: &AdmittedEnvelope<'_, H>) -> Vec<ParticipantId> {
-        let named = envelope.to.iter().filter_map(|to| ParticipantId::new(to).ok());
+    fn played(&self, envelope: &Said<'_, H>) -> Vec<ParticipantId> {
+        let named = envelope.say.to.iter().filter_map(|to| ParticipantId::new(to).ok());
         named.filter(|to| self.is_played(to, false)).collect()
     }
 
     fn is_played(&self, server: &ParticipantId, held: bool) -> bool {
-        let names = self.catalog.index(server).and_then(|index| self.catalog.names(index));
+        let names = self.catalog.names_of(server);
         names.is_some_and(|names| held || !names.serves)
     }
 
-    fn is_own(&self, proposal: OperationId, by: &ParticipantId) -> bool {
-        self.proposals.known(proposal).is_some_and(|proposal| proposal.by == *by)
-    }
-
     /// Runs a request that the proposer may by now make itself: the topic withdraws the proposal first.
-    fn proposers_own(
-        &mut self,
-        id: OperationId,
-        envelope: &AdmittedEnvelope<'_, H>,
-        requests: RoomRequests<H>,
-    ) {
+    fn proposers_own(&mut self, id: OperationId, envelope: &Said<'_, H>, requests: RoomRequests<H>) {
         if !self.proposals.known(id).is_some_and(|proposal| requests.asks_for(proposal)) {
             return self.run_requests(requests, None);
         }
@@ -217,7 +202,7 @@ impl<H: Handles> Topic<H> {
     fn fulfils(
         &mut self,
         id: OperationId,
-        envelope: AdmittedEnvelope<'_, H>,
+        envelope: Said<'_, H>,
         requests: RoomRequests<H>,
         ruling: Option<(Option<Digest>, H::Ruling)>,
     ) {
@@ -225,10 +210,10 @@ impl<H: Handles> Topic<H> {
             return self.refuse_all(requests.calls, Cause::Mismatch);
         };
         let Some(proposal) = self.proposals.known(id) else { return };
-        let same = requests.asks_for(proposal) && is_to(&proposal.to, &proposal.by, envelope.to);
+        let same = requests.asks_for(proposal) && is_to(&proposal.to, &proposal.by, envelope.say.to);
         let approval = Decision::Approve { shown: proposal.digest, current };
         let ruling = Ruling {
-            fulfilment: Some(envelope.id.into()),
+            fulfilment: Some(envelope.say.id.into()),
             requested: Some(requests),
             ..Ruling::new(envelope.from.clone(), approval, Some(handle))
         };
@@ -238,29 +223,30 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    fn answered(&mut self, envelope: AdmittedEnvelope<'_, H>, outcome: Outcome, answer: H::Answer) {
-        let Some(correlation) = envelope.correlation else { return };
-        if self.log.is_intrusion(envelope.from.as_str(), correlation, envelope.to) {
+    fn answered(&mut self, envelope: Said<'_, H>, outcome: Outcome, answer: H::Answer) {
+        let Some(correlation) = envelope.say.correlation else { return };
+        if self.log.is_intrusion(envelope.from.as_str(), correlation, envelope.say.to) {
             return self.ignore(&envelope, vec![ParticipantId::gateway()], Ignored::NotAsked);
         }
-        let AdmittedEnvelope { from, kind, to, message, .. } = envelope;
-        self.answered_in_room(&from, kind, to, correlation, (outcome, answer, message));
+        let Said { from, kind, say } = envelope;
+        self.answered_in_room(&from, kind, say.to, correlation, (outcome, answer, say.message));
     }
 
-    fn mismatch(&mut self, envelope: &AdmittedEnvelope<'_, H>) {
+    fn mismatch(&mut self, envelope: &Said<'_, H>) {
         let by = match envelope.kind.head() {
             model::PROPOSAL => vec![ParticipantId::gateway()],
             _ => self.played(envelope),
         };
         if !by.is_empty()
-            && (envelope.kind.head() == model::PROPOSAL || !self.log.is_repeat(&envelope.from, envelope.id))
+            && (envelope.kind.head() == model::PROPOSAL
+                || !self.log.is_repeat(&envelope.from, envelope.say.id))
         {
             self.ignore(envelope, by, Ignored::Mismatch);
         }
     }
 
-    fn ignore(&mut self, envelope: &AdmittedEnvelope<'_, H>, by: Vec<ParticipantId>, why: Ignored) {
-        let (from, message) = (envelope.from.clone(), envelope.message.clone());
+    fn ignore(&mut self, envelope: &Said<'_, H>, by: Vec<ParticipantId>, why: Ignored) {
+        let (from, message) = (envelope.from.clone(), envelope.say.message.clone());
         self.effects.push(Effect::Ignore { from, message, by, why });
     }
 }

@@ -18,15 +18,6 @@ enum Piece {
     Hole(Hole),
 }
 
-impl Piece {
-    fn shape(&self) -> Vec<Option<char>> {
-        match self {
-            Self::Literal(literal) => literal.chars().map(Some).collect(),
-            Self::Hole(_) => vec![None],
-        }
-    }
-}
-
 /// A compiled template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template {
@@ -41,7 +32,7 @@ impl Template {
         if text.matches('{').count() > EXPRESSIONS_MAX {
             return None;
         }
-        let mut pieces = Vec::new();
+        let (mut pieces, mut shape) = (Vec::new(), Vec::new());
         let mut rest = text;
         while let Some((literal, behind)) = rest.split_once('{') {
             let (expression, after) = behind.split_once('}')?;
@@ -52,6 +43,7 @@ impl Template {
                 pieces.push(Piece::Literal(literal.into()));
             }
             pieces.push(Piece::Hole(hole(expression)?));
+            shape.extend(literal.chars().map(Some).chain([None]));
             rest = after;
         }
         if rest.contains('}') {
@@ -60,7 +52,7 @@ impl Template {
         if !rest.is_empty() {
             pieces.push(Piece::Literal(rest.into()));
         }
-        let shape = pieces.iter().flat_map(Piece::shape).collect();
+        shape.extend(rest.chars().map(Some));
         Some(Self { pieces, shape })
     }
 

@@ -160,6 +160,11 @@ impl<H: Handles> Topic<H> {
         self.present.get(index.0).copied().flatten()
     }
 
+    /// The seat of the gateway's own participant.
+    pub(crate) fn gateway_seat(&self) -> Option<Seat> {
+        self.seat_at(self.catalog.builtin()?)
+    }
+
     pub(crate) fn seat_in(&mut self, index: UpstreamIndex, seat: Option<Seat>) {
         if let Some(place) = self.present.get_mut(index.0) {
             *place = seat;
@@ -168,7 +173,7 @@ impl<H: Handles> Topic<H> {
 
     fn server_at(&self, seat: Seat) -> Option<Server<H>> {
         let member = self.members.get(seat)?;
-        let (id, handle) = (member.id.clone(), member.server()?.clone());
+        let (id, handle) = (member.id.clone(), member.server.clone()?);
         Some(Server { id, link: *member.links.first()?, handle })
     }
 

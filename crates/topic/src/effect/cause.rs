@@ -31,10 +31,6 @@ pub enum Cause {
     Replaced,
     /// A kind that only the gateway itself may use.
     Reserved,
-    /// The proposal behind it was rejected.
-    Rejected,
-    /// The proposal behind it was withdrawn.
-    TakenBack,
     /// A participant tried to decide about a proposal of its own.
     Own,
     /// The proposal is already decided, or its decision is being written.
