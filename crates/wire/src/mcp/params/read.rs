@@ -8,27 +8,6 @@ use crate::mcp::meta;
 use crate::mcp::method::{MethodRow, TargetKind, lookup};
 use crate::rpc::{Id, Malformed, Message};
 
-/// The target of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target<'p> {
-    /// A tool or prompt.
-    Name(&'p str),
-    /// A resource, or for completion a resource template.
-    Uri(&'p str),
-    /// A task.
-    Task(&'p str),
-}
-
-impl<'p> Target<'p> {
-    /// The text alone.
-    #[must_use]
-    pub fn text(self) -> &'p str {
-        match self {
-            Self::Name(text) | Self::Uri(text) | Self::Task(text) => text,
-        }
-    }
-}
-
 /// A string among the params, with its place in the frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Field<'m> {
@@ -105,14 +84,13 @@ impl<'m> Params<'m> {
 
     /// The target of the request, by its method's rule; `None` for methods without a target.
     #[must_use]
-    pub fn target(&self) -> Option<Target<'_>> {
-        let field = self.target.as_ref()?;
-        match field.kind {
-            TargetKind::Name => Some(Target::Name(&field.text)),
-            TargetKind::Uri => Some(Target::Uri(&field.text)),
-            TargetKind::Task => Some(Target::Task(&field.text)),
-            TargetKind::None | TargetKind::Ref => None,
-        }
+    pub fn target(&self) -> Option<&str> {
+        self.target.as_ref().map(|field| &*field.text)
+    }
+
+    /// The kind of the target: never `Ref`, but what the `ref` names.
+    pub(crate) fn target_kind(&self) -> TargetKind {
+        self.target.as_ref().map_or(TargetKind::None, |field| field.kind)
     }
 
     /// Any member of params, raw.
