@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gateway::{Dispatch, Incoming, Link, Parks, Tag, listen};
-use model::Form;
+use model::{Form, Request};
 use topic::Interest;
 use upstream::ClientProfile;
 use wire::mcp::task::{self, Wish};
@@ -47,10 +47,10 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Rejection> {
     let message = params.message();
     let client = client(params);
     let declares = task::declares(&client.capabilities);
-    if !declares && needs_tasks(params) {
+    let request = relay::decode_request(params, Form::Modern);
+    if !declares && needs_tasks(&request) {
         return Err(Rejection::missing_capability(&format!("{{\"extensions\":{}}}", task::ABILITIES)));
     }
-    let request = relay::decode_request(params, Form::Modern);
     let interest = match params.method() {
         LISTEN => listen::interest(&request)
             .map_err(|refused| refusal::encode(&refused, Era::Modern, LISTEN, None))?,
@@ -94,10 +94,10 @@ fn client(params: &Params<'_>) -> ClientProfile {
 }
 
 /// Whether only a client that declares the tasks extension may send this (its "Capability Negotiation").
-fn needs_tasks(params: &Params<'_>) -> bool {
-    match params.method() {
+fn needs_tasks(request: &Request) -> bool {
+    match request.method.as_str() {
         "tasks/get" | "tasks/update" | "tasks/cancel" => true,
-        LISTEN => task::watched(params).is_ok_and(|tasks| !tasks.is_empty()),
+        LISTEN => wire::mcp::listen::filter(request).is_ok_and(|filter| !filter.tasks.is_empty()),
         _ => false,
     }
 }

@@ -36,7 +36,6 @@ mod tokens;
 pub mod visible;
 mod write;
 
-pub use buffer::Buffer;
 pub use canonical::canonical;
 pub use check::check;
 pub use duplicates::{first_duplicate, refuse_duplicates};
@@ -51,7 +50,7 @@ pub use splice::Splice;
 pub use string_span::StringSpan;
 pub use text::{integer, is_object, text};
 pub use tokens::{Token, Tokens};
-pub use write::{Array, Object, object, object_string};
+pub use write::{Array, Object, object};
 
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,6 @@ pub mod version;
 pub use body::BodyEdit;
 pub use method::{ListFields, MethodRow, TargetKind};
 pub use model::ListKind;
-pub use params::{Params, Target};
+pub use params::Params;
 pub use rejection::Rejection;
 pub use version::{Era, Version};

@@ -132,7 +132,7 @@ impl Exchange<'_> {
     async fn modern(&self, params: &Params<'_>) -> Answered<Response<Body>> {
         let link = self.connection.modern(self.visit);
         let modern = link.map_err(|refusal| Box::new(refused(&refusal)))?;
-        let (dispatch, link) = (modern.dispatch(), modern.link());
+        let (dispatch, link) = (&modern.dispatch, &modern.link);
         if params.message().shape() != Shape::Request {
             modern::take(dispatch, link, params);
             return Ok(response::empty(StatusCode::ACCEPTED));
@@ -144,7 +144,7 @@ impl Exchange<'_> {
             header::check_params(|name| self.header(name), params, &mirrored)
                 .map_err(|error| rejected(&error, params.message().id()))?;
         }
-        let slot = Slot::new(Opener::Modern(Arc::clone(modern.home().bounds())));
+        let slot = Slot::new(Opener::Modern(Arc::clone(modern.home.bounds())));
         let sending = Sending { ids: false, prime: false, era: Era::Modern };
         if params.method() == modern::LISTEN {
             let reply = Arc::new(ListenReply::new(slot));
@@ -181,7 +181,7 @@ impl Exchange<'_> {
 
     async fn legacy(&self, params: &Params<'_>) -> Answered<Response<Body>> {
         let session = self.session()?;
-        let (dispatch, link) = (session.dispatch(), session.link());
+        let (dispatch, link) = (&session.joined.dispatch, &session.joined.link);
         if params.message().shape() != Shape::Request {
             legacy::take(dispatch, link, params);
             return Ok(response::empty(StatusCode::ACCEPTED));
@@ -189,7 +189,7 @@ impl Exchange<'_> {
         let incoming = legacy::request(params);
         let incoming = incoming.map_err(|answer| Box::new(response::json(StatusCode::OK, answer)))?;
         dispatch.wait_for_target(link, &incoming.request).await;
-        let opener = Opener::Session(Arc::clone(&session), session.home().liveness.last_seen_ms());
+        let opener = Opener::Session(Arc::clone(&session), session.joined.home.liveness.last_seen_ms());
         let reply = Arc::new(SinkReply(Slot::new(opener)));
         // A client that leaves does not cancel its request: it may fetch the answer later.
         dispatch.request(link, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
@@ -200,7 +200,7 @@ impl Exchange<'_> {
 
     fn batch(&self, body: &Bytes) -> Answered<Response<Body>> {
         let session = self.session()?;
-        let (dispatch, link) = (session.dispatch(), session.link());
+        let (dispatch, link) = (&session.joined.dispatch, &session.joined.link);
         if !link.client.version.batches() {
             let why = "batches exist only in sessions of 2025-03-26; send one message per POST";
             return Err(error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why));
@@ -211,7 +211,7 @@ impl Exchange<'_> {
             |message: &Result<Message, _>| message.as_ref().map_or(true, |m| m.shape() == Shape::Request);
         let answers = messages.iter().filter(|message| is_answered(message)).count();
         let answers = u32::try_from(answers).unwrap_or(u32::MAX);
-        let out = session.open_stream(answers.max(1), session.home().liveness.last_seen_ms());
+        let out = session.open_stream(answers.max(1), session.joined.home.liveness.last_seen_ms());
         let reader = out.as_ref().and_then(|out| out.read(None));
         let (out, reader) = out.zip(reader).ok_or_else(|| Box::new(refused(&no_stream())))?;
         for message in messages {
@@ -256,7 +256,7 @@ impl Exchange<'_> {
         }
         let session = self.session()?;
         let reader = match self.value(&LAST_EVENT_ID) {
-            None => session.home().stream().read(None),
+            None => session.joined.home.stream().read(None),
             Some(id) => {
                 parse_event_id(id).and_then(|(stream, number)| session.stream(stream)?.read(Some(number)))
             }

@@ -244,7 +244,7 @@ fn cancel(link: &Link, client: &Arc<ClientSide>, number: u64) {
 /// The headers that mirror the body of a modern request.
 fn headers(client: &ClientSide, message: &Message) -> Option<Box<HeaderMap>> {
     let params = Params::read(message).ok().filter(Params::is_modern)?;
-    let target = params.target().map(wire::mcp::Target::text);
+    let target = params.target();
     let mirrored = target.and_then(|name| client.state().mirrored.get(name).cloned()).unwrap_or_default();
     let version =
         params.protocol_version().and_then(|version| Version::parse(&version)).unwrap_or(Version::NEWEST);

@@ -193,7 +193,7 @@ impl LinkTransport for Conversation {
         let Ok(params) = Params::read(&message) else { return Err(SendError::Closed) };
         let (from, about) = self.sender(&params, meta.from);
         let method = message.method();
-        let target = params.target().map(wire::mcp::Target::text);
+        let target = params.target();
         // The kind is short when the target has characters that a kind cannot contain.
         let kind = kind_of(Head::Request, method, target).unwrap_or_else(|_| format!("mcp/request:{method}"));
         let (id, ts) = self.outbox.stamp();

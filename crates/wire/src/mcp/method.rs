@@ -21,6 +21,18 @@ pub enum TargetKind {
     Task,
 }
 
+impl TargetKind {
+    /// The member of params that is the target itself.
+    pub(crate) fn key(self) -> Option<&'static str> {
+        match self {
+            Self::Name => Some("name"),
+            Self::Uri => Some("uri"),
+            Self::Task => Some("taskId"),
+            Self::Ref | Self::None => None,
+        }
+    }
+}
+
 /// Names of the parts of a list in MCP.
 pub trait ListFields {
     /// The member of the result that holds the items.

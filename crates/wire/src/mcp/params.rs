@@ -4,7 +4,7 @@
 
 mod read;
 
-pub use read::{Params, Target};
+pub use read::Params;
 
 #[cfg(test)]
 mod tests;

@@ -65,8 +65,8 @@ pub fn status(code: i64, era: Era) -> u16 {
 }
 
 /// `data` of the error: the stable code, the hint, the wait, and the URI of a resource.
-fn data(refusal: &Refusal, uri: Option<&str>) -> String {
-    json::object_string(|data| {
+fn data(refusal: &Refusal, uri: Option<&str>) -> Vec<u8> {
+    json::object(|data| {
         data.text("code", refusal.code.as_str()).optional_text("hint", refusal.hint.as_deref());
         if let Some(wait) = refusal.retry_after_ms {
             data.number("retryAfterMs", wait);
@@ -84,7 +84,7 @@ mod tests {
 
     fn encoded(code: RefusalCode, era: Era, method: &str, target: &str) -> (u16, i64, String) {
         let encoded = encode(&Refusal::new(code, "m"), era, method, Some(target));
-        (encoded.status, encoded.code, encoded.data.unwrap())
+        (encoded.status, encoded.code, String::from_utf8(encoded.data.unwrap()).unwrap())
     }
 
     #[test]

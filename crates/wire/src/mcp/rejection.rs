@@ -17,14 +17,14 @@ pub struct Rejection {
     /// The cause and what to do next; clients may read it.
     pub message: String,
     /// `data` of the error, valid JSON.
-    pub data: Option<String>,
+    pub data: Option<Vec<u8>>,
 }
 
 impl Rejection {
     /// The JSON-RPC error that answers the request of this id.
     #[must_use]
     pub fn answer(&self, id: Option<&Id>) -> Bytes {
-        rpc::error(id, self.code, &self.message, self.data.as_deref().map(str::as_bytes))
+        rpc::error(id, self.code, &self.message, self.data.as_deref())
     }
 
     /// Header and body disagree, or a header is missing: -32020.
@@ -40,8 +40,8 @@ impl Rejection {
             status: 400,
             code: code::MISSING_CAPABILITY,
             message: "this request needs a client capability that it did not declare".to_owned(),
-            data: Some(json::object_string(|data| {
-                data.raw("requiredCapabilities", required);
+            data: Some(json::object(|data| {
+                data.raw("requiredCapabilities", required.as_bytes());
             })),
         }
     }
@@ -53,7 +53,7 @@ impl Rejection {
             status: 400,
             code: code::UNSUPPORTED_VERSION,
             message: "this protocol version is not supported".to_owned(),
-            data: Some(json::object_string(|data| {
+            data: Some(json::object(|data| {
                 data.texts("supported", Version::ALL.iter().rev().map(|version| version.as_str()));
                 data.text("requested", requested);
             })),

@@ -192,7 +192,7 @@ fn call(kind: KindRef<'_>, message: Message) -> Result<Call, Mismatch> {
     if let Some(members) = params.members() {
         refuse_doubles(members, &["name", "uri", "ref", "taskId", "arguments", "_meta"])?;
     }
-    let target = params.target().map(|target| target.text().to_owned());
+    let target = params.target().map(str::to_owned);
     match (kind.context(), target) {
         (Some(expected), Some(found)) if expected != found => {
             Err(Mismatch::Context { expected: expected.to_owned(), found })

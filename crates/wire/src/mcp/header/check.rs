@@ -4,7 +4,7 @@ use super::names::{METHOD, NAME, PARAM_PREFIX, PROTOCOL_VERSION};
 use super::schema::{HeaderParam, HeaderType};
 use super::value::{argument, decode, has_name, whole};
 use crate::mcp::meta;
-use crate::mcp::params::{Params, Target};
+use crate::mcp::params::Params;
 use crate::mcp::rejection::Rejection;
 use crate::mcp::version::{Era, Version};
 use crate::rpc::{Malformed, Shape, code};
@@ -59,7 +59,7 @@ pub fn check<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) -> 
         let value = get(NAME).ok_or_else(|| Rejection::mismatch("the Mcp-Name header is missing"))?;
         let value =
             decode(value).ok_or_else(|| Rejection::mismatch("the Mcp-Name header cannot be decoded"))?;
-        if params.target().map(Target::text) != Some(&*value) {
+        if params.target() != Some(&*value) {
             return Err(Rejection::mismatch("the Mcp-Name header differs from the body's target"));
         }
     }

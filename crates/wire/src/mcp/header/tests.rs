@@ -94,7 +94,7 @@ fn answers_carry_id_and_data() {
     let missing = Rejection::missing_capability(r#"{"sampling":{}}"#);
     assert_eq!(
         (missing.status, missing.data.as_deref()),
-        (400, Some(r#"{"requiredCapabilities":{"sampling":{}}}"#))
+        (400, Some(&br#"{"requiredCapabilities":{"sampling":{}}}"#[..]))
     );
 }
 

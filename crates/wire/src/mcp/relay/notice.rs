@@ -65,5 +65,5 @@ pub fn updated_uri(notice: &Notice) -> Option<String> {
     }
     let message = Message::read(notice.payload.bytes.clone()).ok()?;
     let params = Params::read(&message).ok()?;
-    params.target().map(|target| target.text().to_owned())
+    params.target().map(str::to_owned)
 }

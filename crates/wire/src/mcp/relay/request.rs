@@ -6,7 +6,7 @@ use model::{Form, Marks, Method, Payload, Request, Target};
 
 use super::{range, span};
 use crate::mcp::method::TargetKind;
-use crate::mcp::params::{self, Params};
+use crate::mcp::params::Params;
 use crate::mcp::version::Era;
 use crate::mcp::{meta, translate, uris};
 use crate::rpc::{self, Id, Malformed, Message};
@@ -50,14 +50,14 @@ fn target(params: &Params<'_>) -> Option<Target> {
         let shared = same.map(|inner| frame.slice(inner.start..inner.end));
         shared.and_then(|bytes| bytestring::ByteString::try_from(bytes).ok()).unwrap_or_else(|| text.into())
     };
-    let kind = params.known().map_or(TargetKind::None, |known| known.target);
-    let prompts = params.method().starts_with("prompts/");
-    Some(match (kind, params.target()?) {
-        (_, params::Target::Uri(uri)) => Target::Uri(text(uri)),
-        (_, params::Target::Task(id)) => Target::Task(text(id)),
-        (TargetKind::Ref, params::Target::Name(name)) => Target::Prompt(text(name)),
-        (_, params::Target::Name(name)) if prompts => Target::Prompt(text(name)),
-        (_, params::Target::Name(name)) => Target::Tool(text(name)),
+    let is_ref = params.known().is_some_and(|known| known.target == TargetKind::Ref);
+    let is_prompt = is_ref || params.method().starts_with("prompts/");
+    let target = text(params.target()?);
+    Some(match params.target_kind() {
+        TargetKind::Uri => Target::Uri(target),
+        TargetKind::Task => Target::Task(target),
+        TargetKind::Name | TargetKind::Ref | TargetKind::None if is_prompt => Target::Prompt(target),
+        TargetKind::Name | TargetKind::Ref | TargetKind::None => Target::Tool(target),
     })
 }
 

@@ -138,19 +138,6 @@ fn callers_ask_for_tasks() {
 }
 
 #[test]
-fn callers_name_the_tasks_to_watch() {
-    for (params, expect) in [
-        ("{}", Ok(vec![])),
-        (r#"{"notifications":{}}"#, Ok(vec![])),
-        (r#"{"notifications":{"taskIds":["a","\u0062"]}}"#, Ok(vec!["a".to_owned(), "b".to_owned()])),
-        (r#"{"notifications":{"taskIds":"a"}}"#, Err("`taskIds` must be an array of strings".to_owned())),
-        (r#"{"notifications":{"taskIds":[1]}}"#, Err("`taskIds` must be an array of strings".to_owned())),
-    ] {
-        assert_eq!(with(params, watched), expect, "{params}");
-    }
-}
-
-#[test]
 fn declarations_are_recognised() {
     let ours = format!(r#"{{"extensions":{ABILITIES}}}"#);
     let old = format!(r#"{{"tasks":{LEGACY_ABILITIES}}}"#);
