@@ -3,6 +3,7 @@
 //! Every act enters by [`Dispatch::take`]. The room's queue gets its part before the topic's lock is released, so that there is
 //! one order; everything else is carried out afterwards by the one interpreter, `run`.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use model::{Capabilities, LinkId, OperationId, ParticipantId, TopicName};
 use platform::{Mutex, RwLock};
 use room::{Close, Newcomer, Room, RoomEvent};
 use store::JournalWriter;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, watch};
 use topic::{Effects, Ended, Kept, RoomEffect, TopicConfig, Verdict};
 use upstream::Manifest;
@@ -56,6 +58,11 @@ pub struct Settings {
 
 /// What a participant may do in the topic now; `None` if it may not be there.
 pub(crate) type StandingOf = Box<dyn Fn(&ParticipantId) -> Option<Arc<Capabilities>> + Send + Sync>;
+/// Whether the record of a change of this proposal is durable.
+pub(crate) struct Report {
+    pub(crate) proposal: OperationId,
+    pub(crate) durable: bool,
+}
 /// Carries out one effect.
 pub(crate) type Run = fn(&Arc<Dispatch>, Effect);
 
@@ -88,8 +95,8 @@ pub struct Dispatch {
     pub(crate) pages: PageCache,
     /// Whether the first start of every server has ended.
     pub(crate) settled: AtomicBool,
-    /// Held while one record's durability is reported and its effects are carried out.
-    pub(crate) stored_turn: Mutex<()>,
+    /// Takes reports about records, which one task passes to the topic in this order.
+    pub(crate) reports: UnboundedSender<Report>,
     /// Whether the gateway is about to stop.
     pub(crate) stopping: watch::Sender<bool>,
     admitted: AtomicU64,
@@ -115,6 +122,7 @@ impl Dispatch {
         let room = room::open(settings.ping_ms, Arc::<Context>::clone(&context));
         let own = own_link(&context, &settings.name);
         let timer = Arc::<Notify>::default();
+        let (reports, reported) = unbounded_channel();
         let dispatch = Arc::new_cyclic(|me| Self {
             me: me.clone(),
             context,
@@ -130,7 +138,7 @@ impl Dispatch {
             tasks: Tasks::default(),
             pages: PageCache::default(),
             settled: AtomicBool::new(false),
-            stored_turn: Mutex::default(),
+            reports,
             stopping: watch::Sender::new(false),
             admitted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -139,6 +147,7 @@ impl Dispatch {
             run,
         });
         tokio::spawn(tick(Arc::downgrade(&dispatch), Arc::clone(&dispatch.timer)));
+        tokio::spawn(report(Arc::downgrade(&dispatch), reported));
         dispatch
     }
 
@@ -315,6 +324,18 @@ async fn tick(dispatch: Weak<Dispatch>, timer: Arc<Notify>) {
         tokio::select! {
             () = timer.notified() => {}
             () = tokio::time::sleep(wait.min(TIMER_MAX)) => {}
+        }
+    }
+}
+
+/// Passes reports about records to the topic, one at a time: an approval is announced before the end of its proposal.
+async fn report(dispatch: Weak<Dispatch>, mut reports: UnboundedReceiver<Report>) {
+    while let Some(Report { proposal, durable }) = reports.recv().await {
+        let Some(dispatch) = dispatch.upgrade() else { return };
+        let event = if durable { Event::Stored { proposal } } else { Event::NotStored { proposal } };
+        // Whatever goes wrong with one proposal, the reports about the others must go on.
+        if catch_unwind(AssertUnwindSafe(|| dispatch.take(event))).is_err() {
+            tracing::error!(%proposal, "what follows from a durable record was not carried out: the gateway has a fault");
         }
     }
 }

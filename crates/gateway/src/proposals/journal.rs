@@ -11,7 +11,7 @@ use topic::{Record, Terms};
 use wire::mcpx::payload;
 
 use super::content::{Proposed, Ruling};
-use crate::dispatch::Dispatch;
+use crate::dispatch::{Dispatch, Report};
 use crate::live::{Event, Live};
 use crate::record;
 
@@ -25,19 +25,9 @@ pub(crate) fn store(
     content: Arc<Proposed>,
     change: Record<Live>,
 ) {
-    let (topic, runtime) = (dispatch.weak(), tokio::runtime::Handle::current());
+    let reports = dispatch.reports.clone();
     // On the journal's thread, or within the effects of a step: the topic learns of it afterwards.
-    let report = move |durable: bool| {
-        runtime.spawn(async move {
-            let Some(dispatch) = topic.upgrade() else { return };
-            // One at a time: an approval is announced before the end of its proposal.
-            let _turn = dispatch.stored_turn.lock();
-            dispatch.take(match durable {
-                true => Event::Stored { proposal },
-                false => Event::NotStored { proposal },
-            });
-        });
-    };
+    let report = move |durable| _ = reports.send(Report { proposal, durable });
     let Some(journal) = &dispatch.journal else { return report(true) };
     let record = record_of(proposal, &content.opened, &change, unix_ms());
     journal.submit(vec![record], move |result| {
