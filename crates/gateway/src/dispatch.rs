@@ -20,7 +20,7 @@ use upstream::Manifest;
 use crate::audit::Recorder;
 use crate::context::Context;
 use crate::link::{Link, NoOutlet, plain_client};
-use crate::lists::PageCache;
+use crate::lists::{Announcements, PageCache};
 use crate::live::{Effect, Event, Live, Topic};
 use crate::mirror;
 use crate::tasks::table::Tasks;
@@ -91,6 +91,7 @@ pub struct Dispatch {
     pub(crate) own_manifest: RwLock<Arc<Manifest>>,
     /// Locked while a server's lists are read and the topic takes them, so that no older lists replace newer ones.
     pub(crate) listing: Mutex<()>,
+    pub(crate) announcements: Announcements,
     pub(crate) tasks: Tasks,
     pub(crate) pages: PageCache,
     /// Whether the first start of every server has ended.
@@ -135,6 +136,7 @@ impl Dispatch {
             own,
             own_manifest: RwLock::default(),
             listing: Mutex::default(),
+            announcements: Announcements::default(),
             tasks: Tasks::default(),
             pages: PageCache::default(),
             settled: AtomicBool::new(false),

@@ -3,6 +3,7 @@
 //! The topic says what is on a list, the server wrote each item. A list is judged and rendered outside of the topic's lock, once
 //! for as long as nothing changes; pages are slices of it.
 
+mod announcements;
 mod cache;
 mod cursor;
 mod manifests;
@@ -24,6 +25,7 @@ use crate::delivery;
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 
+pub(crate) use announcements::{Announcement, Announcements};
 pub(crate) use cache::PageCache;
 pub use cache::{LIST_BYTES_MAX, LISTS_MAX};
 pub use cursor::CURSOR_MS;

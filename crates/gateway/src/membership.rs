@@ -89,7 +89,7 @@ impl Dispatch {
     }
 
     /// Configures the topic's servers, in this order: new ones join, missing ones leave, the others stay as they are. Then come
-    /// the participants that serve, and what the gateway's own participant lists.
+    /// the participants that serve, and what the gateway's own participant lists. Clients are notified once, of the whole change.
     pub(crate) fn configure(
         self: &Arc<Self>,
         servers: &[Arc<Upstream>],
@@ -98,6 +98,7 @@ impl Dispatch {
         builtin: &[BuiltIn],
     ) {
         let old = self.seats();
+        self.announcements.hold();
         let mut names = vec![UpstreamNames::gateway()];
         let mut all: Vec<(Arc<ConfiguredServer>, Arc<Capabilities>)> = Vec::new();
         for upstream in servers {
@@ -124,6 +125,7 @@ impl Dispatch {
         }
         self.list_servers();
         self.list_own(builtin);
+        self.announce_lists(self.announcements.release());
         self.meet(&all, &old);
         self.settled.store(false, Ordering::Release);
     }
@@ -269,9 +271,11 @@ fn releases(dispatch: &Dispatch, link: &Link) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use model::{ListKind, OperationId};
+
     use super::*;
     use crate::envelopes::tests::Stage;
-    use crate::link::{NoOutlet, plain_client};
+    use crate::link::{NoOutlet, Outlet, Passed, Questioned, Undelivered, plain_client};
 
     #[tokio::test]
     async fn sessions_of_modern_links_end_with_the_last_of_them() {
@@ -290,5 +294,70 @@ mod tests {
         assert!(!releases(dispatch, &first), "the other link uses them");
         dispatch.leave(&second);
         assert!(releases(dispatch, &second), "a legacy link of the same participant does not use them");
+    }
+
+    /// The tools that a client sees whenever it is notified that they have changed.
+    struct Watcher(std::sync::Weak<Dispatch>, LinkId, Arc<platform::Mutex<Vec<Vec<String>>>>);
+
+    impl Outlet for Watcher {
+        fn notify(&self, _: &Passed<'_>) {}
+
+        fn ask(&self, _: &Questioned<'_>) -> Result<(), Undelivered> {
+            Ok(())
+        }
+
+        fn withdraw_question(&self, _: OperationId) {}
+
+        fn list_changed(&self, list: ListKind) {
+            let snapshot = self.0.upgrade().unwrap().with(|topic| topic.list_snapshot(self.1).unwrap());
+            let names = snapshot.list(list).iter().map(|one| one.public.to_string()).collect();
+            self.2.lock().extend((list == ListKind::Tools).then_some(names));
+        }
+
+        fn close(&self, _: Option<Ended>) {}
+    }
+
+    async fn demo(name: &str) -> Arc<Upstream> {
+        let config = ServerConfig {
+            prefix: name.into(),
+            name: ParticipantId::new(name).unwrap(),
+            transport: upstream::config::Transport::Demo,
+            era: upstream::config::EraChoice::Legacy,
+            sessions: upstream::config::Sessions::Shared,
+            timeouts: upstream::config::Timeouts::default(),
+            capabilities: Arc::new(Capabilities::upstream()),
+            enabled: true,
+            origin: upstream::config::Origin::Own,
+        };
+        let environment = Environment {
+            guard: None,
+            identity: handshake::identity(),
+            events: Arc::new(OneTopic(std::sync::Weak::new())),
+            dial_in: None,
+            numbers: Arc::default(),
+        };
+        let upstream = Upstream::start(UpstreamSpec::new(config, &Limits::default().servers()), environment);
+        upstream.settled().await;
+        upstream
+    }
+
+    #[tokio::test]
+    async fn a_change_of_configuration_is_announced_once_and_as_a_whole() {
+        let stage = Stage::new(&["mcp/*"]);
+        let (dispatch, ann) = (&stage.dispatch, &stage.ann);
+        let (one, other) = (demo("one").await, demo("other").await);
+        dispatch.configure(&[Arc::clone(&one)], &[], &Limits::default(), &[]);
+        let (id, seen) = (dispatch.context.link(), Arc::default());
+        let watcher = Watcher(dispatch.weak(), id, Arc::clone(&seen));
+        let link =
+            Link::new(id, Arc::clone(&ann.participant), Form::Legacy, plain_client(), Box::new(watcher));
+        let joining = Joining { notified: true, ..Joining::default() };
+        dispatch.join(&link, &ann.participant.capabilities, joining).unwrap();
+        for (now, prefix) in [(&other, "other_"), (&one, "one_")] {
+            dispatch.configure(&[Arc::clone(now)], &[], &Limits::default(), &[]);
+            let announced = std::mem::take(&mut *seen.lock());
+            let [names] = announced.as_slice() else { panic!("{announced:?}") };
+            assert!(!names.is_empty() && names.iter().all(|name| name.starts_with(prefix)), "{names:?}");
+        }
     }
 }

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use model::{Notice, ParticipantId, Target};
 use platform::millis;
-use topic::{About, Cause, End, OperationRef, Request, Resume, Subject, Verdict};
+use topic::{About, Cause, End, OperationRef, Receiver, Request, Resume, Subject, Verdict};
 use upstream::Question;
 use wire::mcp::relay;
 
 use crate::audit::Permit;
 use crate::call::{Call, Incoming, Names, Reply, ServerEvents};
 use crate::dispatch::Dispatch;
-use crate::link::Link;
+use crate::link::{Link, Undelivered};
+use crate::lists::Announcement;
 use crate::live::{Asked, Effect, Event};
 use crate::log_level;
 use crate::proposals::state;
@@ -107,6 +108,24 @@ impl Dispatch {
     /// Cancels a call whose caller has gone.
     pub fn abandon(self: &Arc<Self>, call: &Call) {
         self.take(Event::Cancel { link: call.link.id, which: OperationRef::Id(call.id) });
+    }
+
+    /// Cancels a call whose caller reads too slowly.
+    pub(crate) fn end_overrun(self: &Arc<Self>, call: &Call, sent: Result<(), Undelivered>) {
+        match sent {
+            Err(Undelivered::Overrun) => self.abandon(call),
+            Err(Undelivered::OtherForm) | Ok(()) => {}
+        }
+    }
+
+    /// Notifies clients that lists may have changed.
+    pub(crate) fn announce_lists(self: &Arc<Self>, announcements: Vec<Announcement>) {
+        for (list, to) in announcements {
+            match to {
+                Receiver::Call(call) => self.end_overrun(&call, call.reply().list_changed(&call, list)),
+                Receiver::Link(link) => link.outlet().list_changed(list),
+            }
+        }
     }
 
     /// Takes a client's answer to the question of this number.
