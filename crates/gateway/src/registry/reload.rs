@@ -122,6 +122,8 @@ impl Registry {
             self.configure_topic(&config, topic, &dispatch);
         }
         for dispatch in gone {
+            // First its servers leave, so that callers learn why their calls end.
+            dispatch.configure(&[], &[], &config.limits, &[]);
             for participant in &callers(&dispatch) {
                 dispatch.take(Event::Revoke { participant });
             }
