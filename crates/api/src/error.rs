@@ -16,11 +16,6 @@ pub(crate) type ApiResult<T> = Result<T, ApiError>;
 pub(crate) struct ApiError(Refusal);
 
 impl ApiError {
-    /// The error of a change whose task has failed.
-    pub(crate) fn interrupted() -> Self {
-        Self(Refusal::new(RefusalCode::Internal, "the change was interrupted"))
-    }
-
     fn status(&self) -> StatusCode {
         match self.0.code {
             RefusalCode::Unauthenticated => StatusCode::UNAUTHORIZED,

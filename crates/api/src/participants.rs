@@ -5,33 +5,64 @@ use std::sync::Arc;
 
 use access::grants::GrantRequest;
 use access::is_guest;
+use auth::Participant;
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use gateway::{Dispatch, Topic};
 use model::{Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::unix_ms;
 use serde::Deserialize;
-use tokio::task::spawn_blocking;
 use wire::time::{read_rfc3339, rfc3339};
 
 use crate::error::{ApiError, ApiResult};
 use crate::schema::{
     CapabilityChange, CapabilityChanged, GrantEntry, ParticipantEntry, ParticipantList, Problem,
 };
-use crate::state::Api;
+use crate::state::{Api, Body, Caller, blocking};
 
 const GRANTS: &str = "portmoot/grants";
 
 /// The query of all these routes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct InTopic {
+struct TopicQuery {
     topic: Option<String>,
 }
 
-type TopicQuery = Result<Query<InTopic>, QueryRejection>;
+/// The topic in the query.
+pub(crate) struct InTopic(Option<TopicName>);
+
+impl FromRequestParts<Api> for InTopic {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
+        let Query(TopicQuery { topic }) = Query::from_request_parts(parts, api).await?;
+        let named = topic.map(|topic| TopicName::new(&topic)).transpose();
+        Ok(Self(named.map_err(|error| malformed(&format!("`topic` is not a topic's name: {error}")))?))
+    }
+}
+
+/// A caller with `portmoot/grants`, in the topic of the query or outside of topics.
+pub(crate) struct Granter {
+    by: Arc<Participant>,
+    topic: Option<TopicName>,
+}
+
+impl FromRequestParts<Api> for Granter {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
+        let InTopic(topic) = InTopic::from_request_parts(parts, api).await?;
+        let Caller(by) = Caller::from_request_parts(parts, api).await?;
+        api.authorize(&by, GRANTS, topic.as_ref())?;
+        if let Some(topic) = &topic {
+            api.registry.enter(topic.as_str(), &by)?;
+        }
+        Ok(Self { by, topic })
+    }
+}
 
 /// The participants in the topics that the caller may enter.
 ///
@@ -44,11 +75,10 @@ type TopicQuery = Result<Query<InTopic>, QueryRejection>;
 )]
 pub(crate) async fn participants(
     State(api): State<Api>,
-    headers: HeaderMap,
-    query: TopicQuery,
+    Caller(caller): Caller,
+    InTopic(topic): InTopic,
 ) -> ApiResult<Json<ParticipantList>> {
-    let caller = api.caller(&headers)?;
-    let topics = match topic_of(query)? {
+    let topics = match topic {
         Some(topic) => vec![api.registry.enter(topic.as_str(), &caller)?],
         None => api.sorted_topics(|topic| api.registry.may_enter(&caller, topic)),
     };
@@ -110,12 +140,11 @@ fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, 
 )]
 pub(crate) async fn promote(
     state: State<Api>,
-    headers: HeaderMap,
+    granter: Granter,
     id: Path<String>,
-    query: TopicQuery,
-    body: Result<Json<CapabilityChange>, JsonRejection>,
+    change: Body<CapabilityChange>,
 ) -> ApiResult<Json<CapabilityChanged>> {
-    grant(state, headers, id, query, body).await
+    grant(state, granter, id, change).await
 }
 
 /// Changes the capabilities of a participant. Needs `portmoot/grants`.
@@ -132,17 +161,10 @@ pub(crate) async fn promote(
 )]
 pub(crate) async fn grant(
     State(api): State<Api>,
-    headers: HeaderMap,
+    Granter { by, topic }: Granter,
     Path(id): Path<String>,
-    query: TopicQuery,
-    body: Result<Json<CapabilityChange>, JsonRejection>,
+    Body(change): Body<CapabilityChange>,
 ) -> ApiResult<Json<CapabilityChanged>> {
-    let topic = topic_of(query)?;
-    let by = api.authorize(&headers, GRANTS, topic.as_ref())?;
-    if let Some(topic) = &topic {
-        api.registry.enter(topic.as_str(), &by)?;
-    }
-    let Json(change) = body?;
     let expires_ms = expiry(&change)?;
     let request = GrantRequest {
         participant: participant_of(&id)?,
@@ -153,8 +175,7 @@ pub(crate) async fn grant(
         reason: change.reason,
     };
     let (service, author) = (Arc::clone(&api.grants), Arc::clone(&by));
-    let changed = spawn_blocking(move || service.change(&request, &author)).await;
-    let changed = changed.map_err(|_| ApiError::interrupted())??;
+    let changed = blocking(move || service.change(&request, &author)).await?;
     Ok(Json(CapabilityChanged {
         participant_id: id,
         old_capabilities: texts(&changed.before),
@@ -177,29 +198,16 @@ pub(crate) async fn grant(
 )]
 pub(crate) async fn clear(
     State(api): State<Api>,
-    headers: HeaderMap,
+    Granter { by, topic }: Granter,
     Path(id): Path<String>,
-    query: TopicQuery,
 ) -> ApiResult<StatusCode> {
-    let topic = topic_of(query)?;
-    let by = api.authorize(&headers, GRANTS, topic.as_ref())?;
-    if let Some(topic) = &topic {
-        api.registry.enter(topic.as_str(), &by)?;
-    }
     let (service, id) = (Arc::clone(&api.grants), participant_of(&id)?);
-    let cleared = spawn_blocking(move || service.clear(&id, topic.as_ref(), &by)).await;
-    cleared.map_err(|_| ApiError::interrupted())??;
+    blocking(move || service.clear(&id, topic.as_ref(), &by)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 fn texts(capabilities: &Capabilities) -> Vec<String> {
     capabilities.iter().map(Capability::to_string).collect()
-}
-
-fn topic_of(query: TopicQuery) -> ApiResult<Option<TopicName>> {
-    let Query(InTopic { topic }) = query?;
-    let named = topic.map(|topic| TopicName::new(&topic)).transpose();
-    Ok(named.map_err(|error| malformed(&format!("`topic` is not a topic's name: {error}")))?)
 }
 
 fn participant_of(id: &str) -> Result<ParticipantId, Refusal> {

@@ -3,12 +3,11 @@
 use auth::Participant;
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
 use model::{Refusal, RefusalCode};
 
 use crate::error::ApiResult;
 use crate::schema::{Problem, Server, Servers};
-use crate::state::Api;
+use crate::state::{Api, Caller};
 
 const SERVERS: &str = "portmoot/servers";
 
@@ -18,8 +17,8 @@ const SERVERS: &str = "portmoot/servers";
     path = "/api/v1/servers",
     responses((status = 200, body = Servers), (status = "4XX", body = Problem))
 )]
-pub(crate) async fn servers(State(api): State<Api>, headers: HeaderMap) -> ApiResult<Json<Servers>> {
-    let caller = api.authorize(&headers, SERVERS, None)?;
+pub(crate) async fn servers(State(api): State<Api>, Caller(caller): Caller) -> ApiResult<Json<Servers>> {
+    api.authorize(&caller, SERVERS, None)?;
     Ok(Json(Servers { servers: all_servers(&api, &caller) }))
 }
 
@@ -32,10 +31,10 @@ pub(crate) async fn servers(State(api): State<Api>, headers: HeaderMap) -> ApiRe
 )]
 pub(crate) async fn server(
     State(api): State<Api>,
-    headers: HeaderMap,
+    Caller(caller): Caller,
     Path(name): Path<String>,
 ) -> ApiResult<Json<Server>> {
-    let caller = api.authorize(&headers, SERVERS, None)?;
+    api.authorize(&caller, SERVERS, None)?;
     let named = all_servers(&api, &caller).into_iter().filter(|server| server.name == name);
     // A participant may serve in several topics: where it is connected, if anywhere.
     let found = named.min_by_key(|server| server.state == upstream::State::Down.as_str());

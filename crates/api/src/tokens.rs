@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use access::tokens::TokenRequest;
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
-use tokio::task::spawn_blocking;
+use axum::http::StatusCode;
 
-use crate::error::{ApiError, ApiResult};
+use crate::error::ApiResult;
 use crate::schema::{NewToken, Problem, Token, TokenList, TokenWithSecret};
-use crate::state::Api;
+use crate::state::{Api, Body, Caller, blocking};
 
 const TOKENS: &str = "portmoot/tokens";
 
@@ -21,8 +19,8 @@ const TOKENS: &str = "portmoot/tokens";
     path = "/api/v1/tokens",
     responses((status = 200, body = TokenList), (status = "4XX", body = Problem))
 )]
-pub(crate) async fn tokens(State(api): State<Api>, headers: HeaderMap) -> ApiResult<Json<TokenList>> {
-    api.authorize(&headers, TOKENS, None)?;
+pub(crate) async fn tokens(State(api): State<Api>, Caller(by): Caller) -> ApiResult<Json<TokenList>> {
+    api.authorize(&by, TOKENS, None)?;
     let tokens = api.tokens.issued().iter().map(Token::of).collect();
     Ok(Json(TokenList { tokens }))
 }
@@ -36,15 +34,14 @@ pub(crate) async fn tokens(State(api): State<Api>, headers: HeaderMap) -> ApiRes
 )]
 pub(crate) async fn issue(
     State(api): State<Api>,
-    headers: HeaderMap,
-    body: Result<Json<NewToken>, JsonRejection>,
+    Caller(by): Caller,
+    body: ApiResult<Body<NewToken>>,
 ) -> ApiResult<(StatusCode, Json<TokenWithSecret>)> {
-    let by = api.authorize(&headers, TOKENS, None)?;
-    let Json(NewToken { name, capabilities, topics, lifetime_ms }) = body?;
+    api.authorize(&by, TOKENS, None)?;
+    let Body(NewToken { name, capabilities, topics, lifetime_ms }) = body?;
     let request = TokenRequest { name, capabilities, topics, lifetime_ms };
     let service = Arc::clone(&api.tokens);
-    let issued = spawn_blocking(move || service.issue(&by.id, request)).await;
-    let (secret, token) = issued.map_err(|_| ApiError::interrupted())??;
+    let (secret, token) = blocking(move || service.issue(&by.id, request)).await?;
     Ok((StatusCode::CREATED, Json(TokenWithSecret { shown: Token::of(&token), token: secret })))
 }
 
@@ -59,12 +56,11 @@ pub(crate) async fn issue(
 )]
 pub(crate) async fn revoke(
     State(api): State<Api>,
-    headers: HeaderMap,
+    Caller(by): Caller,
     Path(name): Path<String>,
 ) -> ApiResult<StatusCode> {
-    let by = api.authorize(&headers, TOKENS, None)?;
+    api.authorize(&by, TOKENS, None)?;
     let service = Arc::clone(&api.tokens);
-    let revoked = spawn_blocking(move || service.revoke(&by.id, &name)).await;
-    revoked.map_err(|_| ApiError::interrupted())??;
+    blocking(move || service.revoke(&by.id, &name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
