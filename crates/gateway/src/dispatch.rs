@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use model::{Capabilities, LinkId, OperationId, ParticipantId, TopicName};
-use platform::{Mutex, RwLock};
+use platform::{Mutex, RwLock, millis};
 use room::{Close, Newcomer, Room, RoomEvent};
 use store::JournalWriter;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -24,36 +24,20 @@ use crate::lists::{Announcements, PageCache};
 use crate::live::{Effect, Event, Live, Topic};
 use crate::mirror;
 use crate::tasks::table::Tasks;
-use access::config::McpCalls;
+use access::config::{self, McpCalls};
 
 /// The log's target for every event that is sent and every effect that is carried out.
 const PATH: &str = "gateway::path";
 /// Longest sleep of a topic's timer.
 const TIMER_MAX: Duration = Duration::from_secs(3600);
 
-/// The settings of one topic.
+/// The settings of one topic, for as long as it is open.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Its name.
-    pub name: TopicName,
-    /// How long a list waits for servers that are starting.
-    pub list_wait: Duration,
-    /// How long the tools of a participant that serves stay listed after it has left.
-    pub away: Duration,
-    /// How long a proposal waits for a decision.
-    pub proposal_ttl: Duration,
-    /// How long a call is held before its caller is answered for now.
-    pub hold: Duration,
-    /// What watchers see of MCP clients' calls.
-    pub mcp_calls: McpCalls,
-    /// Envelopes kept for late joiners.
-    pub history: usize,
-    /// Interval of pings to silent sockets, in milliseconds.
-    pub ping_ms: u64,
-    /// Longest envelope, in bytes.
-    pub envelope_bytes_max: usize,
-    /// The topic's limits.
-    pub limits: topic::Limits,
+    /// Its configuration.
+    pub topic: config::TopicConfig,
+    /// The limits of the gateway.
+    pub limits: config::Limits,
 }
 
 /// What a participant may do in the topic now; `None` if it may not be there.
@@ -112,16 +96,22 @@ impl Dispatch {
     /// A topic without participants. Must be called inside a runtime.
     pub(crate) fn new(settings: Settings, shared: Shared, run: Run) -> Arc<Self> {
         let Shared { context, audit, journal, standing } = shared;
+        let limits = topic::Limits {
+            participants_max: settings.limits.topic_participants_max,
+            operations_per_link_max: settings.limits.participant_calls_max,
+            operations_per_participant_max: settings.limits.participant_calls_max,
+            ..topic::Limits::default()
+        };
         let config = TopicConfig {
-            limits: settings.limits,
-            mirrors: settings.mcp_calls != McpCalls::None,
+            limits,
+            mirrors: settings.topic.mcp_calls != McpCalls::None,
             epoch: u64::from_le_bytes(platform::random()) >> 12,
             direct: context.direct(),
-            kept: Kept { history: settings.history, readable: false },
-            ..TopicConfig::new(settings.name.clone(), Vec::new())
+            kept: Kept { history: settings.topic.history, readable: false },
+            ..TopicConfig::new(settings.topic.name.clone(), Vec::new())
         };
-        let room = room::open(settings.ping_ms, Arc::<Context>::clone(&context));
-        let own = own_link(&context, &settings.name);
+        let room = room::open(millis(settings.limits.keep_alive), Arc::<Context>::clone(&context));
+        let own = own_link(&context, &settings.topic.name);
         let timer = Arc::<Notify>::default();
         let (reports, reported) = unbounded_channel();
         let dispatch = Arc::new_cyclic(|me| Self {
@@ -214,7 +204,7 @@ impl Dispatch {
             RoomEffect::Left(id) => RoomEvent::Left(id),
             RoomEffect::Publish { message, audience } => RoomEvent::Publish { envelope: message, audience },
             RoomEffect::Mirror { mirrored, audience } => {
-                let (bytes, encode) = mirror::encoder(mirrored, self.settings.mcp_calls, &self.context);
+                let (bytes, encode) = mirror::encoder(mirrored, self.settings.topic.mcp_calls, &self.context);
                 RoomEvent::Mirror { bytes, encode, audience }
             }
             RoomEffect::Exit { link, why } => RoomEvent::Exit { link, close: why.map(close_of) },
@@ -233,7 +223,7 @@ impl Dispatch {
 
     /// Its name.
     pub fn name(&self) -> &TopicName {
-        &self.settings.name
+        &self.settings.topic.name
     }
 
     /// Its settings.

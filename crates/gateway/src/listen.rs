@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{Form, LinkId, ParticipantId, Refusal, RefusalCode, Request};
+use strum::VariantNames;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use topic::{Filter, Interest, Subject, Target};
+use topic::{Filter, Interest, LogLevel, Subject, Target};
 use upstream::Session;
 use wire::mcp::{listen, relay};
 
@@ -19,7 +20,6 @@ use crate::delivery;
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{ConfiguredServer, Event, Server};
-use crate::log_level::{self, LOG_LEVELS};
 use crate::tasks::id::TaskId;
 use crate::tasks::relay as tasks;
 use crate::tasks::task::Task;
@@ -38,9 +38,9 @@ pub fn interest(request: &Request) -> Result<Interest, Refusal> {
         (Form::Legacy, "resources/unsubscribe") => Ok(Interest::Unsubscribe),
         (Form::Legacy, "logging/setLevel") => {
             let name = relay::param_text(request, "level").unwrap_or_default();
-            log_level::parse(&name).map(Interest::Level).ok_or_else(|| {
+            name.parse().map(Interest::Level).map_err(|_| {
                 Refusal::new(RefusalCode::Malformed, format!("unknown log level: {name}"))
-                    .hint(format!("use one of {}", LOG_LEVELS.map(|(name, _)| name).join(", ")))
+                    .hint(format!("use one of {}", LogLevel::VARIANTS.join(", ")))
             })
         }
         (Form::Modern, "subscriptions/listen") => {
@@ -189,7 +189,6 @@ pub(crate) fn unwatch(dispatch: &Dispatch, link: &Arc<Link>, tasks: &[Arc<str>])
 #[cfg(test)]
 mod tests {
     use model::Payload;
-    use topic::LogLevel;
 
     use super::*;
 

@@ -12,7 +12,7 @@ use upstream::{Environment, Manifest, Upstream, UpstreamSpec};
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{ConfiguredServer, Event, Server};
-use crate::servers::{OneTopic, listed};
+use crate::servers::{Topics, listed};
 use crate::{builtin, dial_in, handshake};
 use access::config::{BuiltIn, Limits};
 
@@ -137,7 +137,7 @@ impl Dispatch {
 
     /// Lists these built-in tools. The room keeps what its readers may read if one of them reads it.
     fn list_own(self: &Arc<Self>, built_in: &[BuiltIn]) {
-        let kept = Kept { history: self.settings.history, readable: built_in.contains(&BuiltIn::Room) };
+        let kept = Kept { history: self.settings.topic.history, readable: built_in.contains(&BuiltIn::Room) };
         self.take(Event::Keep { kept });
         let manifest = Arc::new(builtin::manifest(built_in));
         *self.own_manifest.write() = Arc::clone(&manifest);
@@ -164,10 +164,11 @@ impl Dispatch {
         }
         let id = server.name.clone();
         let dialed = Arc::new(DialIn::new(id.clone(), limits.envelope_bytes_max, dial_in::outbox(self)));
+        let topic = self.weak();
         let environment = Environment {
             guard: None,
             identity: handshake::identity(),
-            events: Arc::new(OneTopic(self.weak())),
+            events: Arc::new(Topics(Box::new(move || topic.upgrade().into_iter().collect()))),
             dial_in: Some(Arc::clone(&dialed)),
             numbers: Arc::clone(self.context.numbers()),
         };
@@ -211,7 +212,7 @@ impl Dispatch {
         }
         let servers = self.servers();
         for server in &servers {
-            let left = self.settings.list_wait.saturating_sub(server.upstream.age());
+            let left = self.settings.topic.list_wait.saturating_sub(server.upstream.age());
             let _ = tokio::time::timeout(left, server.upstream.settled()).await;
         }
         if servers.iter().all(|server| server.upstream.has_settled()) {
@@ -332,7 +333,7 @@ mod tests {
         let environment = Environment {
             guard: None,
             identity: handshake::identity(),
-            events: Arc::new(OneTopic(std::sync::Weak::new())),
+            events: Arc::new(Topics(Box::new(Vec::new))),
             dial_in: None,
             numbers: Arc::default(),
         };

@@ -1,6 +1,5 @@
 //! Registry: servers, topics, identities and grants that are in force.
 
-mod events;
 mod reload;
 mod visitors;
 

@@ -14,7 +14,6 @@ use crate::dispatch::Dispatch;
 use crate::link::{Link, Undelivered};
 use crate::lists::Announcement;
 use crate::live::{Asked, Effect, Event};
-use crate::log_level;
 use crate::proposals::state;
 use crate::record::Record;
 use crate::tag::Tag;
@@ -97,7 +96,7 @@ impl Dispatch {
 
     /// When the caller of a call that is held from now on is answered for now.
     pub(crate) fn hold_until_ms(&self) -> u64 {
-        self.context.now_ms().saturating_add(millis(self.settings.hold))
+        self.context.now_ms().saturating_add(millis(self.settings.limits.hold))
     }
 
     /// Cancels the request that a client gave this name.
@@ -137,7 +136,7 @@ impl Dispatch {
 
     /// Takes a server's notification.
     pub(crate) fn notice(self: &Arc<Self>, server: &ParticipantId, subject: Subject<'_>, notice: Notice) {
-        let level = relay::log_level(&notice).as_deref().and_then(log_level::parse);
+        let level = relay::log_level(&notice).and_then(|level| level.parse().ok());
         self.take(Event::Notice { server, subject, level, notice });
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, LazyLock};
 
 use model::{LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
 use topic::{About, ListScope, OperationRef, Subject};
@@ -12,40 +12,34 @@ use wire::rpc::Id;
 
 use crate::dispatch::Dispatch;
 use crate::live::{Asked, ConfiguredServer, Event, Topic};
-use crate::log_level;
 use crate::tag::Tag;
 use crate::tasks::relay as tasks;
 
-/// The refusal of a question that no client can be asked.
-pub(crate) fn unasked() -> Refusal {
-    Refusal::new(RefusalCode::Unsupported, "no client can be asked this")
-}
+/// Passes what the sessions of a server send outside of calls to the topics in which the server takes part.
+pub(crate) struct Topics(pub(crate) Box<dyn Fn() -> Vec<Arc<Dispatch>> + Send + Sync>);
 
-/// Passes what the sessions of a server that dials in send to its topic.
-pub(crate) struct OneTopic(pub(crate) Weak<Dispatch>);
-
-impl SessionEvents for OneTopic {
+impl SessionEvents for Topics {
     fn notice(&self, session: &Arc<Session>, notice: Notice) {
-        if let Some(dispatch) = self.0.upgrade() {
-            dispatch.session_notice(session, notice);
+        self.0().iter().for_each(|dispatch| dispatch.session_notice(session, notice.clone()));
+    }
+
+    fn question(&self, session: &Arc<Session>, question: Question) {
+        if !self.0().iter().any(|dispatch| dispatch.session_question(session, &question)) {
+            let refusal = Refusal::new(RefusalCode::Unsupported, "no client can be asked this");
+            question.refuse(&refusal);
         }
     }
 
-    fn question(&self, _: &Arc<Session>, question: Question) {
-        // No client owns a session with a server that dials in.
-        question.refuse(&unasked());
+    fn withdrawn(&self, session: &Arc<Session>, id: Id) {
+        self.0().iter().for_each(|dispatch| dispatch.session_withdrawn(session, id.clone()));
     }
 
     fn changed(&self, session: &Arc<Session>, announced: &[ListKind]) {
-        if let Some(dispatch) = self.0.upgrade() {
-            dispatch.session_changed(session, announced);
-        }
+        self.0().iter().for_each(|dispatch| dispatch.session_changed(session, announced));
     }
 
     fn ended(&self, session: &Arc<Session>) {
-        if let Some(dispatch) = self.0.upgrade() {
-            dispatch.session_ended(session);
-        }
+        self.0().iter().for_each(|dispatch| dispatch.session_ended(session));
     }
 }
 
@@ -176,7 +170,7 @@ impl Dispatch {
             None => self.with(Topic::lowest_level),
         };
         let Some(level) = wanted else { return };
-        if let Err(refusal) = session.set_level(log_level::name(level)).await {
+        if let Err(refusal) = session.set_level(level.into()).await {
             tracing::debug!(server = session.upstream(), %refusal, "the server did not take the log level");
         }
     }

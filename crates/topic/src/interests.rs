@@ -10,7 +10,20 @@ pub const SUBSCRIPTIONS_MAX: usize = 1024;
 pub const LISTENS_MAX: usize = 256;
 
 /// The severity of a log message, from `debug` to `emergency`. Source: MCP 2025-11-25, "Logging".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "lowercase")]
 pub enum LogLevel {
     /// `debug`.
     Debug,

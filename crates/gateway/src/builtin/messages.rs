@@ -82,7 +82,7 @@ pub(super) async fn say(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Sent, R
         correlation_id: correlation_id.as_deref(),
         payload: &payload,
     });
-    let bytes_max = dispatch.settings().envelope_bytes_max;
+    let bytes_max = dispatch.settings().limits.envelope_bytes_max;
     if frame.len() > bytes_max {
         let why = format!("a message has at most {bytes_max} bytes");
         return Err(Refusal::new(RefusalCode::TooLarge, why));
@@ -150,7 +150,7 @@ pub(super) async fn read(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Messag
         Some(cursor) => open(dispatch, me, cursor)?,
         None => beginning(dispatch, call),
     };
-    let until = Instant::now() + Duration::from_secs(wait_seconds).min(dispatch.settings().hold);
+    let until = Instant::now() + Duration::from_secs(wait_seconds).min(dispatch.settings().limits.hold);
     let limit = limit.unwrap_or(PAGE_MESSAGES).clamp(1, PAGE_MESSAGES_MAX);
     let reader = Reader { me: me.as_str(), pattern: pattern.as_ref(), limit };
     let (mut stopping, mut gap) = (dispatch.stopping.subscribe(), false);

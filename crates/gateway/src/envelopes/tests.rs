@@ -13,7 +13,7 @@ use crate::dispatch::{Run, Settings, Shared};
 use crate::link::{NoOutlet, plain_client};
 use crate::live::Effect;
 use crate::membership::Joining;
-use access::config::{Limits, McpCalls};
+use access::config::{Access, Limits, McpCalls, TopicConfig};
 
 pub(crate) struct Stage {
     pub(crate) dispatch: Arc<Dispatch>,
@@ -29,18 +29,20 @@ impl Stage {
 
     /// The same with another interpreter of effects.
     pub(crate) fn running(capabilities: &[&str], run: Run) -> Self {
-        let settings = Settings {
+        let topic = TopicConfig {
             name: TopicName::new("main").unwrap(),
-            list_wait: Duration::ZERO,
-            away: Duration::ZERO,
-            proposal_ttl: Duration::from_secs(600),
-            hold: Duration::ZERO,
-            mcp_calls: McpCalls::None,
+            access: Access::Restricted,
+            anonymous: None,
+            anonymous_rate: access::GUEST_RATE,
             history: 100,
-            ping_ms: 60_000,
-            envelope_bytes_max: 1 << 20,
-            limits: topic::Limits::default(),
+            servers: Vec::new(),
+            mcp_calls: McpCalls::None,
+            builtin: Vec::new(),
+            list_wait: Duration::ZERO,
+            proposal_ttl: Duration::from_secs(600),
         };
+        let limits = Limits { away: Duration::ZERO, hold: Duration::ZERO, ..Limits::default() };
+        let settings = Settings { topic, limits };
         let capabilities = Arc::new(Capabilities::parse(capabilities.iter().copied()).unwrap());
         let granted = Arc::clone(&capabilities);
         let shared = Shared {

@@ -205,7 +205,7 @@ fn concerned(proposal: &ProposalView) -> Vec<&str> {
 /// approved or answered. Messages about held calls are shown only where the topic shows calls.
 fn post(dispatch: &Arc<Dispatch>, post: &Post<'_>) {
     let Post { from, to, head, opened, id, correlation, payload } = *post;
-    if opened.held && dispatch.settings.mcp_calls == McpCalls::None {
+    if opened.held && dispatch.settings.topic.mcp_calls == McpCalls::None {
         return;
     }
     let Ok(kind) = kind_of(head, &opened.method, opened.context.as_deref()) else { return };

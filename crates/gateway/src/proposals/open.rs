@@ -138,7 +138,8 @@ fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Re
     let digest = digest
         .map_err(|why| Refusal::new(RefusalCode::Malformed, format!("this cannot be proposed: {why}")))?;
     let permits = [dispatch.audit.reserve()?, dispatch.audit.reserve()?];
-    let (id, at_ms, ttl_ms) = (Dispatch::secret_id(), unix_ms(), millis(dispatch.settings.proposal_ttl));
+    let (id, at_ms, ttl_ms) =
+        (Dispatch::secret_id(), unix_ms(), millis(dispatch.settings.topic.proposal_ttl));
     let opened = OpenedProposal {
         id: id.to_string(),
         topic: dispatch.name().to_string(),

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use auth::Identities;
 use model::{ParticipantId, TopicName};
-use platform::{millis, unix_ms};
+use platform::unix_ms;
 use tokio::sync::Notify;
-use upstream::{Environment, Upstream, UpstreamSpec};
+use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
 use crate::bounds::Bounds;
 use crate::dispatch::{Dispatch, Settings, Shared};
 use crate::live::Event;
 use crate::proposals::journal;
+use crate::servers::Topics;
 use crate::{handshake, run};
 use access::config::{Access, Config, Limits, ParticipantConfig, TopicConfig};
 use access::grants::Grants;
@@ -71,7 +72,9 @@ impl Registry {
     }
 
     pub(super) fn apply(&self, config: Config) {
-        let Some(events) = self.me.upgrade() else { return };
+        let me = self.me.clone();
+        let topics = Topics(Box::new(move || me.upgrade().map_or_else(Vec::new, |me| me.topics())));
+        let events: Arc<dyn SessionEvents> = Arc::new(topics);
         let mut old = std::mem::take(&mut *self.upstreams.write());
         let mut upstreams = Vec::new();
         for server in config.servers.iter().filter(|server| server.enabled) {
@@ -82,7 +85,7 @@ impl Registry {
             let environment = Environment {
                 guard: self.guard.clone(),
                 identity: handshake::identity(),
-                events: Arc::<Self>::clone(&events),
+                events: Arc::clone(&events),
                 dial_in: None,
                 numbers: Arc::clone(self.context.numbers()),
             };
@@ -131,23 +134,7 @@ impl Registry {
     }
 
     fn open_topic(&self, topic: &TopicConfig, limits: &Limits) -> Arc<Dispatch> {
-        let settings = Settings {
-            name: topic.name.clone(),
-            list_wait: topic.list_wait,
-            away: limits.away,
-            proposal_ttl: topic.proposal_ttl,
-            hold: limits.hold,
-            mcp_calls: topic.mcp_calls,
-            history: topic.history,
-            ping_ms: millis(limits.keep_alive),
-            envelope_bytes_max: limits.envelope_bytes_max,
-            limits: topic::Limits {
-                participants_max: limits.topic_participants_max,
-                operations_per_link_max: limits.participant_calls_max,
-                operations_per_participant_max: limits.participant_calls_max,
-                ..topic::Limits::default()
-            },
-        };
+        let settings = Settings { topic: topic.clone(), limits: *limits };
         let (registry, name) = (self.me.clone(), topic.name.clone());
         let shared = Shared {
             context: Arc::clone(&self.context),
