@@ -272,11 +272,11 @@ fn releases(dispatch: &Dispatch, link: &Link) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::{ListKind, OperationId};
+    use model::ListKind;
 
     use super::*;
     use crate::envelopes::tests::Stage;
-    use crate::link::{NoOutlet, Outlet, Passed, Questioned, Undelivered, plain_client};
+    use crate::link::{NoOutlet, Outlet, plain_client};
 
     #[tokio::test]
     async fn sessions_of_modern_links_end_with_the_last_of_them() {
@@ -301,21 +301,11 @@ mod tests {
     struct Watcher(std::sync::Weak<Dispatch>, LinkId, Arc<platform::Mutex<Vec<Vec<String>>>>);
 
     impl Outlet for Watcher {
-        fn notify(&self, _: &Passed<'_>) {}
-
-        fn ask(&self, _: &Questioned<'_>) -> Result<(), Undelivered> {
-            Ok(())
-        }
-
-        fn withdraw_question(&self, _: OperationId) {}
-
         fn list_changed(&self, list: ListKind) {
             let snapshot = self.0.upgrade().unwrap().with(|topic| topic.list_snapshot(self.1).unwrap());
             let names = snapshot.list(list).iter().map(|one| one.public.to_string()).collect();
             self.2.lock().extend((list == ListKind::Tools).then_some(names));
         }
-
-        fn close(&self, _: Option<Ended>) {}
     }
 
     async fn demo(name: &str) -> Arc<Upstream> {

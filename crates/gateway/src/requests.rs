@@ -1,15 +1,15 @@
 //! Requests of clients: admitted by the topic, recorded, and carried out by its effects.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use model::{Notice, ParticipantId, Target};
+use model::{Answer, Notice, ParticipantId, Refusal, Target};
 use platform::millis;
 use topic::{About, Cause, End, OperationRef, Receiver, Request, Resume, Subject, Verdict};
-use upstream::Question;
+use upstream::{CallEvents, Question};
 use wire::mcp::relay;
 
 use crate::audit::Permit;
-use crate::call::{Call, Incoming, Names, Reply, ServerEvents};
+use crate::call::{Call, Delivered, Incoming, Names, Reply};
 use crate::dispatch::Dispatch;
 use crate::link::{Link, Undelivered};
 use crate::lists::Announcement;
@@ -90,8 +90,7 @@ impl Dispatch {
         names: Names,
         reply: Arc<dyn Reply>,
     ) -> Arc<Call> {
-        let events: Arc<dyn ServerEvents> = Arc::<Self>::clone(self);
-        Call::new(events, self.context.operation(), Arc::clone(link), incoming, names, reply)
+        Call::new(self.context.operation(), Arc::clone(link), incoming, names, reply)
     }
 
     /// When the caller of a call that is held from now on is answered for now.
@@ -128,7 +127,7 @@ impl Dispatch {
     }
 
     /// Takes a client's answer to the question of this number.
-    pub fn answer_question(self: &Arc<Self>, link: &Link, number: u64, answer: model::Answer) {
+    pub fn answer_question(self: &Arc<Self>, link: &Link, number: u64, answer: Answer) {
         let operation = self.context.numbered(number);
         let end = End::Answered { outcome: answer.outcome, answer };
         self.take(Event::Answer { link: link.id, operation, end });
@@ -156,26 +155,46 @@ impl Dispatch {
     }
 }
 
-impl ServerEvents for Dispatch {
-    fn notice(&self, call: &Call, notice: Notice) {
-        let (Some(dispatch), Some(delivered)) = (self.weak().upgrade(), call.delivered.get()) else { return };
-        let notice = match call.session() {
+/// A call at its server: turns what the server sends about it into events of the topic.
+pub(crate) struct AtServer {
+    dispatch: Weak<Dispatch>,
+    call: Arc<Call>,
+}
+
+impl AtServer {
+    pub(crate) fn new(dispatch: &Dispatch, call: &Arc<Call>) -> Arc<Self> {
+        Arc::new(Self { dispatch: dispatch.weak(), call: Arc::clone(call) })
+    }
+
+    /// The topic, and where it has delivered the call.
+    fn delivered(&self) -> Option<(Arc<Dispatch>, &Delivered)> {
+        self.dispatch.upgrade().zip(self.call.delivered.get())
+    }
+}
+
+impl CallEvents for AtServer {
+    fn notice(&self, notice: Notice) {
+        let Some((dispatch, delivered)) = self.delivered() else { return };
+        let notice = match self.call.session() {
             Some(session) => dispatch.tasks.rename_notice(session, notice),
             None => notice,
         };
-        Dispatch::notice(&dispatch, &delivered.server, Subject::Call(call.id), notice);
+        dispatch.notice(&delivered.server, Subject::Call(self.call.id), notice);
     }
 
-    fn question(&self, call: &Call, question: Question) {
-        let (Some(dispatch), Some(delivered)) = (self.weak().upgrade(), call.delivered.get()) else { return };
-        let session = call.session().map(Arc::downgrade).unwrap_or_default();
+    fn question(&self, question: Question) {
+        let Some((dispatch, delivered)) = self.delivered() else { return };
+        let session = self.call.session().map(Arc::downgrade).unwrap_or_default();
         let asked = Asked { question, session, server: delivered.server.clone(), task: None };
-        dispatch.ask(asked, About::Call(call.id));
+        dispatch.ask(asked, About::Call(self.call.id));
     }
 
-    fn ended(&self, call: &Call, end: End<model::Answer>) {
-        if let (Some(dispatch), Some(delivered)) = (self.weak().upgrade(), call.delivered.get()) {
-            dispatch.take(Event::Answer { link: delivered.link, operation: call.id, end });
-        }
+    fn done(&self, end: Result<Answer, Refusal>) {
+        let Some((dispatch, delivered)) = self.delivered() else { return };
+        let end = match end {
+            Ok(answer) => End::Answered { outcome: answer.outcome, answer },
+            Err(refusal) => End::Failed(Box::new(refusal)),
+        };
+        dispatch.take(Event::Answer { link: delivered.link, operation: self.call.id, end });
     }
 }
