@@ -174,8 +174,8 @@ pub(crate) async fn grant(
         expires_ms,
         reason: change.reason,
     };
-    let (service, author) = (Arc::clone(&api.grants), Arc::clone(&by));
-    let changed = blocking(move || service.change(&request, &author)).await?;
+    let (admin, author) = (Arc::clone(&api.admin), Arc::clone(&by));
+    let changed = blocking(move || admin.grant(&request, &author)).await?;
     Ok(Json(CapabilityChanged {
         participant_id: id,
         old_capabilities: texts(&changed.before),
@@ -201,8 +201,8 @@ pub(crate) async fn clear(
     Granter { by, topic }: Granter,
     Path(id): Path<String>,
 ) -> ApiResult<StatusCode> {
-    let (service, id) = (Arc::clone(&api.grants), participant_of(&id)?);
-    blocking(move || service.clear(&id, topic.as_ref(), &by)).await?;
+    let (admin, id) = (Arc::clone(&api.admin), participant_of(&id)?);
+    blocking(move || admin.clear_grants(&id, topic.as_ref(), &by)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

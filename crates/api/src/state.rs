@@ -7,8 +7,7 @@ use auth::Participant;
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use gateway::admin::grant_service::GrantService;
-use gateway::admin::token_service::TokenService;
+use gateway::admin::Admin;
 use gateway::{Dispatch, Registry};
 use model::{KindRef, Refusal, RefusalCode, TopicName};
 use serde::de::DeserializeOwned;
@@ -21,16 +20,14 @@ use crate::error::{ApiError, ApiResult};
 #[derive(Clone)]
 pub(crate) struct Api {
     pub(crate) registry: Arc<Registry>,
-    pub(crate) tokens: Arc<TokenService>,
-    pub(crate) grants: Arc<GrantService>,
+    pub(crate) admin: Arc<Admin>,
 }
 
 impl Api {
     /// The API of a gateway.
     pub(crate) fn new(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Self {
-        let tokens = Arc::new(TokenService::new(Arc::clone(access), Arc::clone(registry)));
-        let grants = Arc::new(GrantService::new(Arc::clone(access), Arc::clone(registry)));
-        Self { registry: Arc::clone(registry), tokens, grants }
+        let admin = Arc::new(Admin::new(Arc::clone(access), Arc::clone(registry)));
+        Self { registry: Arc::clone(registry), admin }
     }
 
     /// Refuses a caller that does not hold a capability for one of the gateway's own acts, in a topic or outside of topics.

@@ -21,7 +21,7 @@ const TOKENS: &str = "portmoot/tokens";
 )]
 pub(crate) async fn tokens(State(api): State<Api>, Caller(by): Caller) -> ApiResult<Json<TokenList>> {
     api.authorize(&by, TOKENS, None)?;
-    let tokens = api.tokens.issued().iter().map(Token::of).collect();
+    let tokens = api.admin.issued_tokens().iter().map(Token::of).collect();
     Ok(Json(TokenList { tokens }))
 }
 
@@ -40,8 +40,8 @@ pub(crate) async fn issue(
     api.authorize(&by, TOKENS, None)?;
     let Body(NewToken { name, capabilities, topics, lifetime_ms }) = body?;
     let request = TokenRequest { name, capabilities, topics, lifetime_ms };
-    let service = Arc::clone(&api.tokens);
-    let (secret, token) = blocking(move || service.issue(&by.id, request)).await?;
+    let admin = Arc::clone(&api.admin);
+    let (secret, token) = blocking(move || admin.issue_token(&by.id, request)).await?;
     Ok((StatusCode::CREATED, Json(TokenWithSecret { shown: Token::of(&token), token: secret })))
 }
 
@@ -60,7 +60,7 @@ pub(crate) async fn revoke(
     Path(name): Path<String>,
 ) -> ApiResult<StatusCode> {
     api.authorize(&by, TOKENS, None)?;
-    let service = Arc::clone(&api.tokens);
-    blocking(move || service.revoke(&by.id, &name)).await?;
+    let admin = Arc::clone(&api.admin);
+    blocking(move || admin.revoke_tokens(&by.id, &name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

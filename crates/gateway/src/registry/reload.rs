@@ -24,29 +24,30 @@ use access::grants::Grants;
 const EXPIRY_MAX: Duration = Duration::from_secs(5);
 
 impl Registry {
-    /// Takes over a new configuration: servers that did not change keep running, and participants that may not enter a topic any
-    /// more leave it at once.
+    /// Takes over a new configuration: servers that did not change keep running. Participants that may not enter a topic any more
+    /// leave it with the [`Registry::refresh`] that must follow.
     pub fn reload(&self, config: Config, identities: Identities) {
         *self.identities.write() = Arc::new(identities);
         self.apply(config);
-        self.refresh_all();
     }
 
-    /// Takes over new identities: a token was issued or revoked.
+    /// Takes over new identities: a token was issued or revoked. [`Registry::refresh`] must follow.
     pub fn set_identities(&self, identities: Identities) {
         *self.identities.write() = Arc::new(identities);
-        self.refresh_all();
     }
 
-    /// Takes over other grants of one participant, or of all. They are in force when this returns.
-    pub fn set_grants(&self, grants: Grants, changed: Option<&ParticipantId>) {
+    /// Takes over other grants. [`Registry::refresh`] must follow.
+    pub fn set_grants(&self, grants: Grants) {
         *self.grants.write() = Arc::new(grants);
-        match changed {
-            None => self.refresh_all(),
-            Some(participant) => {
-                self.moved();
-                self.topics().iter().for_each(|dispatch| dispatch.refresh(participant));
-            }
+    }
+
+    /// Puts in force what was taken over, in every topic: gives one participant or all what they may do now, whether they are
+    /// present or have left proposals behind.
+    pub fn refresh(&self, changed: Option<&ParticipantId>) {
+        self.moved();
+        for dispatch in self.topics() {
+            let concerned = changed.map_or_else(|| callers(&dispatch), |changed| vec![changed.clone()]);
+            concerned.iter().for_each(|participant| dispatch.refresh(participant));
         }
     }
 
@@ -54,16 +55,6 @@ impl Registry {
     fn moved(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
         self.renewed.notify_one();
-    }
-
-    /// Gives every participant what it may do now, whether it is present or has left proposals behind.
-    fn refresh_all(&self) {
-        self.moved();
-        for dispatch in self.topics() {
-            for participant in callers(&dispatch) {
-                dispatch.refresh(&participant);
-            }
-        }
     }
 
     /// Refreshes every participant whenever a token or grant expires.
@@ -180,7 +171,7 @@ async fn expiries(registry: Weak<Registry>, renewed: Arc<Notify>) {
         let Some(registry) = registry.upgrade() else { return };
         let now_ms = unix_ms();
         if registry.has_expired(since_ms) {
-            registry.refresh_all();
+            registry.refresh(None);
         }
         since_ms = now_ms;
     }
