@@ -13,6 +13,7 @@ use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{ConfiguredServer, Event, Server};
 use crate::servers::{Topics, listed};
+use crate::tasks::relay as tasks;
 use crate::{builtin, dial_in, handshake};
 use access::config::{BuiltIn, Limits};
 
@@ -71,16 +72,24 @@ impl Dispatch {
         self.take(Event::Leave { link: link.id });
     }
 
+    /// Ends the links of a participant that may not be here any more, withdraws its proposals, and cancels its tasks.
+    pub(crate) fn revoke(self: &Arc<Self>, participant: &ParticipantId) {
+        self.take(Event::Revoke { participant });
+        tasks::cancel_all(self, participant);
+    }
+
     /// Gives a participant what it may do now, or ends its links and withdraws its proposals if it may not be here. It need not
     /// be present.
     pub(crate) fn refresh(self: &Arc<Self>, participant: &ParticipantId) {
         loop {
             let standing = (self.standing)(participant);
             match &standing {
-                None => self.take(Event::Revoke { participant }),
+                None => self.revoke(participant),
                 Some(now) if self.with(|topic| topic.capabilities(participant) == Some(now)) => return,
-                Some(now) => self.take(Event::Regrant { participant, capabilities: Arc::clone(now) }),
-            };
+                Some(now) => {
+                    self.take(Event::Regrant { participant, capabilities: Arc::clone(now) });
+                }
+            }
             // A change that came in between must not be undone by what it replaced.
             if (self.standing)(participant) == standing {
                 return;

@@ -13,7 +13,6 @@ use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 use super::Registry;
 use crate::bounds::Bounds;
 use crate::dispatch::{Dispatch, Settings, Shared};
-use crate::live::Event;
 use crate::proposals::journal;
 use crate::servers::Topics;
 use crate::{handshake, run};
@@ -118,9 +117,7 @@ impl Registry {
         for dispatch in gone {
             // First its servers leave, so that callers learn why their calls end.
             dispatch.configure(&[], &[], &config.limits, &[]);
-            for participant in &callers(&dispatch) {
-                dispatch.take(Event::Revoke { participant });
-            }
+            callers(&dispatch).iter().for_each(|participant| dispatch.revoke(participant));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Answer, Notice, Payload, Refusal, RefusalCode};
+use model::{Answer, Notice, ParticipantId, Payload, Refusal, RefusalCode};
 use platform::unix_ms;
 use topic::{Subject, TaskRef};
 use upstream::{CallNumber, Session};
@@ -36,7 +36,7 @@ pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Optio
     let id = TaskId::read(&state).filter(|id| id.topic == dispatch.name().as_str())?;
     // Tasks of the other form are not converted: for this caller they do not exist.
     (id.form == link.form).then_some(())?;
-    let server = model::ParticipantId::new(id.server).ok()?;
+    let server = ParticipantId::new(id.server).ok()?;
     // Nor does a task exist for a participant that may not call its tool any more.
     let handle = dispatch.with(|topic| {
         topic.may_call(holder, &server, id.tool, id.held).then(|| topic.server(&server)).flatten()
@@ -231,6 +231,22 @@ pub(crate) fn lose(dispatch: &Arc<Dispatch>, session: &Session) {
     for task in dispatch.tasks.lose(session.instance()) {
         let notice = task.lost_view(|view| task::notice(view, task.origin.form));
         notify_holder(dispatch, &task, notice);
+    }
+}
+
+/// Cancels the tasks of a participant at their servers, and forgets them: it may not ask for them any more.
+pub(crate) fn cancel_all(dispatch: &Arc<Dispatch>, holder: &ParticipantId) {
+    for task in dispatch.tasks.of(holder) {
+        let dispatch = dispatch.weak();
+        tokio::spawn(async move {
+            if let Some(session) = task.last_session().filter(|_| !task.is_over()) {
+                session.cancel_task(&task.origin.own).await;
+            }
+            // Until now it kept its session open.
+            if let Some(dispatch) = dispatch.upgrade() {
+                dispatch.tasks.forget(&task);
+            }
+        });
     }
 }
 

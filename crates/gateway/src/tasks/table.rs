@@ -85,6 +85,14 @@ impl Tasks {
         of_session.filter(|task| task.lose()).cloned().collect()
     }
 
+    /// Forgets a task, unless its server has given the id to a newer one.
+    pub(crate) fn forget(&self, task: &Arc<Task>) {
+        let mut table = self.table();
+        if table.all.get(&task.key()).is_some_and(|(known, _)| Arc::ptr_eq(known, task)) {
+            table.remove(&task.key());
+        }
+    }
+
     /// The tasks of a participant, oldest first.
     pub(crate) fn of(&self, holder: &ParticipantId) -> Vec<Arc<Task>> {
         let mut own: Vec<_> = {

@@ -100,7 +100,12 @@ impl Task {
 
     /// The session in which it runs, while that is open; `None` if any session of the server will do.
     pub(crate) fn session(&self) -> Option<Arc<Session>> {
-        self.state().session.upgrade().filter(|session| self.origin.instance != 0 && session.is_open())
+        self.last_session().filter(|_| self.origin.instance != 0)
+    }
+
+    /// The session that was known for it last, while that is open.
+    pub(crate) fn last_session(&self) -> Option<Arc<Session>> {
+        self.state().session.upgrade().filter(|session| session.is_open())
     }
 
     /// Whether its session is gone, so that its server cannot be asked any more.
