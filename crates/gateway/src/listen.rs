@@ -19,7 +19,7 @@ use crate::call::Call;
 use crate::delivery;
 use crate::dispatch::Dispatch;
 use crate::link::Link;
-use crate::live::{ConfiguredServer, Event, Server};
+use crate::live::{Event, Server};
 use crate::tasks::id::TaskId;
 use crate::tasks::relay as tasks;
 use crate::tasks::task::Task;
@@ -90,7 +90,7 @@ async fn follow(dispatch: &Dispatch, call: &Call, resources: &[Arc<str>]) {
         if call.is_over() {
             return;
         }
-        let Some((server, own)) = resource(dispatch, call.link.id, public) else { continue };
+        let Some((server, own)) = dispatch.route(call.link.id, Target::Uri(public)) else { continue };
         let done = match server.upstream.session(&call.link.caller(call.client.as_ref())).await {
             Ok(session) => session.subscribe(call.link.id, &own).await.map(drop),
             Err(refusal) => Err(refusal),
@@ -131,7 +131,7 @@ fn session_of(dispatch: &Dispatch, call: &Call, task: &Task) -> Option<Arc<Sessi
 /// Ends at the servers what a listen request asked for, as far as nothing else on its link does.
 fn release(dispatch: &Dispatch, call: &Call, filter: &Filter) {
     for public in &filter.resources {
-        if let Some((server, own)) = resource(dispatch, call.link.id, public) {
+        if let Some((server, own)) = dispatch.route(call.link.id, Target::Uri(public)) {
             unsubscribe(dispatch, &call.link, &Server::Upstream(server), &own);
         }
     }
@@ -140,15 +140,6 @@ fn release(dispatch: &Dispatch, call: &Call, filter: &Filter) {
         // Without its link no resource can be looked up.
         forget(dispatch, call.link.id);
     }
-}
-
-/// Where a resource is, and how its server spells it.
-fn resource(dispatch: &Dispatch, link: LinkId, public: &str) -> Option<(Arc<ConfiguredServer>, String)> {
-    dispatch.with(|topic| {
-        let route = topic.lookup(link, Target::Uri(public))?;
-        let server = topic.server(route.upstream)?.handle;
-        Some((Arc::clone(server.upstream()?), route.own.to_owned()))
-    })
 }
 
 /// Ends all subscriptions of a link at the servers.
@@ -173,7 +164,7 @@ pub(crate) fn unwatch(dispatch: &Dispatch, link: &Arc<Link>, tasks: &[Arc<str>])
         // An id that has expired meanwhile still says where the subscription was made.
         let Some(state) = TaskId::open(sealer, holder, 0, public) else { continue };
         let Some(id) = TaskId::read(&state) else { continue };
-        let server = ParticipantId::new(id.server).ok().and_then(|server| dispatch.server(&server));
+        let server = dispatch.server_named(id.server);
         let Some(server) = server.filter(|_| !dispatch.with(|topic| topic.watches(link.id, public))) else {
             continue;
         };

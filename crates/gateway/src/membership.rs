@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use model::{Capabilities, Form, LinkId, ParticipantId, RateLimit, Refusal, Request, Target};
+use model::{Capabilities, Form, LinkId, ParticipantId, RateLimit, Refusal, Request};
 use topic::{Cursor, Ended, Join, Kept, ListScope, Listener, UpstreamNames};
 use upstream::config::ServerConfig;
 use upstream::dial_in::DialIn;
@@ -12,6 +12,7 @@ use upstream::{Environment, Manifest, Upstream, UpstreamSpec};
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{ConfiguredServer, Event, Server};
+use crate::requests::named;
 use crate::servers::{Topics, listed};
 use crate::tasks::relay as tasks;
 use crate::{builtin, dial_in, handshake};
@@ -235,12 +236,7 @@ impl Dispatch {
         if self.settled.load(Ordering::Acquire) {
             return;
         }
-        let target = match &request.target {
-            Some(Target::Tool(name)) => topic::Target::Tool(name),
-            Some(Target::Prompt(name)) => topic::Target::Prompt(name),
-            Some(Target::Uri(uri)) => topic::Target::Uri(uri),
-            Some(Target::Task(_)) | None => return,
-        };
+        let Some(target) = named(request) else { return };
         let method = request.method.as_str();
         if !self.with(|topic| topic.admits(link.id, method, Some(target))) {
             self.wait_for_servers().await;

@@ -132,26 +132,6 @@ impl<'d> Record<'d> {
         self.write_now(&Entry { to: by, why: Some(why), payload, ..self.entry(from, kind, Word::Refused) });
     }
 
-    /// A listener's connection was opened.
-    pub(crate) fn opened(self, participant: &ParticipantId) {
-        self.connection(participant, Word::Admitted, "opened");
-    }
-
-    /// A participant that may enter the topic finds no place.
-    pub(crate) fn rejected(self, participant: &ParticipantId, refusal: &Refusal) {
-        self.connection(participant, Word::Refused, refusal.code.as_str());
-    }
-
-    /// A listener's connection has ended: in order, or because of what the client sent.
-    pub(crate) fn closed(self, participant: &ParticipantId, in_order: bool, why: &str) {
-        self.connection(participant, if in_order { Word::Completed } else { Word::Refused }, why);
-    }
-
-    fn connection(self, participant: &ParticipantId, verdict: Word, why: &str) {
-        let topic = Some(self.0.name().as_str());
-        self.0.audit.write_connection(topic, participant.as_str(), verdict, why);
-    }
-
     /// A proposal is open to decisions.
     pub(crate) fn proposed(self, proposal: &ProposalView, call: Option<OperationId>) {
         let Some(permit) = proposal.content.opening_permit() else { return };
@@ -259,17 +239,22 @@ impl<'d> Record<'d> {
 impl Dispatch {
     /// Records that a listener's connection was opened.
     pub fn record_opened(&self, link: &Link) {
-        Record::of(self).opened(&link.participant.id);
+        self.record_connection(link, Word::Admitted, "opened");
     }
 
     /// Records that the topic rejected a listener.
     pub fn record_rejected(&self, link: &Link, refusal: &Refusal) {
-        Record::of(self).rejected(&link.participant.id, refusal);
+        self.record_connection(link, Word::Refused, refusal.code.as_str());
     }
 
     /// Records that a listener's connection has ended: in order, or because of what the client sent.
     pub fn record_closed(&self, link: &Link, in_order: bool, why: &str) {
-        Record::of(self).closed(&link.participant.id, in_order, why);
+        self.record_connection(link, if in_order { Word::Completed } else { Word::Refused }, why);
+    }
+
+    fn record_connection(&self, link: &Link, verdict: Word, why: &str) {
+        let (topic, participant) = (Some(self.name().as_str()), link.participant.id.as_str());
+        self.audit.write_connection(topic, participant, verdict, why);
     }
 }
 

@@ -38,17 +38,10 @@ impl Dispatch {
         if let Some(task) = &task {
             call.task.set_about(task);
         }
-        let target = match &call.request.target {
-            Some(Target::Tool(name)) => Some(topic::Target::Tool(name)),
-            Some(Target::Prompt(name)) => Some(topic::Target::Prompt(name)),
-            Some(Target::Uri(uri)) => Some(topic::Target::Uri(uri)),
-            // The gateway's own participant answers for a task whose server cannot be asked any more.
-            Some(Target::Task(_)) => {
-                let task = task.as_ref().filter(|task| !task.is_lost());
-                task.map(|task| topic::Target::Upstream(task.origin.server.as_str()))
-            }
-            None => None,
-        };
+        // The gateway's own participant answers for a task whose server cannot be asked any more.
+        let served = task.as_ref().filter(|task| !task.is_lost());
+        let served = served.map(|task| topic::Target::Upstream(task.origin.server.as_str()));
+        let target = named(&call.request).or(served);
         // Handshakes, pings and lists name nothing: they are recorded only if they are refused.
         let is_recorded = target.is_some() || parked.is_some();
         let permit = match self.audit.reserve() {
@@ -153,6 +146,16 @@ impl Dispatch {
             question: Arc::new(asked),
         });
     }
+}
+
+/// The tool, prompt or URI that a request names, as the topic looks it up.
+pub(crate) fn named(request: &model::Request) -> Option<topic::Target<'_>> {
+    Some(match request.target.as_ref()? {
+        Target::Tool(name) => topic::Target::Tool(name),
+        Target::Prompt(name) => topic::Target::Prompt(name),
+        Target::Uri(uri) => topic::Target::Uri(uri),
+        Target::Task(_) => return None,
+    })
 }
 
 /// A call at its server: turns what the server sends about it into events of the topic.

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock};
 
 use model::{LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
-use topic::{About, ListScope, OperationRef, Subject};
+use topic::{About, ListScope, OperationRef, Subject, Target};
 use upstream::{Manifest, Question, Session, SessionEvents};
 use wire::mcp::relay;
 use wire::rpc::Id;
@@ -54,9 +54,23 @@ impl Dispatch {
         self.with(|topic| topic.server(id)?.handle.upstream().cloned())
     }
 
+    /// The same by its name.
+    pub(crate) fn server_named(&self, name: &str) -> Option<Arc<ConfiguredServer>> {
+        self.server(&ParticipantId::new(name).ok()?)
+    }
+
     /// The server of a session, if it takes part.
     fn server_of(&self, session: &Session) -> Option<Arc<ConfiguredServer>> {
-        self.server(&ParticipantId::new(session.upstream()).ok()?)
+        self.server_named(session.upstream())
+    }
+
+    /// Where the target of a link's request is, and how its server spells it.
+    pub(crate) fn route(&self, link: LinkId, target: Target<'_>) -> Option<(Arc<ConfiguredServer>, String)> {
+        self.with(|topic| {
+            let route = topic.lookup(link, target)?;
+            let server = topic.server(route.upstream)?.handle;
+            Some((Arc::clone(server.upstream()?), route.own.to_owned()))
+        })
     }
 
     /// The link that owns a session, if it is in this topic.

@@ -55,7 +55,7 @@ pub(super) struct Sent {
 }
 
 /// Sends a message in the caller's name.
-pub(super) async fn say(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Sent, Refusal> {
+pub(super) async fn say(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Sent, Refusal> {
     let SayArguments { text, kind, payload, to, correlation_id } = arguments::read(&call.request)?;
     let (kind, payload) = match (text, kind, payload) {
         (Some(text), None, None) => {
@@ -141,14 +141,14 @@ struct Cut {
 }
 
 /// Reads messages since a cursor, or since the caller joined.
-pub(super) async fn read(dispatch: &Arc<Dispatch>, call: &Call) -> Result<MessagePage, Refusal> {
+pub(super) async fn read(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<MessagePage, Refusal> {
     let ReadArguments { cursor, limit, kind, wait_seconds } = arguments::read(&call.request)?;
     let pattern = kind.as_deref().map(Capability::parse).transpose();
     let pattern = pattern.map_err(|error| malformed(&format!("`kind` is no pattern of kinds: {error}")))?;
     let me = &call.link.participant.id;
     let mut from = match &cursor {
-        Some(cursor) => open(dispatch, me, cursor)?,
-        None => beginning(dispatch, call),
+        Some(cursor) => open(&dispatch, me, cursor)?,
+        None => beginning(&dispatch, &call),
     };
     let until = Instant::now() + Duration::from_secs(wait_seconds).min(dispatch.settings().limits.hold);
     let limit = limit.unwrap_or(PAGE_MESSAGES).clamp(1, PAGE_MESSAGES_MAX);
@@ -163,7 +163,7 @@ pub(super) async fn read(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Messag
         let (messages, next, more) = reader.page(&since);
         let left = until.saturating_duration_since(Instant::now());
         if !messages.is_empty() || more || gap || left.is_zero() || dispatch.is_stopping() {
-            return Ok(MessagePage { messages, cursor: seal(dispatch, me, next), more, gap });
+            return Ok(MessagePage { messages, cursor: seal(&dispatch, me, next), more, gap });
         }
         from = next;
         tokio::select! {

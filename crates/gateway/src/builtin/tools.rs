@@ -32,29 +32,28 @@ pub(super) fn call(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         BuiltinTool::WithdrawProposal => return spawn(dispatch, call, withdraw),
         BuiltinTool::ListProposals => Ok(result(reviews::list(dispatch, call), form)),
         BuiltinTool::ShowProposal => Ok(result(reviews::show(dispatch, call), form)),
-        BuiltinTool::ApproveProposal => {
-            return spawn(dispatch, call, move |dispatch, call| async move {
-                Ok(result(reviews::approve(&dispatch, &call).await, form))
-            });
-        }
-        BuiltinTool::RejectProposal => {
-            return spawn(dispatch, call, move |dispatch, call| async move {
-                Ok(result(reviews::reject(&dispatch, &call).await, form))
-            });
-        }
-        BuiltinTool::Say => {
-            return spawn(dispatch, call, move |dispatch, call| async move {
-                Ok(result(messages::say(&dispatch, &call).await, form))
-            });
-        }
-        BuiltinTool::ReadMessages => {
-            return spawn(dispatch, call, move |dispatch, call| async move {
-                Ok(result(messages::read(&dispatch, &call).await, form))
-            });
-        }
+        BuiltinTool::ApproveProposal => return later(dispatch, call, reviews::approve),
+        BuiltinTool::RejectProposal => return later(dispatch, call, reviews::reject),
+        BuiltinTool::Say => return later(dispatch, call, messages::say),
+        BuiltinTool::ReadMessages => return later(dispatch, call, messages::read),
         BuiltinTool::ListParticipants => Ok(result(participants::list(dispatch, call), form)),
     };
     finish(dispatch, call, body);
+}
+
+/// Serves a call of a tool concurrently.
+fn later<F, T: Serialize>(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    serve: impl FnOnce(Arc<Dispatch>, Arc<Call>) -> F,
+) where
+    F: Future<Output = Result<T, Refusal>> + Send + 'static,
+{
+    let form = held_tasks::form_of(call);
+    spawn(dispatch, call, |dispatch, call| {
+        let served = serve(dispatch, call);
+        async move { Ok(result(served.await, form)) }
+    });
 }
 
 async fn withdraw(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {

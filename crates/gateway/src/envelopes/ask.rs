@@ -70,28 +70,12 @@ impl Ask {
 
     /// The digest under which the envelope's correlation would be kept if it named a proposal that is over and forgotten.
     pub(super) fn correlation_digest(&self) -> Option<u128> {
-        match self {
-            Self::Request(wanted) => wanted.correlation_digest,
-            Self::Nothing
-            | Self::Mismatch
-            | Self::Cancel(_)
-            | Self::Answer(_)
-            | Self::Propose(_)
-            | Self::Unproposable(_) => None,
-        }
+        if let Self::Request(wanted) = self { wanted.correlation_digest } else { None }
     }
 
     /// Why a proposal cannot be taken.
     pub(super) fn unproposable(&self) -> Option<&Refusal> {
-        match self {
-            Self::Unproposable(refusal) => Some(refusal),
-            Self::Nothing
-            | Self::Mismatch
-            | Self::Cancel(_)
-            | Self::Answer(_)
-            | Self::Propose(_)
-            | Self::Request(_) => None,
-        }
+        if let Self::Unproposable(refusal) = self { Some(refusal) } else { None }
     }
 }
 

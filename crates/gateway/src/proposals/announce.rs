@@ -220,12 +220,8 @@ fn post(dispatch: &Arc<Dispatch>, post: &Post<'_>) {
 /// The participant that serves and that a held call is for. The gateway asks it, so it must not be asked again by what the room
 /// is shown.
 fn asked_by_gateway(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<ParticipantId> {
-    let mut to = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok());
-    to.find(|to| {
-        let server = dispatch.with(|topic| topic.server(to));
-        let server = server.as_ref().and_then(|server| server.handle.upstream());
-        server.is_some_and(|server| server.dial_in.is_some())
-    })
+    let mut to = opened.to.iter().filter_map(|to| dispatch.server_named(to));
+    to.find(|server| server.serves()).map(|server| server.id.clone())
 }
 
 #[cfg(test)]

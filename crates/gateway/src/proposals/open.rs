@@ -12,26 +12,39 @@ use wire::mcpx::Envelope;
 use wire::mcpx::check;
 
 use super::content::Proposed;
+use crate::audit::Permit;
 use crate::call::{Call, Parks};
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{Event, Server};
 use crate::record::Record;
 
-/// A proposal that the topic has not taken yet.
+/// A proposal that the topic does not have yet.
 #[derive(Debug)]
 pub(crate) struct Opening {
     /// Its id, which cannot be guessed: a task is known by it.
     pub(crate) id: OperationId,
     /// The proposal in full.
     pub(crate) content: Arc<Proposed>,
-    by: ParticipantId,
+    pub(crate) by: ParticipantId,
     to: Vec<ParticipantId>,
     digest: Digest,
     expires_ms: u64,
 }
 
 impl Opening {
+    /// A proposal that the journal has, with a permit for the entry about its end; `None` if its names cannot be read.
+    pub(crate) fn restored(opened: &OpenedProposal, ending: Option<Permit>, expires_ms: u64) -> Option<Self> {
+        Some(Self {
+            id: opened.id.parse().ok()?,
+            by: ParticipantId::new(&opened.by).ok()?,
+            to: opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect(),
+            digest: opened.digest.parse().ok()?,
+            content: Proposed::restored(opened.clone(), ending),
+            expires_ms,
+        })
+    }
+
     /// The proposal as the topic takes it.
     pub(crate) fn terms(&self) -> Terms<'_> {
         let OpenedProposal { method, context, envelope, .. } = &self.content.opened;
