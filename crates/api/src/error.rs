@@ -5,8 +5,8 @@ use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::{Refusal, RefusalCode};
-
-use crate::schema::Problem;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The result of a request.
 pub(crate) type ApiResult<T> = Result<T, ApiError>;
@@ -73,4 +73,16 @@ impl IntoResponse for ApiError {
         }
         response
     }
+}
+
+/// An error.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Problem {
+    /// A stable code.
+    pub code: String,
+    /// What happened.
+    pub message: String,
+    /// What to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }

@@ -1,7 +1,10 @@
 //! Tools: `/api/v1/tools`.
 
+use serde::Serialize;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 use axum::Json;
 use axum::extract::{FromRequestParts, Path, Query};
@@ -12,8 +15,7 @@ use upstream::Manifest;
 use wire::mcp::list::Item;
 
 use crate::bearer::bearer;
-use crate::error::{ApiError, ApiResult};
-use crate::schema::{Problem, Tool, Tools};
+use crate::error::{ApiError, ApiResult, Problem};
 use crate::state::Api;
 
 /// The topic if the request names none.
@@ -86,4 +88,51 @@ fn visible(dispatch: &Dispatch, capabilities: &Arc<Capabilities>, name: Option<&
         Some(Tool::of(item, &listing.public, listing.upstream))
     };
     wanted.filter_map(tool).collect()
+}
+
+/// The tools that the caller may call or propose in a topic.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Tools {
+    /// By server in the order of the configuration, then in the order of each server.
+    pub tools: Vec<Tool>,
+}
+
+/// A tool.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Tool {
+    /// Its public name.
+    pub name: String,
+    /// Its server.
+    pub server: String,
+    /// A title for people. The server writes it: untrusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// A description. The server writes it: untrusted.
+    pub description: Option<String>,
+    /// JSON Schema of its arguments.
+    #[serde(rename = "inputSchema")]
+    pub input_schema: Option<Value>,
+    /// JSON Schema of its structured result.
+    #[serde(rename = "outputSchema", skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// Hints about its effects. The server writes them: untrusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Value>,
+}
+
+impl Tool {
+    /// A tool as its server lists it, under its public name.
+    pub(crate) fn of(item: &Item, public: &str, server: &ParticipantId) -> Self {
+        let raw = |key: &str| item.get(key).and_then(|raw| serde_json::from_slice(&raw).ok());
+        let text = |key: &str| Some(json::text(&item.get(key)?)?.into_owned());
+        Self {
+            name: public.to_owned(),
+            server: server.to_string(),
+            title: text("title"),
+            description: text("description"),
+            input_schema: raw("inputSchema"),
+            output_schema: raw("outputSchema"),
+            annotations: raw("annotations"),
+        }
+    }
 }

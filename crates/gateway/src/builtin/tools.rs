@@ -17,7 +17,7 @@ use crate::delivery::finish;
 use crate::dispatch::Dispatch;
 use crate::live::ProposalView;
 use crate::proposals::content::Waits;
-use crate::proposals::view::{View, words};
+use crate::proposals::view::{View, tool_result, words};
 use access::config::BuiltIn;
 
 /// Serves a call of a built-in tool. What a model can do something about is a result with `isError`, not a refusal.
@@ -119,19 +119,8 @@ fn result<T: Serialize>(end: Result<T, Refusal>, form: Form) -> Vec<u8> {
         Ok(data) => data,
         Err(refusal) => return words(&format!("{}: {refusal}", refusal.code), true, form),
     };
-    json::object(|result| {
-        result.array("content", |content| {
-            content.object(|block| {
-                block.text("type", "text").text("text", &data);
-            });
-        });
-        result.raw("structuredContent", data.as_bytes()).bool("isError", false);
-        match form {
-            Form::Legacy => {}
-            Form::Modern => {
-                result.text("resultType", "complete");
-            }
-        }
+    tool_result(&data, false, form, |result| {
+        result.raw("structuredContent", data.as_bytes());
     })
 }
 

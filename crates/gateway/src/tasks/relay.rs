@@ -53,18 +53,7 @@ pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Optio
         0 => None,
         instance => Some(handle.handle.upstream()?.upstream.session_by_instance(instance)?),
     };
-    let origin = Origin {
-        holder: holder.clone(),
-        server,
-        instance: id.instance,
-        form: id.form,
-        tool: id.tool.into(),
-        held: id.held,
-        own: id.own.into(),
-        call: None,
-        progress: None,
-        created_ms: unix_ms(),
-    };
+    let origin = Origin::of(&id, holder, server, unix_ms());
     let found = Arc::new(Task::new(public.to_owned(), origin, link.id, session.as_ref()));
     enter(dispatch, &found, None);
     Some(found)
@@ -178,16 +167,9 @@ fn create(
     };
     let public = id.seal(dispatch.context.sealer(), holder, now_ms);
     let origin = Origin {
-        holder: holder.clone(),
-        server: delivered.server.clone(),
-        instance: id.instance,
-        form: id.form,
-        tool: tool.into(),
-        held: id.held,
-        own: own.into(),
         call: Some((session.instance(), call_number(call.id))),
         progress: call.request.progress.clone(),
-        created_ms: now_ms,
+        ..Origin::of(&id, holder, delivered.server.clone(), now_ms)
     };
     let task = Arc::new(Task::new(public, origin, call.link.id, Some(session)));
     task.update(report, &payload.bytes);

@@ -93,15 +93,11 @@ impl Tasks {
         }
     }
 
-    /// The tasks of a participant, oldest first.
+    /// The tasks of a participant, in no order.
     pub(crate) fn of(&self, holder: &ParticipantId) -> Vec<Arc<Task>> {
-        let mut own: Vec<_> = {
-            let table = self.table();
-            let all = table.all.values().filter(|(_, place)| place.is_of(holder)).map(|(task, _)| task);
-            all.filter(|task| task.origin.holder == *holder).cloned().collect()
-        };
-        own.sort_by(|a, b| (a.origin.created_ms, &a.public).cmp(&(b.origin.created_ms, &b.public)));
-        own
+        let table = self.table();
+        let all = table.all.values().map(|(task, _)| task);
+        all.filter(|task| task.origin.holder == *holder).cloned().collect()
     }
 
     /// The task to which a message of a server belongs.
