@@ -226,11 +226,6 @@ impl Dispatch {
         &self.settings.topic.name
     }
 
-    /// Its settings.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
     /// Its room.
     pub fn room(&self) -> &Arc<Room> {
         &self.room
@@ -289,7 +284,7 @@ fn own_link(context: &Context, topic: &TopicName) -> Arc<Link> {
         topics: vec![topic.clone()],
         rate: None,
     };
-    let (form, client) = (model::Form::Legacy, plain_client());
+    let (form, client) = (model::Form::ENVELOPE, plain_client());
     Link::new(context.link(), Arc::new(participant), form, client, Box::new(NoOutlet))
 }
 

@@ -12,7 +12,6 @@ use wire::mcp::{Version, meta, task};
 
 use crate::dispatch::Dispatch;
 
-const FORMS: [Form; 2] = [Form::Legacy, Form::Modern];
 /// Longest instructions of a server that are passed on, in bytes.
 pub const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
 
@@ -85,7 +84,7 @@ fn write_instructions(result: &mut Object<'_>, dispatch: &Dispatch) {
     let servers = dispatch.servers();
     let mut parts = Vec::new();
     for server in &servers {
-        let shared = FORMS.into_iter().find_map(|form| server.upstream.open_shared(form));
+        let shared = Form::ALL.into_iter().find_map(|form| server.upstream.open_shared(form));
         let text = shared.and_then(|session| instructions(&session.handshake_result()));
         let text = text.filter(|text| !text.trim().is_empty() && text.len() <= INSTRUCTIONS_BYTES_MAX);
         parts.extend(text.map(|text| (server.id.as_str(), text)));

@@ -42,17 +42,10 @@ impl<'d> Record<'d> {
 
     /// A refusal costs its sender little: of a flood only the first entries are written, then a count.
     fn write(self, permit: Permit, entry: &Entry<'_>) {
-        match entry.verdict {
-            Word::Refused => self.0.audit.write_counted(permit, entry),
-            Word::Admitted
-            | Word::Held
-            | Word::Approved
-            | Word::Rejected
-            | Word::Withdrawn
-            | Word::Expired
-            | Word::Completed
-            | Word::Failed
-            | Word::Broken => permit.write(entry),
+        if entry.verdict == Word::Refused {
+            self.0.audit.write_counted(permit, entry);
+        } else {
+            permit.write(entry);
         }
     }
 

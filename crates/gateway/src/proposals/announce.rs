@@ -117,7 +117,7 @@ fn execute(
     let opened = &proposal.content.opened;
     let Ok(message) = Message::read(request) else { return };
     let Ok(params) = Params::read(&message) else { return };
-    let request = relay::decode_request(&params, Form::Legacy);
+    let request = relay::decode_request(&params, Form::ENVELOPE);
     let wish = if params.get("task").is_some() { Wish::Asks } else { Wish::None };
     let kind = kind_of(Head::Response, &opened.method, opened.context.as_deref()).unwrap_or_default();
     let to = concerned(proposal).into_iter().map(str::to_owned).collect();

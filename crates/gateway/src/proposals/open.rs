@@ -213,7 +213,7 @@ fn tool_of(server: &Server, method: &str, context: Option<&str>) -> Option<Strin
     if method != "tools/call" {
         return None;
     }
-    let manifest = server.upstream()?.upstream.manifest_in(Form::Legacy);
+    let manifest = server.upstream()?.upstream.manifest_in(Form::ENVELOPE);
     let tool = manifest.tools.items.iter().find(|tool| Some(tool.key.as_str()) == context)?;
     Some(String::from_utf8_lossy(&tool.raw).into_owned())
 }

@@ -167,7 +167,7 @@ async fn expiries(registry: Weak<Registry>, renewed: Arc<Notify>) {
         }
         let Some(registry) = registry.upgrade() else { return };
         let now_ms = unix_ms();
-        if registry.has_expired(since_ms) {
+        if registry.next_expiry(since_ms).is_some_and(|at_ms| at_ms <= unix_ms()) {
             registry.refresh(None);
         }
         since_ms = now_ms;
