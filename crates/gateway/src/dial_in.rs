@@ -90,7 +90,7 @@ pub(crate) fn connected_to(dispatch: &Arc<Dispatch>, server: &ConfiguredServer, 
 pub(crate) fn disconnected(dispatch: &Arc<Dispatch>, participant: &ParticipantId, link: LinkId) {
     let Some(dialed) = dialed_in(dispatch, participant) else { return };
     let Some(departure) = dialed.disconnected(link) else { return };
-    let (dispatch, away, id) = (dispatch.weak(), dispatch.settings.away, participant.clone());
+    let (dispatch, away, id) = (dispatch.weak(), dispatch.settings.limits.away, participant.clone());
     tokio::spawn(async move {
         let unlisted = dialed.unlist_after(departure, away).await;
         let Some(dispatch) = dispatch.upgrade().filter(|_| unlisted) else { return };

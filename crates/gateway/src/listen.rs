@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{Form, LinkId, ListenFilter, ParticipantId, Refusal, RefusalCode, Request};
+use strum::VariantNames;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 use topic::{Interest, LogLevel, Subject, Target};
@@ -18,7 +19,7 @@ use crate::call::Call;
 use crate::delivery;
 use crate::dispatch::Dispatch;
 use crate::link::Link;
-use crate::live::{ConfiguredServer, Event, Server};
+use crate::live::{Event, Server};
 use crate::tasks::id::TaskId;
 use crate::tasks::relay as tasks;
 use crate::tasks::task::Task;
@@ -39,7 +40,7 @@ pub fn interest(request: &Request) -> Result<Interest, Refusal> {
             let name = relay::param_text(request, "level").unwrap_or_default();
             name.parse().map(Interest::Level).map_err(|_| {
                 Refusal::new(RefusalCode::Malformed, format!("unknown log level: {name}"))
-                    .hint(format!("use one of {}", LogLevel::NAMES.join(", ")))
+                    .hint(format!("use one of {}", LogLevel::VARIANTS.join(", ")))
             })
         }
         (Form::Modern, "subscriptions/listen") => {
@@ -87,7 +88,7 @@ async fn follow(dispatch: &Dispatch, call: &Call, resources: &[Arc<str>]) {
         if call.is_over() {
             return;
         }
-        let Some((server, own)) = resource(dispatch, call.link.id, public) else { continue };
+        let Some((server, own)) = dispatch.route(call.link.id, Target::Uri(public)) else { continue };
         let done = match server.upstream.session(&call.link.caller(call.client.as_ref())).await {
             Ok(session) => session.subscribe(call.link.id, &own).await.map(drop),
             Err(refusal) => Err(refusal),
@@ -128,7 +129,7 @@ fn session_of(dispatch: &Dispatch, call: &Call, task: &Task) -> Option<Arc<Sessi
 /// Ends at the servers what a listen request asked for, as far as nothing else on its link does.
 fn release(dispatch: &Dispatch, call: &Call, filter: &ListenFilter) {
     for public in &filter.resources {
-        if let Some((server, own)) = resource(dispatch, call.link.id, public) {
+        if let Some((server, own)) = dispatch.route(call.link.id, Target::Uri(public)) {
             unsubscribe(dispatch, &call.link, &Server::Upstream(server), &own);
         }
     }
@@ -137,15 +138,6 @@ fn release(dispatch: &Dispatch, call: &Call, filter: &ListenFilter) {
         // Without its link no resource can be looked up.
         release_link(dispatch, call.link.id);
     }
-}
-
-/// Where a resource is, and how its server spells it.
-fn resource(dispatch: &Dispatch, link: LinkId, public: &str) -> Option<(Arc<ConfiguredServer>, String)> {
-    dispatch.with(|topic| {
-        let route = topic.lookup(link, Target::Uri(public))?;
-        let server = topic.server(route.upstream)?.handle;
-        Some((Arc::clone(server.upstream()?), route.own.to_owned()))
-    })
 }
 
 /// Ends a link's subscriptions at the servers, and the sessions that it used last.
@@ -170,7 +162,7 @@ pub(crate) fn unwatch(dispatch: &Dispatch, link: &Arc<Link>, tasks: &[Arc<str>])
         // An id that has expired meanwhile still says where the subscription was made.
         let Some(state) = TaskId::open(sealer, holder, 0, public) else { continue };
         let Some(id) = TaskId::read(&state) else { continue };
-        let server = ParticipantId::new(id.server).ok().and_then(|server| dispatch.server(&server));
+        let server = dispatch.server_named(id.server);
         let Some(server) = server.filter(|_| !dispatch.with(|topic| topic.watches(link.id, public))) else {
             continue;
         };
@@ -187,7 +179,6 @@ pub(crate) fn unwatch(dispatch: &Dispatch, link: &Arc<Link>, tasks: &[Arc<str>])
 #[cfg(test)]
 mod tests {
     use model::Payload;
-    use topic::LogLevel;
 
     use super::*;
 

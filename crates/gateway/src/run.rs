@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use topic::Receiver;
 
-use crate::call::Call;
 use crate::dispatch::Dispatch;
-use crate::link::{Passed, Undelivered};
+use crate::link::Passed;
 use crate::live::{Effect, Server};
 use crate::proposals::{announce, answer, decide, journal, open};
 use crate::record::Record;
@@ -68,17 +67,13 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         Effect::Notify { to, notice, public, about } => {
             let passed = Passed { notice: &notice, public: public.as_deref(), about: about.as_deref() };
             match to {
-                Receiver::Call(call) => overrun(dispatch, &call, call.reply().notify(&call, &passed)),
+                Receiver::Call(call) => dispatch.end_overrun(&call, call.reply().notify(&call, &passed)),
                 Receiver::Link(link) => link.outlet().notify(&passed),
             }
         }
         Effect::ListChanged { list, to } => {
-            for receiver in to {
-                match receiver {
-                    Receiver::Call(call) => overrun(dispatch, &call, call.reply().list_changed(&call, list)),
-                    Receiver::Link(link) => link.outlet().list_changed(list),
-                }
-            }
+            let announcements = to.into_iter().map(|to| (list, to)).collect();
+            dispatch.announce_lists(dispatch.announcements.pass(announcements));
         }
         Effect::Unsubscribe { handle, server, own } => listen::unsubscribe(dispatch, &handle, &server, &own),
         Effect::Unwatch { handle, tasks } => listen::unwatch(dispatch, &handle, &tasks),
@@ -92,13 +87,5 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         Effect::Relay { message, to } => announce::relay(dispatch, &message, &to),
         Effect::Ruled { ruling } => ruling.finish(Ok(())),
         Effect::RefuseDecision(refused) => decide::refused(dispatch, refused),
-    }
-}
-
-/// Cancels a call whose caller reads too slowly.
-pub(crate) fn overrun(dispatch: &Arc<Dispatch>, call: &Call, sent: Result<(), Undelivered>) {
-    match sent {
-        Err(Undelivered::Overrun) => dispatch.abandon(call),
-        Err(Undelivered::OtherForm) | Ok(()) => {}
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, LazyLock};
 
 use model::{LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
-use topic::{About, ListScope, OperationRef, Subject};
+use topic::{About, ListScope, OperationRef, Subject, Target};
 use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
 use wire::mcp::relay;
 use wire::rpc::Id;
@@ -15,21 +15,20 @@ use crate::live::{Asked, ConfiguredServer, Event, Topic};
 use crate::tag::Tag;
 use crate::tasks::relay as tasks;
 
-/// The refusal of a question that no client can be asked.
-pub(crate) fn unasked() -> Refusal {
-    Refusal::new(RefusalCode::Unsupported, "no client can be asked this")
-}
+/// Passes what the sessions of a server send outside of calls to the topics in which the server takes part.
+pub(crate) struct Topics(pub(crate) Box<dyn Fn() -> Vec<Arc<Dispatch>> + Send + Sync>);
 
-/// Passes what the sessions of a server that dials in send to its topic.
-pub(crate) struct OneTopic(pub(crate) Weak<Dispatch>);
-
-impl SessionEvents for OneTopic {
+impl SessionEvents for Topics {
     fn event(&self, session: &Arc<Session>, event: SessionEvent<'_>) {
-        match (&event, self.0.upgrade()) {
-            // No client owns a session with a server that dials in.
-            (SessionEvent::Question(question), _) => question.refuse(&unasked()),
-            (_, Some(dispatch)) => dispatch.session_event(session, &event),
-            (_, None) => {}
+        let topics = self.0();
+        match &event {
+            SessionEvent::Question(question) => {
+                if !topics.iter().any(|dispatch| dispatch.session_question(session, question)) {
+                    let refusal = Refusal::new(RefusalCode::Unsupported, "no client can be asked this");
+                    question.refuse(&refusal);
+                }
+            }
+            _ => topics.iter().for_each(|dispatch| dispatch.session_event(session, &event)),
         }
     }
 }
@@ -45,9 +44,23 @@ impl Dispatch {
         self.with(|topic| topic.server(id)?.handle.upstream().cloned())
     }
 
+    /// The same by its name.
+    pub(crate) fn server_named(&self, name: &str) -> Option<Arc<ConfiguredServer>> {
+        self.server(&ParticipantId::new(name).ok()?)
+    }
+
     /// The server of a session, if it takes part.
     fn server_of(&self, session: &Session) -> Option<Arc<ConfiguredServer>> {
-        self.server(&ParticipantId::new(session.upstream()).ok()?)
+        self.server_named(session.upstream())
+    }
+
+    /// Where the target of a link's request is, and how its server spells it.
+    pub(crate) fn route(&self, link: LinkId, target: Target<'_>) -> Option<(Arc<ConfiguredServer>, String)> {
+        self.with(|topic| {
+            let route = topic.lookup(link, target)?;
+            let server = topic.server(route.upstream)?.handle;
+            Some((Arc::clone(server.upstream()?), route.own.to_owned()))
+        })
     }
 
     /// The link that owns a session, if it is in this topic.

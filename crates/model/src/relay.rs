@@ -18,6 +18,8 @@ pub enum Form {
 impl Form {
     /// All forms, legacy first.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
+    /// The form of payloads in MCPx envelopes.
+    pub const ENVELOPE: Self = Self::Legacy;
 }
 
 /// A range of bytes in a [`Payload`]; empty if the part is absent.

@@ -189,7 +189,7 @@ fn enter(stream: TcpStream, lead: Bytes, accepted: Accepted) {
     let socket = Socket::new(stream, registry.context().now_ms());
     // What it requests of servers it requests as a legacy client without capabilities.
     let outlet = Box::new(RoomOutlet(Arc::clone(&socket)));
-    let link = Link::new(link, participant, Form::Legacy, plain_client(), outlet);
+    let link = Link::new(link, participant, Form::ENVELOPE, plain_client(), outlet);
     if let Err(refusal) = registry.join(&dispatch, &link, joining) {
         dispatch.record_rejected(&link, &refusal);
         // A newer connection of the same participant may have been faster.

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use model::{Answer, Digest, OperationId, ParticipantId, ProposalState};
+use model::{Answer, OperationId, ParticipantId, ProposalState};
 use platform::unix_ms;
 use store::{
     CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, Decision, EndedProposal, OpenedProposal, closed_digest,
 };
-use topic::{Record, Restore, Terms};
+use topic::{Record, Restore};
 use wire::mcpx::payload;
 
 use super::content::{Proposed, Ruling};
-use crate::dispatch::Dispatch;
+use super::open::Opening;
+use crate::dispatch::{Dispatch, Report};
 use crate::live::{Event, Live};
 use crate::record;
 
@@ -25,19 +26,9 @@ pub(crate) fn store(
     content: Arc<Proposed>,
     change: Record<Live>,
 ) {
-    let (topic, runtime) = (dispatch.weak(), tokio::runtime::Handle::current());
+    let reports = dispatch.reports.clone();
     // On the journal's thread, or within the effects of a step: the topic learns of it afterwards.
-    let report = move |durable: bool| {
-        runtime.spawn(async move {
-            let Some(dispatch) = topic.upgrade() else { return };
-            // One at a time: an approval is announced before the end of its proposal.
-            let _turn = dispatch.stored_turn.lock();
-            dispatch.take(match durable {
-                true => Event::Stored { proposal },
-                false => Event::NotStored { proposal },
-            });
-        });
-    };
+    let report = move |durable| _ = reports.send(Report { proposal, durable });
     let Some(journal) = &dispatch.journal else { return report(true) };
     let record = record_of(proposal, &content.opened, &change, unix_ms());
     journal.submit(vec![record], move |result| {
@@ -121,18 +112,20 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     close(dispatch, ended.map(|proposal| &*proposal.opened.envelope));
     let mut proposers = Vec::new();
     for proposal in &proposals {
-        let Some(restored) = Restored::read(&proposal.opened) else {
+        let expires_ms = on_own_clock(proposal.opened.expires_ms);
+        let is_pending = proposal.decided.is_none() && !proposal.has_ended();
+        let ending = is_pending.then(|| dispatch.audit.reserve_or_count());
+        let Some(opening) = Opening::restored(&proposal.opened, ending, expires_ms) else {
             tracing::error!(id = proposal.opened.id, "the journal has a proposal that cannot be read");
             continue;
         };
-        let expires_ms = on_own_clock(proposal.opened.expires_ms);
         if !proposal.has_ended() && proposal.decided.is_some() {
-            lose_outcome(dispatch, &restored, proposal, expires_ms);
+            lose_outcome(dispatch, &opening, proposal);
             continue;
         }
-        restore_one(dispatch, &restored, proposal, expires_ms);
-        if !proposal.has_ended() {
-            proposers.push(restored.by);
+        restore_one(dispatch, &opening, proposal);
+        if is_pending {
+            proposers.push(opening.by);
         }
     }
     proposers.sort_unstable();
@@ -140,57 +133,24 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     proposers.iter().for_each(|proposer| dispatch.refresh(proposer));
 }
 
-/// The names of a proposal in the journal, parsed.
-struct Restored {
-    id: OperationId,
-    by: ParticipantId,
-    to: Vec<ParticipantId>,
-    digest: Digest,
-}
-
-impl Restored {
-    fn read(opened: &OpenedProposal) -> Option<Self> {
-        Some(Self {
-            id: opened.id.parse().ok()?,
-            by: ParticipantId::new(&opened.by).ok()?,
-            to: opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect(),
-            digest: opened.digest.parse().ok()?,
-        })
-    }
-
-    fn terms<'a>(&'a self, opened: &'a OpenedProposal, expires_ms: u64) -> Terms<'a> {
-        Terms {
-            by: &self.by,
-            method: &opened.method,
-            context: opened.context.as_deref(),
-            to: &self.to,
-            envelope: &opened.envelope,
-            digest: self.digest,
-            expires_ms,
-        }
-    }
-}
-
 /// The public name under which a held call was judged, if its server gives it another name.
 fn public_name(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<String> {
     let own =
         opened.context.as_deref().filter(|_| matches!(&*opened.method, "tools/call" | "prompts/get"))?;
-    let server = dispatch.server(&ParticipantId::new(opened.to.first()?).ok()?)?;
+    let server = dispatch.server_named(opened.to.first()?)?;
     let prefix = &*server.upstream.spec().config.prefix;
     (!prefix.is_empty()).then(|| topic::public_name(prefix, own))
 }
 
-fn restore_one(dispatch: &Arc<Dispatch>, restored: &Restored, proposal: &store::Proposal, expires_ms: u64) {
-    let permit = (!proposal.has_ended()).then(|| dispatch.audit.reserve_or_count());
-    let (content, held) = (Proposed::restored(proposal.opened.clone(), permit), proposal.opened.held);
-    let (terms, end) = (restored.terms(&proposal.opened, expires_ms), end_of(proposal));
-    let name = public_name(dispatch, &proposal.opened);
-    let (proposal, public) = (restored.id, name.as_deref());
+fn restore_one(dispatch: &Arc<Dispatch>, opening: &Opening, proposal: &store::Proposal) {
+    let (terms, content) = (opening.terms(), Arc::clone(&opening.content));
+    let (held, public) = (proposal.opened.held, public_name(dispatch, &proposal.opened));
+    let (proposal, public, end) = (opening.id, public.as_deref(), end_of(proposal));
     dispatch.take(Event::Restore(Restore { proposal, terms, content, held, public, end }));
 }
 
 /// An approved proposal ran when the gateway stopped: it fails, and is not run again.
-fn lose_outcome(dispatch: &Arc<Dispatch>, restored: &Restored, proposal: &store::Proposal, expires_ms: u64) {
+fn lose_outcome(dispatch: &Arc<Dispatch>, opening: &Opening, proposal: &store::Proposal) {
     let ended = EndedProposal {
         id: proposal.opened.id.clone(),
         state: ProposalState::Failed.as_str().to_owned(),
@@ -199,9 +159,9 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, restored: &Restored, proposal: &store:
         at_ms: unix_ms(),
     };
     let lost = store::Proposal { ended: Some(ended.clone()), ..proposal.clone() };
-    restore_one(dispatch, restored, &lost, expires_ms);
+    restore_one(dispatch, opening, &lost);
     close(dispatch, [&*proposal.opened.envelope]);
-    if let Some(view) = dispatch.with(|topic| topic.proposal(restored.id)) {
+    if let Some(view) = dispatch.with(|topic| topic.proposal(opening.id)) {
         record::Record::of(dispatch).concluded(&view, None);
     }
     if let Some(journal) = &dispatch.journal {
@@ -243,6 +203,8 @@ fn end_of(proposal: &store::Proposal) -> Option<topic::EndedProposal<Live>> {
 
 #[cfg(test)]
 mod tests {
+    use model::Digest;
+
     use super::*;
 
     const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
@@ -311,10 +273,9 @@ mod tests {
 
     #[test]
     fn names_of_the_journal_are_read_or_the_proposal_is_left_out() {
-        let restored = Restored::read(&opened()).unwrap();
+        let restored = Opening::restored(&opened(), None, 9).unwrap();
         assert_eq!((restored.id, restored.by.as_str()), (OperationId(7), "ann"));
-        let good = opened();
-        assert_eq!(restored.terms(&good, 9).envelope, "p1");
-        assert!(Restored::read(&OpenedProposal { digest: "x".into(), ..opened() }).is_none());
+        assert_eq!((restored.terms().envelope, restored.terms().expires_ms), ("p1", 9));
+        assert!(Opening::restored(&OpenedProposal { digest: "x".into(), ..opened() }, None, 9).is_none());
     }
 }

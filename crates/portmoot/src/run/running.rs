@@ -118,6 +118,7 @@ impl Gateway {
     pub(crate) fn reload(&self, config: Config) {
         let new = config.clone();
         self.access.with_identities(&config, |identities| self.registry.reload(new, identities));
+        self.registry.refresh(None);
     }
 
     /// Whether callers need a token.

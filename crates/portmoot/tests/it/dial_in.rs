@@ -211,6 +211,28 @@ fn a_call_to_a_disconnected_server_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_removed_topic_closes_its_servers_with_a_reason() {
+    let (home, config) = setup("", "[server.limits]\naway = \"10m\"\n");
+    let gateway = Gateway::start(&home, &(config.clone() + "[topics.side]\naccess = \"public\"\n"));
+    let setup = Started { gateway, home };
+    let mut worker = Worker(Socket::open(&setup.gateway, "worker", "?topic=side&mode=directed&echo=false"));
+    worker.0.receive_until(|received| received["kind"] == "system/welcome");
+    worker.greet(&[schema("one")]);
+    setup.wait_for("ready");
+    let ann = Client::open(&setup.gateway, Some(&token("ann")), "/mcp/side", json!({}));
+    until("its tool is listed", || (ann.names("tools") == ["worker_one"]).then_some(()));
+    let call = begin(&ann, "worker_one", json!({}));
+    worker.asked("tools/call");
+
+    setup.home.write("portmoot.toml", &config);
+    setup.gateway.signal("HUP");
+    let why = error(&call);
+    assert_eq!(why["data"]["code"], "upstream_down", "{why}");
+    assert_eq!(worker.0.closed(), 4002);
+    assert_eq!(setup.state()["topic"], "main", "the topic's server is gone: {}", setup.state());
+}
+
+#[test]
 fn leaving_or_reconnecting_ends_open_calls() {
     let setup = start("", "[server.limits]\nenvelope_bytes_max = \"4KiB\"\n");
     let ann = setup.client("ann");

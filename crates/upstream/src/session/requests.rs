@@ -50,13 +50,24 @@ impl Session {
         params: &[(&str, &[u8])],
         patience: Option<Duration>,
     ) -> Result<PendingAnswer, Fault> {
+        self.request_about(era, (method, None), params, patience)
+    }
+
+    /// The same with the target that the params name.
+    pub(super) fn request_about(
+        &self,
+        era: Era,
+        (method, target): (&str, Option<&str>),
+        params: &[(&str, &[u8])],
+        patience: Option<Duration>,
+    ) -> Result<PendingAnswer, Fault> {
         let mut pending = self.pending();
         if let Some(fault) = &pending.ended {
             return Err(fault.clone());
         }
         let number = self.setup.environment.numbers.next();
         let frame = request(&Id::number(number), method, Some(&self.params(era, params)));
-        let headers = self.headers_of(era, &frame, (method, None), Version::NEWEST);
+        let headers = self.headers_of(era, &frame, (method, target), Version::NEWEST);
         let (waiter, answer) = oneshot::channel();
         let now = Instant::now();
         let deadlines = patience.map(|patience| Deadlines::new(now, patience, patience));
