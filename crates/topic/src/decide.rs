@@ -90,13 +90,10 @@ impl<H: Handles> Topic<H> {
     /// Whether a participant with these capabilities could make the proposed request: as an envelope under the server's own
     /// name, or as a call under its public one.
     pub(crate) fn covers(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
-        let (method, context) = (proposal.method.as_str(), proposal.context.as_deref());
-        let by_envelope = KindRef::request(method, context)
-            .is_ok_and(|kind| capabilities.admits(kind, &proposal.addressees()));
-        by_envelope
-            || self
-                .as_called(proposal)
-                .is_some_and(|(public, at)| admits(capabilities, method, Some(&public), at))
+        let called = || self.as_called(proposal);
+        proposal.is_asked_for(capabilities)
+            || called()
+                .is_some_and(|(public, at)| admits(capabilities, proposal.method.as_str(), Some(&public), at))
     }
 
     /// The public name and the server of the proposed request, if it is a call that an MCP client could make.

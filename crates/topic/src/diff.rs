@@ -122,14 +122,11 @@ impl<H: Handles> Topic<H> {
 
     /// The links of callers that see a view.
     fn concerned(&self, index: UpstreamIndex, scope: ListScope) -> Vec<LinkId> {
-        let mut links = match scope {
-            ListScope::Link(link) => return vec![link],
-            ListScope::Shared => self.caller_links(),
-        };
-        let sees =
-            |link: &LinkId| self.members.link(*link).is_some_and(|own| !own.overrides().contains_key(&index));
-        links.retain(sees);
-        links
+        let has_own = |link| self.members.link(link).is_some_and(|own| own.overrides().contains_key(&index));
+        match scope {
+            ListScope::Link(link) => vec![link],
+            ListScope::Shared => self.caller_links().into_iter().filter(|link| !has_own(*link)).collect(),
+        }
     }
 
     /// Whether a caller could see one of these entries. An unneeded notification does no harm, so built-in entries are judged like

@@ -202,14 +202,11 @@ impl<H: Handles> Topic<H> {
             let by = self.fulfiller(**id);
             by.is_some_and(|by| to.contains(&by.as_str()))
         };
-        let id = match fulfilled {
-            [] => return,
-            [only] => *only,
-            several => match several.iter().find(is_named) {
-                Some(named) => *named,
-                None => return,
-            },
+        let meant = match fulfilled {
+            [only] => Some(only),
+            several => several.iter().find(is_named),
         };
+        let Some(id) = meant.copied() else { return };
         // A server carries out a held call, and its answer counts.
         let fits = |own: &&mut Proposal<H>| !own.held && own.is_answered_by(from, kind);
         let Some(proposal) = self.proposals.get_mut(id).filter(fits) else { return };
@@ -227,10 +224,9 @@ impl<H: Handles> Topic<H> {
     /// The participant whose envelope fulfils a proposal, or is about to.
     fn fulfiller(&self, id: OperationId) -> Option<&ParticipantId> {
         let proposal = self.proposals.get(id)?;
-        let queued = || Some(&proposal.queued.as_ref()?.by);
         match &proposal.phase {
             Phase::Deciding(ruling) => Some(&ruling.by),
-            Phase::Opening => queued(),
+            Phase::Opening => proposal.queued.as_ref().map(|ruling| &ruling.by),
             Phase::Pending | Phase::Running | Phase::Ending(..) => {
                 proposal.decided.as_ref().map(|(by, _)| by)
             }

@@ -98,13 +98,11 @@ impl<H: Handles> Topic<H> {
             return self.refuse_request(call, refused.or_else(refusals::plain), cause);
         }
         let caller = self.members.of_link(link).filter(|member| member.is_caller());
-        let own = caller.map(|member| (&member.id, &member.capabilities));
-        let (own, server) = (own, self.gateway_seat());
-        let known = own.filter(|(by, _)| self.is_proposer(parked, by)).zip(server);
-        let Some(((_, capabilities), server)) = known else {
+        let proposer = caller.filter(|member| self.is_proposer(parked, &member.id));
+        let Some((member, server)) = proposer.zip(self.gateway_seat()) else {
             return self.refuse_request(call, refusals::plain(Cause::Unknown), Cause::Unknown);
         };
-        let rule = Rule { capabilities: Arc::clone(capabilities), at: None };
+        let rule = Rule { capabilities: Arc::clone(&member.capabilities), at: None };
         self.effects.verdict =
             Some(Verdict::Admitted { to: Some(ParticipantId::gateway()), own: None, rule });
         let (state, method) = (State::Delivered { proposal: None }, requests::OWN_PROPOSAL);
@@ -194,12 +192,8 @@ impl<H: Handles> Topic<H> {
 
     /// Answers the caller of a held call for now, if its time passed while its proposal was being written.
     pub(crate) fn park_late(&mut self, call: OperationId) {
-        let waits = self.operations.get(call).map(|open| open.until_ms);
-        let late = match waits {
-            None => false,
-            Some(until_ms) => self.stopping || until_ms.is_none_or(|until_ms| until_ms <= self.now_ms),
-        };
-        if late {
+        let Some(open) = self.operations.get(call) else { return };
+        if self.stopping || open.until_ms.is_none_or(|until_ms| until_ms <= self.now_ms) {
             self.park(call);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, KindRef, OperationId, ParticipantId, ProposalState};
+use model::{Capabilities, OperationId, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
@@ -80,10 +80,8 @@ impl<H: Handles> Topic<H> {
     }
 
     fn may_see(&self, proposal: &Proposal<H>, who: &ParticipantId, capabilities: &Capabilities) -> bool {
-        let to = proposal.addressees();
-        let kind = KindRef::request(proposal.method.as_str(), proposal.context.as_deref());
         proposal.by == *who
-            || kind.is_ok_and(|kind| capabilities.admits(kind, &to))
+            || proposal.is_asked_for(capabilities)
             || (proposal.over.is_none() && self.covers(capabilities, proposal))
     }
 

@@ -6,7 +6,9 @@ use std::{
 };
 
 use foldhash::{HashMap, HashMapExt};
-use model::{Capabilities, Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
+use model::{
+    Capabilities, Digest, KindRef, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState,
+};
 
 use crate::{
     Handles,
@@ -179,6 +181,12 @@ impl<H: Handles> Proposal<H> {
         self.to.iter().map(ParticipantId::as_str).collect()
     }
 
+    /// Whether these capabilities admit the proposed request as an envelope to its addressees.
+    pub(crate) fn is_asked_for(&self, capabilities: &Capabilities) -> bool {
+        KindRef::request(self.method.as_str(), self.context.as_deref())
+            .is_ok_and(|kind| capabilities.admits(kind, &self.addressees()))
+    }
+
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.phase, Phase::Running) && self.over.is_none()
     }
@@ -208,7 +216,7 @@ impl<H: Handles> Proposal<H> {
     }
 
     /// Whether a response in the room of this sender and kind answers it.
-    pub(crate) fn is_answered_by(&self, from: &ParticipantId, kind: model::KindRef<'_>) -> bool {
+    pub(crate) fn is_answered_by(&self, from: &ParticipantId, kind: KindRef<'_>) -> bool {
         (self.to.is_empty() || self.to.contains(from))
             && kind.answers(self.method.as_str(), self.context.as_deref())
     }

@@ -84,11 +84,9 @@ impl<H: Handles> Topic<H> {
     /// Whether an envelope answers, or notifies about, a request that the gateway sent to one participant alone. Such an envelope
     /// is not published.
     fn is_private(&self, kind: &str, correlation: Option<&str>) -> bool {
-        let direct = || {
-            let id = correlation?.parse::<OperationId>().ok()?;
-            u64::try_from(id.0 >> 64).ok()
-        };
-        ANSWERS.iter().any(|head| kind.starts_with(head)) && direct() == Some(self.direct)
+        let request = correlation.and_then(|id| id.parse::<OperationId>().ok());
+        ANSWERS.iter().any(|head| kind.starts_with(head))
+            && request.is_some_and(|id| id.0 >> 64 == u128::from(self.direct))
     }
 
     /// The listeners that an envelope reaches. The gateway sends a held call to the participant that it is for, so that
@@ -233,14 +231,9 @@ impl<H: Handles> Topic<H> {
     }
 
     fn mismatch(&mut self, envelope: &Said<'_, H>) {
-        let by = match envelope.kind.head() {
-            model::PROPOSAL => vec![ParticipantId::gateway()],
-            _ => self.played(envelope),
-        };
-        if !by.is_empty()
-            && (envelope.kind.head() == model::PROPOSAL
-                || !self.log.is_repeat(&envelope.from, envelope.say.id))
-        {
+        let proposes = envelope.kind.head() == model::PROPOSAL;
+        let by = if proposes { vec![ParticipantId::gateway()] } else { self.played(envelope) };
+        if !by.is_empty() && (proposes || !self.log.is_repeat(&envelope.from, envelope.say.id)) {
             self.ignore(envelope, by, Ignored::Mismatch);
         }
     }
