@@ -210,8 +210,15 @@ impl Exchange<'_> {
         let is_answered =
             |message: &Result<Message, _>| message.as_ref().map_or(true, |m| m.shape() == Shape::Request);
         let answers = messages.iter().filter(|message| is_answered(message)).count();
+        if answers == 0 {
+            let silent = messages.iter().flatten().filter(|message| message.method() != "initialize");
+            silent.filter_map(|message| Params::read(message).ok()).for_each(|params| {
+                legacy::take(dispatch, link, &params);
+            });
+            return Ok(response::empty(StatusCode::ACCEPTED));
+        }
         let answers = u32::try_from(answers).unwrap_or(u32::MAX);
-        let out = session.open_stream(answers.max(1), session.joined.home.liveness.last_seen_ms());
+        let out = session.open_stream(answers, session.joined.home.liveness.last_seen_ms());
         let reader = out.as_ref().and_then(|out| out.read(None));
         let (out, reader) = out.zip(reader).ok_or_else(|| Box::new(refused(&no_stream())))?;
         for message in messages {
@@ -223,10 +230,6 @@ impl Exchange<'_> {
                 Ok(message) => legacy::receive(dispatch, link, &message, &out),
                 Err(malformed) => out.answer(malformed.answer()),
             }
-        }
-        if answers == 0 {
-            session.close_stream(out.id());
-            return Ok(response::empty(StatusCode::ACCEPTED));
         }
         Ok(response::events(Events::new(reader, true, None)))
     }

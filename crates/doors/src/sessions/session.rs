@@ -54,15 +54,6 @@ impl Session {
         Some(stream)
     }
 
-    /// Drops a stream for which no client comes back.
-    pub(crate) fn close_stream(&self, id: u64) {
-        let mut streams = self.streams();
-        streams.live.retain(|(stream, _)| stream.id() != id);
-        if streams.live.is_empty() {
-            streams.live.shrink_to_fit();
-        }
-    }
-
     /// The stream of this number, if it is still kept; 0 is the one for messages that belong to no request.
     pub(crate) fn stream(&self, id: u64) -> Option<Arc<Stream>> {
         if id == 0 {

@@ -60,6 +60,8 @@ fn a_request_without_room_for_its_stream_is_refused() {
     let notified = slow(9001, 2_000, &json!({ "progressToken": 1 }));
     assert_eq!(refused(&notified), (200, Some(9001)), "progress comes before the answer");
     assert_eq!(refused(&format!("[{notified}]")), (503, None));
+    let silent = "[{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}]";
+    assert_eq!(session.post(silent).status, 202, "nothing is to be answered");
     let answered = request(9002, "tools/call", &json!({ "name": "echo", "arguments": { "text": "a" } }));
     assert_eq!(session.post(answered).json()["result"]["content"][0]["text"], "a", "it needs no stream");
 }
