@@ -14,7 +14,7 @@ pub(crate) fn read(whole: Option<&str>, single: &[String]) -> Result<String, Fai
     let given = members(whole, Span::all(whole)).map_err(|error| {
         wrong(format!("--args is not a JSON object: {error}"), "for example --args '{\"path\": \"/tmp\"}'")
     })?;
-    let text = |raw| String::from_utf8_lossy(raw).into_owned();
+    let text = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
     let mut all: Vec<(String, String)> =
         given.iter().map(|(key, value)| (key.to_owned(), text(value.raw))).collect();
     for argument in single {
@@ -24,11 +24,12 @@ pub(crate) fn read(whole: Option<&str>, single: &[String]) -> Result<String, Fai
             None => all.push((key.to_owned(), value)),
         }
     }
-    Ok(json::object_string(|object| {
+    let written = json::object(|object| {
         for (key, value) in &all {
-            object.raw(key, value);
+            object.raw(key, value.as_bytes());
         }
-    }))
+    });
+    Ok(text(&written))
 }
 
 fn one(argument: &str) -> Result<(&str, String), Failure> {
