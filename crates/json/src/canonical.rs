@@ -15,7 +15,7 @@ pub(crate) const CANONICAL_DEPTH_MAX: usize = 128;
 ///
 /// # Errors
 /// [`JsonError::Duplicate`] when a member occurs twice in any object. [`JsonError::Syntax`] when the value is no JSON,
-/// holds half a surrogate pair, or is nested deeper than [`CANONICAL_DEPTH_MAX`].
+/// holds half a surrogate pair, or is nested deeper than `CANONICAL_DEPTH_MAX`.
 pub fn canonical(raw: &[u8]) -> Result<Vec<u8>, JsonError> {
     let mut writer = Writer { out: Vec::with_capacity(raw.len()), open: Vec::new() };
     for token in Tokens::checked(raw)? {

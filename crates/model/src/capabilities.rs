@@ -113,7 +113,7 @@ impl Capabilities {
         self.all.iter().any(|capability| capability.admits_somewhere(kind))
     }
 
-    /// Whether some act with a context of this shape is admitted; see [`Capability::admits_some`].
+    /// Whether some act with a context of this shape is admitted; see `admits_some`.
     pub fn admits_some(&self, head: &str, method: &str, shape: &[Option<char>], addressees: &[&str]) -> bool {
         self.all.iter().any(|capability| capability.admits_some(head, method, shape, addressees))
     }

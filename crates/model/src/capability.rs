@@ -31,7 +31,7 @@ pub enum CapabilityError {
     /// A `..` segment in the context.
     #[error("a capability cannot hold a `..` path segment: write the path it leads to")]
     ParentSegment,
-    /// Longer than [`CAPABILITY_BYTES_MAX`].
+    /// Longer than `CAPABILITY_BYTES_MAX`.
     #[error("a capability has at most {CAPABILITY_BYTES_MAX} bytes")]
     TooLong,
     /// An empty list of addressees.

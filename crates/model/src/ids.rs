@@ -17,7 +17,7 @@ pub enum IdError {
     /// Empty.
     #[error("the name is empty")]
     Empty,
-    /// Longer than [`PARTICIPANT_BYTES_MAX`] or [`TOPIC_BYTES_MAX`].
+    /// Longer than [`PARTICIPANT_BYTES_MAX`] or `TOPIC_BYTES_MAX`.
     #[error("the name is too long")]
     TooLong,
     /// White space, a control character, or (in a topic) anything but letters, digits, `.`, `_` and `-`.
@@ -78,7 +78,7 @@ impl fmt::Display for ParticipantId {
 pub struct TopicName(Arc<str>);
 
 impl TopicName {
-    /// Accepts 1 to [`TOPIC_BYTES_MAX`] of the allowed characters.
+    /// Accepts 1 to `TOPIC_BYTES_MAX` of the allowed characters.
     ///
     /// # Errors
     /// What is wrong with the name.

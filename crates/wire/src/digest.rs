@@ -52,7 +52,7 @@ impl ReviewedCall<'_> {
     /// Their SHA-256.
     ///
     /// # Errors
-    /// As [`ReviewedCall::input`].
+    /// As `input`.
     pub fn digest(&self) -> Result<Digest, JsonError> {
         Ok(Digest(Sha256::digest(self.input()?).into()))
     }

@@ -11,7 +11,7 @@ mod value;
 pub use check::{Opening, check, check_params, classify};
 pub use names::PROTOCOL_VERSION;
 pub use schema::{HeaderParam, HeaderType, annotations};
-pub use value::{compute, encode, standard};
+pub use value::{compute, decode, encode, standard};
 
 #[cfg(test)]
 mod tests;

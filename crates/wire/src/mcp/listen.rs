@@ -29,7 +29,7 @@ const TASKS: &str = "taskIds";
 ///
 /// # Errors
 /// The fault of the params, in words for the caller: no filter, members of another type, more names than
-/// [`LISTEN_URIS_MAX`] or [`LISTEN_TASKS_MAX`].
+/// `LISTEN_URIS_MAX` or `LISTEN_TASKS_MAX`.
 pub fn filter(request: &Request) -> Result<ListenFilter, String> {
     let params = request.payload.body_bytes();
     let missing = || "`params.notifications` is missing".to_owned();

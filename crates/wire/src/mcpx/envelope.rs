@@ -84,7 +84,7 @@ impl Envelope {
         &self.frame
     }
 
-    /// The message's id: 1 to [`ID_BYTES_MAX`] bytes.
+    /// The message's id: 1 to `ID_BYTES_MAX` bytes.
     #[must_use]
     pub fn id(&self) -> &str {
         self.at.id.text(&self.frame)
@@ -102,7 +102,7 @@ impl Envelope {
         self.at.from.text(&self.frame)
     }
 
-    /// The addressees, at most [`TO_MAX`]; none means the whole topic.
+    /// The addressees, at most `TO_MAX`; none means the whole topic.
     pub fn to(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
         self.at.to.iter().map(|spot| spot.text(&self.frame))
     }

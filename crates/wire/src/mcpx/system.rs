@@ -265,11 +265,11 @@ pub struct SystemError {
 /// A message of the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum System {
-    /// [`WELCOME`]
+    /// `WELCOME`
     Welcome(Welcome),
-    /// [`PRESENCE`]
+    /// `PRESENCE`
     Presence(PresenceChange),
-    /// [`ERROR`]
+    /// `system/error`.
     Error(SystemError),
     /// A kind below `system/` that this version does not know; to be ignored.
     Other,

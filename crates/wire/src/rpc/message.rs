@@ -232,7 +232,7 @@ impl Message {
     }
 
     /// Gives the message another id; a message without one stays as it is.
-    pub(crate) fn set_id(&self, splice: &mut Splice, id: &Id) {
+    pub fn set_id(&self, splice: &mut Splice, id: &Id) {
         if let Some(span) = self.id_span {
             splice.replace(span, id.raw());
         }

@@ -26,7 +26,7 @@ pub fn encode(text: &str) -> String {
 /// The text of a header's value, without white space around it. `None` if its base64 or UTF-8 is bad, or if it contains
 /// bytes that need encoding.
 #[must_use]
-pub(crate) fn decode(value: &str) -> Option<String> {
+pub fn decode(value: &str) -> Option<String> {
     let value = value.trim_matches([' ', '\t']);
     match value.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE)) {
         Some(inner) => String::from_utf8(BASE64_STANDARD.decode(inner).ok()?).ok(),
